@@ -1,0 +1,49 @@
+# With Python 3.11+ and make on the machine, every target sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+WORKERS ?= 2
+
+.PHONY: demo test test-all test-lowest lint bench clean
+
+demo: $(VENV)/installed
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/weather/demo.sh
+
+test: lint
+	$(BIN)/pytest -n $(WORKERS) -m "not full"
+
+test-all: lint test-lowest
+	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS)
+
+# The oldest versions that pyproject.toml admits.
+test-lowest: $(VENV)-lowest/installed
+	$(VENV)-lowest/bin/pytest -n $(WORKERS) -m "not full" tests/unit
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/load.py
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Assay needs Python 3.11 or newer; name one with PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(PIP) install -c constraints.txt --upgrade pip
+	$(PIP) install -c constraints.txt --group dev
+	@touch $@
+
+$(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip --quiet --disable-pip-version-check install --upgrade pip
+	$(VENV)-lowest/bin/python -m pip --quiet --disable-pip-version-check install -c constraints-lowest.txt -e . --group dev
+	@touch $@
+
+clean:
+	rm -rf $(VENV) $(VENV)-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,77 @@
+"""Assay tells you, honestly and fast, whether your AI agent got better or worse.
+
+    import assay
+    suites = assay.load("evals/")
+
+Names are imported when they are first used: `import assay` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.version import __version__
+
+if TYPE_CHECKING:
+    from assay.errors import AssayError, EvalFileError, EvalFileErrors, Problem
+    from assay.evaluators.rubric import RubricEvaluator
+    from assay.model.case import EvalCase, Origin, Suite
+    from assay.model.evaluator import EvaluatorSpec
+    from assay.model.message import Message, ToolCall
+    from assay.model.tiers import (
+        GoldenEvalCase,
+        LabeledEvalCase,
+        RegressionEvalCase,
+        RubricEvalCase,
+    )
+    from assay.service import lint, load, validate
+
+__all__ = [
+    "AssayError",
+    "EvalCase",
+    "EvalFileError",
+    "EvalFileErrors",
+    "EvaluatorSpec",
+    "GoldenEvalCase",
+    "LabeledEvalCase",
+    "Message",
+    "Origin",
+    "Problem",
+    "RegressionEvalCase",
+    "RubricEvalCase",
+    "RubricEvaluator",
+    "Suite",
+    "ToolCall",
+    "__version__",
+    "lint",
+    "load",
+    "validate",
+]
+
+_HOMES = {
+    "assay.errors": ("AssayError", "EvalFileError", "EvalFileErrors", "Problem"),
+    "assay.evaluators.rubric": ("RubricEvaluator",),
+    "assay.model.case": ("EvalCase", "Origin", "Suite"),
+    "assay.model.evaluator": ("EvaluatorSpec",),
+    "assay.model.message": ("Message", "ToolCall"),
+    "assay.model.tiers": (
+        "GoldenEvalCase",
+        "LabeledEvalCase",
+        "RegressionEvalCase",
+        "RubricEvalCase",
+    ),
+    "assay.service": ("lint", "load", "validate"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module 'assay' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

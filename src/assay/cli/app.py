@@ -1,0 +1,68 @@
+"""The group of commands; each is imported when it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from assay.errors import AssayError, EvalFileErrors, nearest
+from assay.version import __version__
+
+#: command -> its line in `assay --help`; the module of the same name has the command itself
+COMMANDS = {
+    "init": "Write a small project to start from.",
+    "lint": "Find cases that are weak although they load.",
+    "regression": "Lock, archive and list regression cases.",
+    "schema": "Print the JSON Schema of an eval file.",
+    "validate": "Check eval files and report every problem.",
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name and imports only the one that runs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"assay.cli.{name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            hint = nearest(args[0], COMMANDS)
+            ctx.fail(f"no command is called {args[0]!r}" + (f"; {hint}" if hint else ""))
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Errors of ours end in one message and their exit code, without a traceback."""
+        try:
+            return super().invoke(ctx)
+        except EvalFileErrors as error:
+            for problem in error.problems:
+                click.echo(str(problem), err=True)
+            ctx.exit(error.exit_code)
+        except AssayError as error:
+            click.echo(f"assay: {error}", err=True)
+            ctx.exit(error.exit_code)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", "-V", message="assay %(version)s")
+def app() -> None:
+    """Tells you, honestly and fast, whether your AI agent got better or worse.
+
+    \b
+    Examples:
+      assay init                  write a small project to start from
+      assay validate evals/       check every eval file
+      assay lint evals/           find cases that are weak
+    """

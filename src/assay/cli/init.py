@@ -1,0 +1,25 @@
+"""`assay init`: a small project to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assay.scaffold import write_project
+from assay.settings import shown
+
+
+@click.command("init")
+@click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
+def command(folder: Path) -> None:
+    """Write a commented suite, its schema and a config into FOLDER; never overwrites.
+
+    \b
+    Examples:
+      assay init
+      assay init my-agent
+    """
+    for file in write_project(folder):
+        click.echo(f"wrote {shown(file)}")
+    click.echo(f"now try: assay validate {shown(folder / 'evals')}", err=True)

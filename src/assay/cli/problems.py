@@ -1,0 +1,64 @@
+"""How problems are printed, for every command that reports them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import click
+
+from assay.errors import Problem
+from assay.service import Loaded, Paths
+
+paths_argument = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+
+
+def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every command that reports problems."""
+    strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+    as_json = click.option(
+        "--json", "as_json", is_flag=True, help="Print the problems as a JSON list."
+    )
+    return strict(as_json(function))
+
+
+def report(
+    verb: Callable[[Paths], Loaded], paths: Sequence[str], as_json: bool, strict: bool
+) -> NoReturn:
+    """Run the verb, print what it found, exit 0 or 2."""
+    loaded = verb(paths)
+    if as_json:
+        click.echo(json.dumps([p.to_dict() for p in loaded.problems], indent=2, ensure_ascii=False))
+    else:
+        for problem in loaded.problems:
+            echo_problem(problem)
+    for file, reason in loaded.passed_over:
+        click.echo(f"passed over {file}: {reason}", err=True)
+    click.echo(_summary(loaded), err=True)
+    failed = loaded.errors or (strict and loaded.problems)
+    raise SystemExit(2 if failed else 0)
+
+
+def echo_problem(problem: Problem) -> None:
+    """One problem, its severity in colour on a terminal, its hint on a line of its own."""
+    where = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
+    colour = "red" if problem.severity == "error" else "yellow"
+    label = click.style(f"{problem.severity}[{problem.code}]", fg=colour, bold=True)
+    click.echo(f"{where}: {label}: {problem.message}")
+    if problem.hint:
+        click.echo(f"    {problem.hint}")
+
+
+def _summary(loaded: Loaded) -> str:
+    cases = sum(len(suite.cases) for suite in loaded.suites)
+    errors = len(loaded.errors)
+    warnings = len(loaded.problems) - errors
+    return (
+        f"{_count(len(loaded.suites), 'suite')} with {_count(cases, 'case')} loaded; "
+        f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

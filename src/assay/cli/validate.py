@@ -1,0 +1,26 @@
+"""`assay validate`: every problem of every file."""
+
+from __future__ import annotations
+
+import click
+
+from assay import service
+from assay.cli.problems import paths_argument, report, report_options
+
+
+@click.command("validate")
+@paths_argument
+@report_options
+def command(paths: tuple[str, ...], as_json: bool, strict: bool) -> None:
+    """Check eval files and directories, and report every problem in one go.
+
+    Each line is `file:line:column: error[slug]: message`; docs/errors.md explains the
+    slugs. Exits 0 when everything loads, 2 when something does not.
+
+    \b
+    Examples:
+      assay validate evals/
+      assay validate weather.eval.yaml get_weather.golden.json
+      assay validate evals/ --json --strict
+    """
+    report(service.validate, paths, as_json, strict)

@@ -1,0 +1,138 @@
+"""A document against a wire shape: every fault as a Problem with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from assay.documents.document import DocPath, Document
+from assay.errors import Problem, nearest
+from assay.model.shape import ALIASES, Reading, Shape, shown
+
+S = TypeVar("S", bound=Shape)
+
+
+def check(
+    shape: type[S], document: Document, path: DocPath, raw: Any, reading: Reading
+) -> tuple[S | None, list[Problem]]:
+    """The validated shape of `raw`, which stands at `path`; None when something is wrong."""
+    checked: S | None = None
+    problems: list[Problem] = []
+    try:
+        checked = shape.__pydantic_validator__.validate_python(raw, context=reading)
+        if not reading.notes:
+            return checked, problems
+    except ValidationError as error:
+        problems = [
+            _problem(document, path, fault)
+            for fault in error.errors(include_url=False)
+            if not _follows_from_another(fault)
+        ]
+    for note in reading.notes:
+        where = (*document.path_of(note.container), note.key)
+        line, column = document.position(where, key=True)
+        problems.append(
+            Problem(document.file, line, column, note.severity, note.code, note.message, note.hint)
+        )
+        if note.severity == "error":
+            checked = None
+    reading.notes.clear()
+    problems.sort(key=lambda p: (p.line, p.column))
+    return checked, problems
+
+
+def written_path(document: Document, path: Sequence[str | int]) -> DocPath:
+    """`path` with canonical keys replaced by the spellings that the author used."""
+    data = document.data
+    result: list[str | int] = []
+    for step in path:
+        if isinstance(data, dict) and step not in data:
+            step = next((a for a in ALIASES.get(str(step), ()) if a in data), step)
+        result.append(step)
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            data = None
+    return tuple(result)
+
+
+def _follows_from_another(fault: Any) -> bool:
+    """pydantic calls a list too short when its items are wrong; the items say so themselves."""
+    return bool(fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"])
+
+
+def _problem(document: Document, base: DocPath, fault: Any) -> Problem:
+    at = fault.get("ctx", {}).get("at")
+    path = written_path(document, (*base, *fault["loc"], *((at,) if at else ())))
+    line, column = document.position(path)
+    code, message, hint = _explain(fault, path)
+    return Problem(document.file, line, column, "error", code, message, hint)
+
+
+def _explain(fault: Any, path: DocPath) -> tuple[str, str, str]:
+    """Slug, message and hint of a pydantic error, in our words."""
+    kind, found, context = fault["type"], fault["input"], fault.get("ctx", {})
+    name = _name(path)
+    if kind == "assay":
+        text = context["text"]
+        joined = f"{name} {text}" if text.startswith("is ") else f"{name}: {text}"
+        return context["slug"], joined, context["hint"]
+    if kind == "missing":
+        return "missing-key", f"the key {_spellings(str(path[-1]))} is missing", ""
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        return "unknown-key", f"the key {path[-1]!r} is not known here", ""
+    if kind == "literal_error":
+        allowed = [
+            word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")
+        ]
+        message = f"{name} is {shown(found)}; it must be one of {', '.join(allowed)}"
+        return "wrong-value", message, nearest(found, allowed) if isinstance(found, str) else ""
+    if kind in _TYPES:
+        hint = (
+            "put it in quotes" if kind == "string_type" and isinstance(found, (int, float)) else ""
+        )
+        return "wrong-type", f"{name} is {shown(found)}; it must be {_TYPES[kind]}", hint
+    if kind in _RULES:
+        rule = _RULES[kind].format(**context)
+        return "wrong-value", f"{name} is {shown(found)}; it must {rule}", ""
+    return "wrong-value", f"{name}: {fault['msg']}", ""
+
+
+_TYPES = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "dataclass_type": "a mapping",
+    "float_type": "a number",
+    "int_type": "a whole number",
+}
+_RULES = {
+    "string_too_short": "not be empty",
+    "too_short": "have at least {min_length} item(s)",
+    "too_long": "have at most {max_length} item(s)",
+    "greater_than_equal": "be >= {ge:g}",
+    "greater_than": "be > {gt:g}",
+    "less_than_equal": "be <= {le:g}",
+    "less_than": "be < {lt:g}",
+}
+
+
+def _spellings(key: str) -> str:
+    """A key with its aliases: 'input_messages' (or 'input')."""
+    others = sorted(ALIASES.get(key, ()))
+    return repr(key) + (f" (or {', '.join(map(repr, others))})" if others else "")
+
+
+def _name(path: DocPath) -> str:
+    """The key that a message is about: 'weight', or 'expected[2]' for an item."""
+    indexes = ""
+    for step in reversed(path):
+        if isinstance(step, str):
+            return f"{step + indexes!r}"
+        indexes = f"[{step}]{indexes}"
+    return "the document" if not indexes else f"the item {indexes}"

@@ -1,0 +1,163 @@
+"""A parsed document: plain data, and the line and column of every part of it.
+
+Marks mirror the data. A scalar's mark is one `Mark`; a container's is a list that starts
+with the container's own mark and goes on with its children's: for a sequence one entry an
+item, for a mapping two entries a pair, the key's mark and the value's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol
+
+from assay.errors import EvalFileErrors, Problem, Severity
+
+DocPath = tuple[str | int, ...]
+Marks = Any  # recursive: Mark | list[Mark | Marks]
+
+MAX_DEPTH = 100
+MAX_FILE_BYTES = 256 * 1024 * 1024
+MAX_SCALAR = 10 * 1024 * 1024
+
+
+class Mark(Protocol):
+    """A place in a text, counted from 0; PyYAML's marks fit."""
+
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+    @property
+    def index(self) -> int: ...
+
+
+class TextMark(NamedTuple):
+    """A mark made by us; `index` is the character's offset."""
+
+    line: int
+    column: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no one needs here
+
+
+class Document:
+    """The data of one file or one line, with what was wrong in its syntax."""
+
+    __slots__ = ("_find_marks", "_marks", "_start", "data", "file", "problems")
+
+    def __init__(
+        self,
+        file: str,
+        data: Any,
+        problems: list[Problem],
+        find_marks: Callable[[], Marks],
+        start: Mark | None = None,
+    ) -> None:
+        self.file, self.data, self.problems = file, data, problems
+        self._find_marks, self._marks, self._start = find_marks, None, start
+
+    @property
+    def marks(self) -> Marks:
+        """The marks; for JSON they are found by a second scan when first asked for."""
+        if self._marks is None:
+            self._marks = self._find_marks()
+        return self._marks
+
+    def mark(self, path: Iterable[str | int], *, key: bool = False) -> Mark:
+        """The mark of the value at `path` (or of its key); of the nearest part that exists."""
+        path = tuple(path)
+        if not path and self._start is not None:
+            return self._start
+        data, marks, found = self.data, self.marks, None
+        for step in path:
+            index = _child(data, step)
+            if index is None or not isinstance(marks, list):
+                return _own(marks)
+            found = marks[index - 1] if isinstance(data, dict) else None
+            data, marks = data[step], marks[index]
+        return found if key and found is not None else _own(marks)
+
+    def position(self, path: Iterable[str | int], *, key: bool = False) -> tuple[int, int]:
+        """Line and column, counted from 1, of the value at `path` or of its key."""
+        mark = self.mark(path, key=key)
+        return mark.line + 1, mark.column + 1
+
+    def path_of(self, container: object) -> DocPath:
+        """Where a container of this document stands, found by identity."""
+        todo: list[tuple[DocPath, Any]] = [((), self.data)]
+        seen: set[int] = set()
+        while todo:
+            path, node = todo.pop()
+            if node is container:
+                return path
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            items: Iterable[tuple[str | int, Any]] = (
+                node.items() if isinstance(node, dict) else enumerate(node)
+            )
+            todo.extend(((*path, k), v) for k, v in items if isinstance(v, (dict, list)))
+        return ()
+
+
+def _child(data: Any, step: str | int) -> int | None:
+    """Index of the child's mark in its container's marks."""
+    if isinstance(data, dict) and step in data:
+        return 2 * list(data).index(step) + 2
+    if isinstance(data, list) and isinstance(step, int) and 0 <= step < len(data):
+        return step + 1
+    return None
+
+
+def _own(marks: Marks) -> Mark:
+    mark: Mark = marks[0] if isinstance(marks, list) else marks
+    return mark
+
+
+def problem_at(
+    file: str, mark: Mark, code: str, message: str, hint: str = "", severity: Severity = "error"
+) -> Problem:
+    return Problem(file, mark.line + 1, mark.column + 1, severity, code, message, hint)
+
+
+def fail(file: str, mark: Mark, code: str, message: str, hint: str = "") -> EvalFileErrors:
+    """The error to raise when a document cannot be read any further."""
+    return EvalFileErrors([problem_at(file, mark, code, message, hint)])
+
+
+def mark_of(text: str, index: int) -> TextMark:
+    """The mark of a character offset; lines end with \\n, \\r\\n or \\r, as in YAML."""
+    before = text[:index].replace("\r\n", "\n").replace("\r", "\n")
+    return TextMark(before.count("\n"), len(before) - before.rfind("\n") - 1, index)
+
+
+def too_deep(data: Any) -> bool:
+    """Is `data` nested deeper than the limit? Walks level by level, without recursion."""
+    level = [data]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if type(node) is dict else node)
+            if type(child) is dict or type(child) is list
+        ]
+        if not level:
+            return False
+    return True
+
+
+def expanded_size(data: Any, sizes: dict[int, int]) -> int:
+    """Number of nodes under `data`, aliases counted as often as they are used."""
+    if not isinstance(data, (dict, list)):
+        return 1
+    todo = [data]
+    while todo:
+        node = todo[-1]
+        children = node.values() if isinstance(node, dict) else node
+        nested = [c for c in children if isinstance(c, (dict, list))]
+        waiting = [c for c in nested if id(c) not in sizes]
+        if waiting:
+            todo.extend(waiting)
+            continue
+        sizes[id(node)] = 1 + len(node) - len(nested) + sum(sizes[id(c)] for c in nested)
+        todo.pop()
+    return sizes[id(data)]

@@ -1,0 +1,235 @@
+"""JSON text to a `Document`.
+
+The stdlib parser does the work. Positions, duplicate keys and the other faults that it
+does not tell are found by a second, slower scan that runs only when something is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from typing import Any
+
+from assay.documents.document import (
+    MAX_DEPTH,
+    MAX_SCALAR,
+    Document,
+    Marks,
+    TextMark,
+    fail,
+    mark_of,
+    problem_at,
+    too_deep,
+)
+from assay.errors import EvalFileErrors, Problem
+
+_SUSPECT_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
+_TOKEN = re.compile(
+    r"""[ \t\r\n]*(?:(?P<mark>[{}\[\]:,])
+    |"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"
+    |(?P<word>[^\s{}\[\]:,"]+))""",
+    re.VERBOSE | re.DOTALL,
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def parse(text: str, file: str) -> Document:
+    """The JSON value that is the whole `text`."""
+    return Reader(file).parse(text)
+
+
+class Reader:
+    """Parses the texts of one file; JSONL lines share one reader, as making it costs time."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.decoder = _Decoder()
+
+    def parse(self, text: str, first_line: int = 1) -> Document:
+        """The JSON value in `text`, which starts on `first_line` of the file."""
+        decoder, file = self.decoder, self.file
+        decoder.suspect = False
+        try:
+            data = decoder.decode(text)
+        except json.JSONDecodeError as error:
+            raise _syntax(text, file, first_line, error) from None
+        except RecursionError:
+            data, decoder.suspect = None, True
+        if not decoder.suspect:
+            deep = text.count("[") + text.count("{") > MAX_DEPTH and too_deep(data)
+            decoder.suspect = deep or len(text) > MAX_SCALAR or bool(_SUSPECT_ESCAPE.search(text))
+        problems = _Scanner(text, file, first_line).problems() if decoder.suspect else []
+        start = mark_of(text, len(text) - len(text.lstrip(" \t\r\n")))
+        start = start._replace(line=start.line + first_line - 1)
+        return Document(file, data, problems, _Scanner(text, file, first_line).marks, start)
+
+
+class _Decoder:
+    """The stdlib decoder with hooks that only raise a flag."""
+
+    def __init__(self) -> None:
+        self.suspect = False
+        self.decode = json.JSONDecoder(
+            object_pairs_hook=self._object,
+            parse_int=self._int,
+            parse_float=self._float,
+            parse_constant=self._constant,
+        ).decode
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) != len(pairs):
+            self.suspect = True
+        return result
+
+    def _int(self, text: str) -> int:
+        if len(text) < 19:
+            return int(text)
+        if len(text) > 20 or not -(2**63) <= int(text) < 2**64:
+            self.suspect = True
+            return 0
+        return int(text)
+
+    def _float(self, text: str) -> float:
+        number = float(text)
+        if number - number != 0:
+            self.suspect = True
+            return 0.0
+        return number
+
+    def _constant(self, text: str) -> float:
+        self.suspect = True
+        return 0.0
+
+
+class _Scanner:
+    """Reads well-formed JSON token by token, for marks and for faults."""
+
+    def __init__(self, text: str, file: str, first_line: int) -> None:
+        self.text, self.file, self.first_line = text, file, first_line
+        self.found: list[Problem] = []
+        self.line_starts: list[int] = []
+
+    def problems(self) -> list[Problem]:
+        try:
+            self.marks()
+        except EvalFileErrors as error:
+            self.found.extend(error.problems)
+            raise EvalFileErrors(self.found) from None
+        return self.found
+
+    def marks(self) -> Marks:
+        self.line_starts = [0, *(m.end() for m in re.finditer("\r\n|\r|\n", self.text))]
+        stack: list[tuple[Marks, dict[str, TextMark] | None]] = []
+        marks: Marks = []
+        keys: dict[str, TextMark] | None = None  # the keys so far when inside an object
+        expect_key = False
+        at = 0
+        while token := _TOKEN.match(self.text, at):
+            at = token.end()
+            kind = token.lastgroup
+            mark = self._mark(token.start(kind or 0) - (kind == "text"))
+            if kind == "mark":
+                character = token["mark"]
+                if character in "{[":
+                    self._check_depth(len(stack), mark)
+                    stack.append((marks, keys))
+                    marks, keys = [mark], ({} if character == "{" else None)
+                    expect_key = character == "{"
+                elif character in "}]":
+                    parent, keys = stack.pop()
+                    parent.append(marks)
+                    marks, expect_key = parent, False
+                elif character == ",":
+                    expect_key = keys is not None
+                continue
+            if kind == "text":
+                value = self._text(token["text"], mark)
+                if expect_key and keys is not None:
+                    expect_key = False
+                    if value in keys:
+                        self._duplicate(value, keys[value], mark)
+                        at = self._skip_value(at)
+                        continue
+                    keys[value] = mark
+            else:
+                self._word(token["word"], mark)
+            marks.append(mark)
+        return marks[0] if marks else TextMark(self.first_line - 1, 0, 0)
+
+    def _skip_value(self, at: int) -> int:
+        """Past the colon and the value of a repeated key; marks keep to one value a key."""
+        colon = _TOKEN.match(self.text, at)
+        start = colon.end() if colon else at
+        blank = re.compile(r"[ \t\r\n]*").match(self.text, start)
+        try:
+            return json.JSONDecoder().raw_decode(self.text, blank.end() if blank else start)[1]
+        except (ValueError, RecursionError):
+            return start
+
+    def _mark(self, index: int) -> TextMark:
+        line = bisect_right(self.line_starts, index) - 1
+        return TextMark(line + self.first_line - 1, index - self.line_starts[line], index)
+
+    def _check_depth(self, depth: int, mark: TextMark) -> None:
+        if depth >= MAX_DEPTH:
+            raise fail(self.file, mark, "too-deep", f"nested deeper than {MAX_DEPTH} levels")
+
+    def _text(self, raw: str, mark: TextMark) -> str:
+        if len(raw) > MAX_SCALAR:
+            message = f"a text of {len(raw):,} characters; the limit is {MAX_SCALAR:,}"
+            self._note(mark, "too-large", message)
+            return raw
+        if "\\" not in raw:
+            return raw
+        value: str = json.loads(f'"{raw}"', strict=False)
+        if lone := _SURROGATE.search(value):
+            code = f"\\u{ord(lone[0]):04x}"
+            self._note(
+                mark,
+                "bad-character",
+                f"{code} is half of a surrogate pair",
+                "write the character itself",
+            )
+        if "\0" in value:
+            self._note(
+                mark, "bad-character", "the text holds a NUL character", "remove the \\u0000"
+            )
+        return value
+
+    def _word(self, word: str, mark: TextMark) -> None:
+        if word in ("true", "false", "null"):
+            return
+        decoder = _Decoder()
+        decoder.decode(word)
+        if decoder.suspect:
+            shown = word if len(word) <= 40 else f"{word[:20]}... ({len(word):,} characters)"
+            self._note(
+                mark,
+                "bad-number",
+                f"{shown} is not a finite number that fits 64 bits",
+                "put it in quotes if it is text",
+            )
+
+    def _duplicate(self, key: str, first: TextMark, mark: TextMark) -> None:
+        where = f"line {first.line + 1}, column {first.column + 1}"
+        message = f"the key {key!r} appears twice; first on {where}"
+        self._note(mark, "duplicate-key", message, "keep one of the two")
+
+    def _note(self, mark: TextMark, code: str, message: str, hint: str = "") -> None:
+        self.found.append(problem_at(self.file, mark, code, message, hint))
+
+
+def _syntax(text: str, file: str, first_line: int, error: json.JSONDecodeError) -> EvalFileErrors:
+    mark = TextMark(error.lineno + first_line - 2, error.colno - 1, error.pos)
+    hint = ""
+    before = text[: error.pos].rstrip()
+    if before.endswith(",") and text[error.pos : error.pos + 1] in ("}", "]"):
+        hint = "remove the comma before the closing bracket"
+    elif text[error.pos : error.pos + 1] == "'":
+        hint = "JSON text stands in double quotes"
+    elif text[error.pos : error.pos + 2] in ("//", "/*"):
+        hint = "JSON has no comments"
+    message = error.msg[:1].lower() + error.msg[1:]
+    return fail(file, mark, "json-syntax", message, hint)

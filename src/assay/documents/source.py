@@ -1,0 +1,95 @@
+"""From a path to text: only regular files, within limits, in UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from assay.documents.document import MAX_FILE_BYTES, mark_of
+from assay.errors import EvalFileErrors, Problem
+
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def read_text(file: Path, shown: str, limit: int = MAX_FILE_BYTES) -> str:
+    """The file's text without its byte-order mark."""
+    with open_binary(file, shown) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > limit:
+            raise _whole(
+                shown,
+                "too-large",
+                f"the file has {size:,} bytes; the limit is {limit:,}",
+                "split it, or write the cases as JSONL, which is read line by line",
+            )
+        return decode(stream.read(limit + 1), shown)
+
+
+def open_binary(file: Path, shown: str) -> BinaryIO:
+    """Open a regular file for reading, or say why not; never blocks on a pipe."""
+    try:
+        mode = os.stat(file).st_mode
+        if not stat.S_ISREG(mode):
+            raise _whole(shown, "not-a-file", f"this is {_kind(mode)}, not a regular file")
+        return open(file, "rb")
+    except FileNotFoundError:
+        raise _whole(shown, "not-found", "there is no such file") from None
+    except OSError as error:
+        if error.errno == 40:  # ELOOP
+            raise _whole(shown, "symlink-loop", "the symbolic link leads back to itself") from None
+        raise _whole(shown, "unreadable", error.strerror or str(error)) from None
+
+
+def decode(data: bytes, shown: str, first_line: int = 1) -> str:
+    """UTF-8 bytes to text, with the position of the first byte that is not."""
+    if data.startswith(UTF16_MARKS):
+        raise _at(shown, first_line, 1, "encoding", "the file is UTF-16", "save it as UTF-8")
+    nul = data.find(b"\0")
+    if nul >= 0:
+        hint = (
+            "the file looks like UTF-16: save it as UTF-8" if data.count(b"\0", 0, 64) > 8 else ""
+        )
+        line, column = _place(data, nul, first_line)
+        raise _at(shown, line, column, "bad-character", "there is a NUL byte here", hint)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line, column = _place(data, error.start, first_line)
+        found = data[error.start]
+        raise _at(
+            shown,
+            line,
+            column,
+            "encoding",
+            f"byte 0x{found:02x} is not valid UTF-8 here",
+            "save the file as UTF-8",
+        ) from None
+    return text.removeprefix("\ufeff")
+
+
+def _place(data: bytes, offset: int, first_line: int) -> tuple[int, int]:
+    before = data[:offset].decode("utf-8", "replace").removeprefix("\ufeff")
+    mark = mark_of(before, len(before))
+    return mark.line + first_line, mark.column + 1
+
+
+def _kind(mode: int) -> str:
+    kinds = {
+        stat.S_IFDIR: "a directory",
+        stat.S_IFIFO: "a named pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
+    return kinds.get(stat.S_IFMT(mode), "a special file")
+
+
+def _whole(shown: str, code: str, message: str, hint: str = "") -> EvalFileErrors:
+    return _at(shown, 0, 0, code, message, hint)
+
+
+def _at(shown: str, line: int, column: int, code: str, message: str, hint: str) -> EvalFileErrors:
+    return EvalFileErrors([Problem(shown, line, column, "error", code, message, hint)])

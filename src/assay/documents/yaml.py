@@ -1,0 +1,307 @@
+"""YAML text to a `Document`, through libyaml's event stream.
+
+The dialect is YAML 1.2 core with one difference: digits with a leading zero are text.
+So `no`, `on`, `2025-01-01` and `012` stay what the author sees. Merge keys work.
+Refused with a position: duplicate keys, tags, several documents, cyclic or explosive
+aliases, deep nesting. PyYAML's own constructors are not used: they crash the process on
+deep nesting, follow YAML 1.1, and know no positions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+from yaml.events import (
+    DocumentEndEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+
+from assay.documents.document import (
+    MAX_DEPTH,
+    MAX_SCALAR,
+    Document,
+    Mark,
+    Marks,
+    TextMark,
+    expanded_size,
+    fail,
+    mark_of,
+    problem_at,
+)
+from assay.errors import EvalFileErrors, Problem
+
+#: How many nodes all aliases of a document may stand for.
+MAX_ALIASED = 1_000_000
+
+_CONSTANTS: dict[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_BASED = re.compile(r"0(?:o[0-7]+|x[0-9a-fA-F]+)\Z")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
+_NUMBER_STARTS = frozenset("0123456789-+.")
+_NUL_ESCAPE = re.compile(r"\\(?:0|x00|u0000|U00000000)")
+
+
+def parse(text: str, file: str) -> Document:
+    """The one document in `text`; raises when its syntax is broken, notes what can be skipped."""
+    builder = _Builder(text, file)
+    try:
+        data, marks = builder.build()
+    except yaml.reader.ReaderError as error:
+        raise _unprintable(text, file, error) from None
+    except yaml.MarkedYAMLError as error:
+        raise _syntax(text, file, error) from None
+    return Document(file, data, builder.problems, lambda: marks)
+
+
+class _Builder:
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+        self.next_event: Callable[[], Any] = yaml.CSafeLoader(text).get_event
+        # Looked for once in the text, so that the loop below need not look at every scalar.
+        self.decorated = "&" in text or "!" in text
+        self.merging = "<<" in text
+        self.may_refuse = len(text) > MAX_SCALAR or _NUL_ESCAPE.search(text) is not None
+        self.anchors: dict[str, tuple[Any, Marks]] = {}
+        self.open_anchors: set[str] = set()
+        self.aliased = 0
+        self.sizes: dict[int, int] = {}
+
+    def build(self) -> tuple[Any, Marks]:
+        self.next_event()  # StreamStart
+        event = self.next_event()
+        if type(event) is StreamEndEvent:
+            return None, TextMark(0, 0, 0)
+        data, marks = self._node()
+        event = self.next_event()
+        if type(event) is not DocumentEndEvent:  # pragma: no cover - libyaml guarantees it
+            raise AssertionError(event)
+        event = self.next_event()
+        if type(event) is not StreamEndEvent:
+            self._note(
+                event.start_mark,
+                "multiple-documents",
+                "a second YAML document starts here; an eval file holds one",
+                "remove the '---' or put the documents in files of their own",
+            )
+        return data, marks
+
+    def _node(self) -> tuple[Any, Marks]:
+        """The root node. One loop and an explicit stack: nesting costs no recursion."""
+        # Local names: this loop runs once for every value of the file.
+        next_event, decorated, may_refuse = self.next_event, self.decorated, self.may_refuse
+        scalar, no_key, constants, number_starts = ScalarEvent, _NO_KEY, _CONSTANTS, _NUMBER_STARTS
+        stack: list[tuple[Any, Any, Marks]] = []
+        container: Any = None  # the dict or list being filled; None above the root
+        marks: Marks = None  # its marks
+        key: Any = None  # in a dict, the key whose value comes next; _NO_KEY when a key comes
+        merging, merges = self.merging, dict[int, list[tuple[Any, Marks]]]()
+        anchored: dict[int, str] = {}
+        while True:
+            event: Any = next_event()
+            kind = type(event)
+            if kind is scalar:
+                mark = event.start_mark
+                value = event.value
+                if key is no_key:
+                    if decorated:
+                        self._decoration(event, value)
+                    if value in container:
+                        key = self._duplicate(container, marks, value, mark)
+                    elif merging and value == "<<" and event.implicit[0]:
+                        key = _MERGE
+                    else:
+                        key = value
+                    marks.append(mark)
+                    continue
+                if event.implicit[0]:
+                    if value in constants:
+                        value = constants[value]
+                    elif value[0] in number_starts:
+                        value = self._number(value, mark)
+                if decorated:
+                    self._decoration(event, value)
+                if may_refuse and type(value) is str:
+                    self._refuse(value, mark)
+            elif kind is MappingStartEvent or kind is SequenceStartEvent:
+                mark = event.start_mark
+                if key is no_key:
+                    raise fail(self.file, mark, "yaml-key", "a key must be text")
+                if event.tag is not None:
+                    self._tag(event)
+                if len(stack) >= MAX_DEPTH:
+                    message = f"nested deeper than {MAX_DEPTH} levels"
+                    raise fail(self.file, mark, "too-deep", message)
+                stack.append((container, key, marks))
+                marks = [mark]
+                container, key = ({}, no_key) if kind is MappingStartEvent else ([], None)
+                if event.anchor is not None:
+                    self.open_anchors.add(event.anchor)
+                    anchored[id(container)] = event.anchor
+                continue
+            elif kind is MappingEndEvent or kind is SequenceEndEvent:
+                value, mark = container, marks
+                if merges and id(value) in merges:
+                    self._merge(value, mark, merges.pop(id(value)))
+                if anchored and id(value) in anchored:
+                    self._close_anchor(anchored.pop(id(value)), value, mark)
+                container, key, marks = stack.pop()
+            else:
+                value, mark = self._alias(event)
+                if key is no_key:
+                    raise fail(self.file, event.start_mark, "yaml-key", "a key must be text")
+
+            if type(container) is list:
+                container.append(value)
+                marks.append(mark)
+            elif container is None:
+                return value, mark
+            else:
+                if key is _MERGE:
+                    sources = self._mergeable(value, mark, marks)
+                    merges.setdefault(id(container), []).extend(sources)
+                    marks.pop()
+                elif key is _DUPLICATE:
+                    marks.pop()
+                else:
+                    container[key] = value
+                    marks.append(mark)
+                key = no_key
+
+    def _decoration(self, event: ScalarEvent, value: Any) -> None:
+        """A scalar's tag, which is refused, and its anchor, which is kept."""
+        if event.tag is not None:
+            self._tag(event)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = (value, event.start_mark)
+
+    def _close_anchor(self, name: str, value: Any, marks: Marks) -> None:
+        self.open_anchors.discard(name)
+        self.anchors[name] = (value, marks)
+
+    def _tag(self, event: Any) -> None:
+        tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+        self._note(
+            event.start_mark,
+            "yaml-tag",
+            f"the tag {tag!r} is not supported",
+            "write the plain value, in quotes if it is text",
+        )
+
+    def _duplicate(self, container: dict[str, Any], marks: Marks, key: str, mark: Mark) -> Any:
+        first = marks[2 * list(container).index(key) + 1]
+        self._note(
+            mark,
+            "duplicate-key",
+            f"the key {key!r} appears twice; first on line {first.line + 1}",
+            "keep one of the two",
+        )
+        return _DUPLICATE
+
+    def _number(self, text: str, mark: Mark) -> Any:
+        if _INT.match(text) or _BASED.match(text):
+            if len(text) > 24:
+                return self._bad_number(text, mark)
+            number = int(text, 10 if text[1:2] not in ("o", "x") else 0)
+            return number if -(2**63) <= number < 2**64 else self._bad_number(text, mark)
+        if _FLOAT.match(text):
+            value = float(text)
+            return value if value - value == 0 else self._bad_number(text, mark)
+        return self._bad_number(text, mark) if _NOT_FINITE.match(text) else text
+
+    def _bad_number(self, text: str, mark: Mark) -> int:
+        shown = text if len(text) <= 40 else f"{text[:20]}... ({len(text):,} characters)"
+        self._note(
+            mark,
+            "bad-number",
+            f"{shown} is not a finite number that fits 64 bits",
+            "put it in quotes if it is text",
+        )
+        return 0
+
+    def _refuse(self, value: str, mark: Mark) -> None:
+        """A text that is too long or that no database stores."""
+        if len(value) > MAX_SCALAR:
+            message = f"a text of {len(value):,} characters; the limit is {MAX_SCALAR:,}"
+            raise fail(self.file, mark, "too-large", message)
+        if "\0" in value:
+            self._note(mark, "bad-character", "the text holds a NUL character", "remove the \\0")
+
+    def _alias(self, event: Any) -> tuple[Any, Marks]:
+        name, mark = event.anchor, event.start_mark
+        if name in self.open_anchors:
+            raise fail(self.file, mark, "yaml-alias", f"the alias *{name} contains itself")
+        if name not in self.anchors:
+            raise fail(self.file, mark, "yaml-alias", f"no anchor &{name} stands before this alias")
+        value, marks = self.anchors[name]
+        self._spend(expanded_size(value, self.sizes), mark)
+        return value, marks
+
+    def _spend(self, nodes: int, mark: Mark) -> None:
+        self.aliased += nodes
+        if self.aliased > MAX_ALIASED:
+            message = f"aliases expand to more than {MAX_ALIASED:,} values"
+            raise fail(
+                self.file, mark, "yaml-alias", message, "write the values out, or fewer of them"
+            )
+
+    def _mergeable(self, value: Any, mark: Marks, marks: Marks) -> list[tuple[Any, Marks]]:
+        sources = [(value, mark)]
+        if isinstance(value, list):
+            sources = list(zip(value, mark[1:], strict=True))
+        for source, _ in sources:
+            if not isinstance(source, dict):
+                self._note(marks[-1], "wrong-type", "'<<' merges a mapping or a list of mappings")
+                return []
+        return sources
+
+    def _merge(
+        self, target: dict[str, Any], marks: Marks, sources: list[tuple[Any, Marks]]
+    ) -> None:
+        """Add the keys of the sources that the target does not have; earlier sources win."""
+        for source, source_marks in sources:
+            self._spend(len(source), marks[0])
+            for index, (key, value) in enumerate(source.items()):
+                if key not in target:
+                    target[key] = value
+                    marks.extend(source_marks[2 * index + 1 : 2 * index + 3])
+
+    def _note(self, mark: Mark, code: str, message: str, hint: str = "") -> None:
+        self.problems.append(problem_at(self.file, mark, code, message, hint))
+
+
+_NO_KEY, _MERGE, _DUPLICATE = object(), object(), object()
+
+
+def _syntax(text: str, file: str, error: yaml.MarkedYAMLError) -> EvalFileErrors:
+    mark: Mark = error.problem_mark or TextMark(0, 0, 0)
+    message = error.problem or "not valid YAML"
+    if error.context:
+        message += f" ({error.context})"
+    lines = text.splitlines()
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    hint = ""
+    if "\t" in line[: mark.column + 1] and not line[: mark.column].strip():
+        hint = "tabs cannot indent YAML: use spaces"
+    elif "mapping values are not allowed" in message:
+        hint = "put text that contains ': ' in quotes"
+    return fail(file, mark, "yaml-syntax", message, hint)
+
+
+def _unprintable(text: str, file: str, error: yaml.reader.ReaderError) -> EvalFileErrors:
+    before = text.encode("utf-8")[: error.position].decode("utf-8", "ignore")
+    mark = mark_of(before, len(before))
+    return fail(file, mark, "bad-character", f"{error.reason}: U+{error.character:04X}")

@@ -1,0 +1,205 @@
+"""Every exception Assay raises on purpose, and the problems it reports.
+
+    AssayError                 slug (explained in docs/errors.md) and exit code
+      UsageError         2     a wrong argument
+        UnknownName      2     a name that no registry, file or command knows
+      ConfigError        2     assay.yaml or [tool.assay] is wrong
+      EvalFileError      2     one Problem of an eval file
+      LedgerError        2     a locked regression case was changed or removed
+      BadPattern         2     a regular expression that cannot be compiled
+      PluginError        3     a registered plugin could not be loaded
+      EvalFileErrors     2     the group of all EvalFileError of a load
+
+A `Problem` is the value: what was found, where, what would be right. Errors and
+warnings are both problems; only errors are raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Severity = Literal["error", "warning"]
+
+#: Every slug a problem may carry, with the sentence that heads its entry in docs/errors.md.
+SLUGS: dict[str, str] = {
+    # reading the file
+    "not-found": "The path does not exist.",
+    "not-a-file": "The path is not a regular file.",
+    "unreadable": "The file could not be read.",
+    "symlink-loop": "A symbolic link leads back to where it started.",
+    "unknown-format": "The file name is not one that Assay can load.",
+    "no-eval-files": "The path holds no eval file.",
+    "encoding": "The file is not UTF-8.",
+    "bad-character": "The text has a character that cannot be stored.",
+    "too-large": "The file, line or value is larger than the limit.",
+    "too-deep": "The document is nested deeper than the limit.",
+    # syntax
+    "yaml-syntax": "The file is not valid YAML.",
+    "yaml-tag": "YAML tags are not supported.",
+    "yaml-alias": "A YAML alias is cyclic, unknown, or expands too far.",
+    "yaml-key": "A YAML key is not text.",
+    "multiple-documents": "The file holds more than one YAML document.",
+    "json-syntax": "The file or line is not valid JSON.",
+    "csv-syntax": "The file is not valid CSV.",
+    "duplicate-key": "A key appears twice in one mapping.",
+    "bad-number": "A number is not finite or does not fit 64 bits.",
+    # shape
+    "unknown-key": "The key is not known here.",
+    "missing-key": "A required key is missing.",
+    "wrong-type": "The value has the wrong type.",
+    "wrong-value": "The value has the right type but is not allowed.",
+    "unknown-evaluator": "No evaluator has this type.",
+    "plugin-failed": "The evaluator is registered but could not be loaded.",
+    "conflicting-keys": "Two keys exclude each other.",
+    "bad-id": "The id does not have the format of its tier.",
+    "bad-date": "The value is not an ISO 8601 date.",
+    "bad-regex": "The regular expression does not compile.",
+    "bad-token": "A {{...}} token is malformed or names an unknown source.",
+    "snapshot-token": "A regression case may not depend on a snapshot.",
+    # meaning
+    "no-cases": "The file holds no case.",
+    "duplicate-id": "Two cases of one file have the same id.",
+    "asserts-nothing": "The case has nothing that could fail.",
+    "needs-expected": "The evaluator compares with an expected output that is not there.",
+    "file-not-found": "A referenced file does not exist.",
+    "outside-root": "A referenced path leaves the project root.",
+    "regression-changed": "A locked regression case was changed.",
+    "regression-gone": "A locked regression case was removed.",
+    "ledger-broken": "The regression lock file cannot be read.",
+    # warnings
+    "ignored-alias": "A key and its alias are both given; the alias is ignored.",
+    "deprecated-key": "The key is an old spelling.",
+    "unlocked-regression": "A regression case is not locked yet.",
+    "unresolved-seed": "A seed token has no value in the seed manifest.",
+    # lint
+    "few-golden-values": "A golden case should check at least two exact values.",
+    "echoed-prompt": "Every expected text already stands in the prompt.",
+    "ambiguous-one-way": "An ambiguous case should accept more than one set of tools.",
+    "edge-no-negative": "An edge case should say what must not happen.",
+    "duplicate-prompt": "Two cases ask the same.",
+    "lonely-synonym": "A synonym group has one member.",
+    "passes-without-tool": "The case could pass although no tool was called.",
+    "cannot-fail": "The case passes whatever the agent answers.",
+    "foreign-tool-id": "The id names another tool than the file.",
+    "regression-description": "A regression case should be described as 'regression — ...'.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in one place. Lines and columns count from 1; 0 means the whole file."""
+
+    file: str
+    line: int
+    column: int
+    severity: Severity
+    code: str
+    message: str
+    hint: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        where = self.file + (f":{self.line}:{self.column}" if self.line else "")
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{where}: {self.severity}[{self.code}]: {self.message}{hint}"
+
+
+class AssayError(Exception):
+    """Base of everything we raise on purpose; `slug` leads to docs/errors.md."""
+
+    slug = "assay"
+    exit_code = 3
+
+
+class UsageError(AssayError):
+    """The caller asked for something that makes no sense."""
+
+    slug = "usage"
+    exit_code = 2
+
+
+class UnknownName(UsageError):
+    """A name that nothing is registered under; `hint` has the nearest one."""
+
+    slug = "unknown-name"
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(sorted(known))
+        self.hint = nearest(name, self.known)
+        super().__init__(f"no {kind} is called {name!r}" + (f" ({self.hint})" if self.hint else ""))
+
+
+class ConfigError(AssayError):
+    """The project's configuration is wrong."""
+
+    slug = "config"
+    exit_code = 2
+
+
+class LedgerError(AssayError):
+    """The regression ledger refuses: locked cases never change."""
+
+    slug = "ledger"
+    exit_code = 2
+
+
+class PluginError(AssayError):
+    """A plugin is registered but broken; names the distribution and the cause."""
+
+    slug = "plugin-failed"
+    exit_code = 3
+
+
+class BadPattern(AssayError):
+    """A regular expression that neither engine can compile."""
+
+    slug = "bad-regex"
+    exit_code = 2
+
+
+class EvalFileError(AssayError):
+    """One problem of an eval file, as an exception."""
+
+    exit_code = 2
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.slug = problem.code
+        super().__init__(str(problem))
+
+
+class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
+    """All problems of a load in one group; `problems` has warnings too, in file order."""
+
+    slug = "eval-files"
+    exit_code = 2
+    problems: tuple[Problem, ...]
+
+    def __new__(cls, problems: Sequence[Problem]) -> EvalFileErrors:
+        errors = [EvalFileError(p) for p in problems if p.severity == "error"]
+        noun = "problem" if len(errors) == 1 else "problems"
+        group = super().__new__(cls, f"{len(errors)} {noun} in the eval files", errors)
+        group.problems = tuple(problems)
+        return group
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """The group was built by __new__; ExceptionGroup takes nothing here."""
+
+    def derive(self, excs: Sequence[Any]) -> EvalFileErrors:  # type: ignore[override]
+        return EvalFileErrors([e.problem for e in excs])
+
+    def __str__(self) -> str:
+        return "\n".join([self.message + ":", *(str(p) for p in self.problems)])
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """A hint with the nearest known spelling, or nothing."""
+    import difflib  # only errors need it
+
+    folded = {k.lower().replace("-", "_"): k for k in known}
+    close = difflib.get_close_matches(name.lower().replace("-", "_"), folded, n=1, cutoff=cutoff)
+    return f"did you mean {folded[close[0]]!r}?" if close else ""

@@ -1,0 +1,23 @@
+"""`expect`: the assertions of the tier files, usable in any list of evaluators."""
+
+from __future__ import annotations
+
+from pydantic import model_validator
+
+from assay.model.evaluator import EvaluatorSpec
+from assay.model.expect import Expect
+from assay.model.shape import problem
+
+
+class ExpectEvaluator(Expect, EvaluatorSpec):
+    """All assertions run; the score is held / all; a failed one fails the case."""
+
+    type: str = "expect"
+
+    @model_validator(mode="after")
+    def _asserts(self) -> ExpectEvaluator:
+        if not self.asserted():
+            raise problem(
+                "asserts-nothing", "the block asserts nothing: every key is false or empty"
+            )
+        return self

@@ -1,0 +1,50 @@
+"""`field_accuracy`: fields of a JSON answer against the expected ones."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from assay.model.evaluator import EvaluatorSpec
+from assay.model.shape import Empty, Flag, Number, Shape, Text, problem
+
+_PATH = re.compile(r"(?:[^.\[\]]+|\[[0-9]+\])(?:\.[^.\[\]]+|\[[0-9]+\])*\Z")
+
+
+def _path(path: str) -> str:
+    if not _PATH.match(path):
+        raise problem("wrong-value", f"{path!r} is not a path", "for example 'items[1].price'")
+    return path
+
+
+class FieldRule(Shape):
+    """One field: where it is and how it is compared."""
+
+    path: Annotated[Text, AfterValidator(_path)]
+    match: Literal["exact", "numeric_tolerance", "date"] = "exact"
+    tolerance: Annotated[Number, Field(ge=0)] = 0.0
+    relative: Flag = False
+    formats: list[Text] = Empty(list)
+    required: Flag = True
+    weight: Annotated[Number, Field(ge=0)] = 1.0
+
+    @model_validator(mode="after")
+    def _keys_fit(self) -> FieldRule:
+        given = self.model_fields_set
+        if self.match != "numeric_tolerance" and given & {"tolerance", "relative"}:
+            raise problem(
+                "conflicting-keys", "'tolerance' and 'relative' belong to numeric_tolerance"
+            )
+        if self.match != "date" and "formats" in given:
+            raise problem("conflicting-keys", "'formats' belongs to date")
+        return self
+
+
+class FieldAccuracyEvaluator(EvaluatorSpec):
+    """The share of fields, by weight, that agree with the expected output."""
+
+    compares_with_expected: ClassVar[bool] = True
+    fields: Annotated[list[FieldRule], Field(min_length=1)]
+    aggregation: Literal["weighted_average", "all_or_nothing"] = "weighted_average"

@@ -1,0 +1,112 @@
+"""`equals`, `contains` and their family: one check of the answer's text each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from assay.model.evaluator import NegatableSpec
+from assay.model.expect import Regex
+from assay.model.shape import Json, Text, problem, shown
+
+
+def _listed(raw: Any) -> Any:
+    if isinstance(raw, (str, list)):
+        return [raw] if isinstance(raw, str) else raw
+    raise problem(
+        "wrong-type", f"is {shown(raw)}, neither text nor a list of texts", "put it in quotes"
+    )
+
+
+class _TextSpec(NegatableSpec):
+    """`value` is one text, `values` is a list; each is one check."""
+
+    value: Text | None = None
+    values: Annotated[list[Text], Field(min_length=1)] | None = None
+
+    @property
+    def wanted(self) -> list[str]:
+        """The texts to look for, however they were written."""
+        return self.values if self.values is not None else [self.value or ""]
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> _TextSpec:
+        if (self.value is None) == (self.values is None):
+            if self.value is None:
+                raise problem("missing-key", f"{self.type!r} needs 'value', or 'values' for a list")
+            raise problem("conflicting-keys", "'value' and 'values' exclude each other")
+        return self
+
+
+class ContainsEvaluator(_TextSpec):
+    """The answer contains the text, case-sensitive."""
+
+
+class IContainsEvaluator(_TextSpec):
+    """The answer contains the text, whatever the case."""
+
+
+class StartsWithEvaluator(_TextSpec):
+    """The answer starts with the text."""
+
+
+class EndsWithEvaluator(_TextSpec):
+    """The answer ends with the text."""
+
+
+class RegexEvaluator(_TextSpec):
+    """The regular expression is found in the answer."""
+
+    value: Annotated[Regex, Field(min_length=1)] | None = None
+    values: Annotated[list[Annotated[Regex, Field(min_length=1)]], Field(min_length=1)] | None = (
+        None
+    )
+
+
+class _ManySpec(NegatableSpec):
+    values: Annotated[
+        list[Text],
+        Field(min_length=1, json_schema_extra={"aliases": ("value",), "deprecated": ()}),
+        BeforeValidator(
+            _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
+        ),
+    ]
+
+
+class ContainsAnyEvaluator(_ManySpec):
+    """The answer contains at least one of the texts."""
+
+
+class ContainsAllEvaluator(_ManySpec):
+    """The answer contains all of the texts."""
+
+
+class EqualsEvaluator(NegatableSpec):
+    """The answer equals the value, or the case's expected output when there is none."""
+
+    compares_with_expected: ClassVar[bool] = True
+    value: Json = None
+
+
+class SimilarityEvaluator(NegatableSpec):
+    """How near the answer is to the value by edit distance; no value: to the expected output."""
+
+    compares_with_expected: ClassVar[bool] = True
+    value: Text | None = None
+
+
+class IsJsonEvaluator(NegatableSpec):
+    """The answer is valid JSON."""
+
+
+def _schema(raw: Any) -> Any:
+    if isinstance(raw, (dict, bool)):
+        return raw
+    raise problem("wrong-type", f"is {shown(raw)}, not a JSON Schema")
+
+
+class JsonSchemaEvaluator(NegatableSpec):
+    """The answer is JSON that the schema accepts."""
+
+    value: Annotated[Any, AfterValidator(_schema)]

@@ -1,0 +1,138 @@
+"""`tool_trajectory`: which tools were called, how often, in which order, with what."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from assay.errors import nearest
+from assay.model.evaluator import EvaluatorSpec
+from assay.model.expect import Regex
+from assay.model.shape import Count, Empty, Flag, Json, Key, Positive, Shape, Text, problem, shown
+
+ARGS_MODES = ("exact", "superset", "subset", "ignore")
+TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
+
+
+class Predicate(Shape):
+    """A condition on an argument, in place of its value."""
+
+    regex: Regex | None = None
+    one_of: Annotated[list[Json], Field(min_length=1)] | None = None
+    gte: float | None = None
+    lte: float | None = None
+    approx: float | None = None
+    tolerance: Annotated[float, Field(ge=0)] | None = None
+    contains: Json = None
+    exists: Flag | None = None
+    type: Literal["string", "number", "integer", "boolean", "object", "array", "null"] | None = None
+    equals: Json = None
+
+
+PREDICATES = frozenset(Predicate.model_fields)
+
+
+def is_predicate(value: Any) -> bool:
+    """A mapping whose keys are all names of conditions is one; `equals` quotes a literal."""
+    return isinstance(value, dict) and bool(value) and PREDICATES.issuperset(value)
+
+
+def _check_predicates(value: Any) -> Any:
+    """Find conditions anywhere in expected arguments and check them."""
+    if is_predicate(value):
+        Predicate.model_validate(value)
+        if "tolerance" in value and "approx" not in value:
+            raise problem("missing-key", "'tolerance' belongs to 'approx'")
+    elif isinstance(value, dict):
+        for item in value.values():
+            _check_predicates(item)
+    elif isinstance(value, list):
+        for item in value:
+            _check_predicates(item)
+    return value
+
+
+def _args_match(raw: Any) -> Any:
+    if isinstance(raw, list) and raw and all(isinstance(item, str) and item for item in raw):
+        return raw
+    if raw in ARGS_MODES:
+        return raw
+    hint = nearest(raw, ARGS_MODES) if isinstance(raw, str) else ""
+    message = f"is {shown(raw)}, neither one of {', '.join(ARGS_MODES)} nor a list of paths"
+    raise problem("wrong-value", message, hint)
+
+
+ArgsMatch = Annotated[
+    Any,
+    BeforeValidator(
+        _args_match,
+        json_schema_input_type=Literal["exact", "superset", "subset", "ignore"]
+        | Annotated[list[Text], Field(min_length=1)],
+    ),
+]
+Arguments = Annotated[Json, AfterValidator(_check_predicates)]
+
+
+class Call(Shape):
+    """A call to look for."""
+
+    tool: Text
+    args: Arguments = Key(None, aliases=("input",))
+    output: Arguments = None
+    args_match: ArgsMatch = "superset"
+    max_duration_ms: Positive | None = None
+
+
+class Step(Call):
+    """A step of the expected path: one call, or any one of several."""
+
+    tool: Text | None = None  # type: ignore[assignment]
+    optional: Flag = False
+    any_of: Annotated[list[Call], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Step:
+        if (self.tool is None) == (self.any_of is None):
+            if self.tool is None:
+                raise problem("missing-key", "a step needs 'tool', or 'any_of' with several calls")
+            raise problem("conflicting-keys", "'tool' and 'any_of' exclude each other")
+        if self.any_of is not None:
+            extra = self.model_fields_set - {"any_of", "optional"}
+            if extra:
+                names = ", ".join(sorted(extra))
+                raise problem("conflicting-keys", f"{names} belong to the calls inside 'any_of'")
+        return self
+
+
+class ToolTrajectoryEvaluator(EvaluatorSpec):
+    """Compares the calls the agent made with the calls it should have made."""
+
+    mode: Literal["any_order", "in_order", "exact", "superset", "subset"] = "in_order"
+    expected: list[Step] = Empty(list)
+    minimums: dict[str, Count] = Empty(dict)
+    maximums: dict[str, Count] = Empty(dict)
+    ignore: list[Text] = Empty(list)
+    forbidden: list[Text] = Empty(list)
+
+    @model_validator(mode="after")
+    def _asserts(self) -> ToolTrajectoryEvaluator:
+        # An empty list of expected steps says: no call at all.
+        given = self.minimums or self.maximums or self.forbidden
+        if not given and "expected" not in self.model_fields_set:
+            message = "give 'expected', 'minimums', 'maximums' or 'forbidden'"
+            raise problem("asserts-nothing", message)
+        for tool, least in self.minimums.items():
+            most = self.maximums.get(tool)
+            if most is not None and least > most:
+                raise problem("conflicting-keys", f"the minimum for {tool!r} is above its maximum")
+        return self
+
+    def cannot_fail(self) -> str:
+        demanding = any(not step.optional for step in self.expected) or self.mode in (
+            "exact",
+            "subset",
+        )
+        if demanding or self.maximums or self.forbidden or any(self.minimums.values()):
+            return ""
+        return "it requires no call"

@@ -1,0 +1,220 @@
+"""The regression ledger: a hash per case, kept in git, so that a case never changes.
+
+`<tool>.regression.lock.json` holds the hashes, `<tool>.regression.archive.json` the
+cases that no longer apply. Checking never writes; only `lock` and `archive` do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from assay.documents import json as documents
+from assay.documents.document import Document
+from assay.documents.source import read_text
+from assay.errors import EvalFileErrors, LedgerError, Problem, nearest
+from assay.settings import shown
+
+SUFFIX = ".regression.json"
+Status = Literal["locked", "unlocked", "changed", "gone", "archived"]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One case of a regression file, or one that the lock or the archive knows."""
+
+    id: str
+    status: Status
+    created_at: str = ""
+    bug_ref: str = ""
+    description: str = ""
+
+
+def lock_file(file: Path) -> Path:
+    return file.with_name(file.name.removesuffix(".json") + ".lock.json")
+
+
+def archive_file(file: Path) -> Path:
+    return file.with_name(file.name.removesuffix(".json") + ".archive.json")
+
+
+def case_hash(raw: Any) -> str:
+    """The hash of a case's content; layout and the order of keys do not count."""
+    text = json.dumps(raw, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check(file: Path) -> list[Problem]:
+    """What the ledger has to say about a regression file that loads."""
+    book = _Book(file)
+    problems: list[Problem] = []
+    hint = "restore it, or move it away with 'assay regression archive {}'"
+    for index, (identity, raw) in enumerate(book.cases):
+        line, column = book.document.position((*book.base, index))
+        place = (book.document.file, line, column)
+        status = book.status(identity, raw)
+        if status == "changed":
+            message = f"the locked case {identity!r} was changed; regression cases never change"
+            problems.append(
+                Problem(*place, "error", "regression-changed", message, hint.format(identity))
+            )
+        elif status == "unlocked":
+            message = f"the case {identity!r} is not locked"
+            fix = f"run 'assay regression lock {book.document.file}'"
+            problems.append(Problem(*place, "warning", "unlocked-regression", message, fix))
+    for identity in book.gone():
+        message = (
+            f"the locked case {identity!r} is gone; regression cases are archived, not deleted"
+        )
+        place = (book.document.file, 1, 1)
+        problems.append(Problem(*place, "error", "regression-gone", message, hint.format(identity)))
+    return problems
+
+
+def entries(file: Path) -> list[LedgerEntry]:
+    """Every case that the file, its lock or its archive knows."""
+    book = _Book(file)
+    result = [_entry(identity, book.status(identity, raw), raw) for identity, raw in book.cases]
+    result += [LedgerEntry(identity, "gone") for identity in book.gone()]
+    result += [_entry(str(raw.get("id")), "archived", raw) for raw in book.archived]
+    return result
+
+
+def lock(file: Path) -> list[str]:
+    """Lock the cases that are not locked yet; refuses when a locked one was changed."""
+    book = _Book(file)
+    if broken := [p for p in check(file) if p.severity == "error"]:
+        raise LedgerError("\n".join(str(p) for p in broken))
+    added = [identity for identity, _ in book.cases if identity not in book.hashes]
+    if added:
+        hashes = dict(book.hashes)
+        hashes.update({identity: case_hash(raw) for identity, raw in book.cases})
+        _write(lock_file(file), _lock_text(hashes))
+    return added
+
+
+def archive(file: Path, identity: str) -> Path:
+    """Move a case to the archive. A crash in between leaves it in both, never in none."""
+    book = _Book(file)
+    index = next((i for i, (known, _) in enumerate(book.cases) if known == identity), None)
+    if index is None:
+        raise LedgerError(_not_here(book, identity))
+    raw = book.cases[index][1]
+    if book.status(identity, raw) == "changed":
+        raise LedgerError(
+            f"the case {identity!r} was changed after it was locked: restore it first"
+        )
+    target = archive_file(file)
+    kept = [case for case in book.archived if case.get("id") != identity]
+    _write(target, json.dumps([*kept, raw], indent=2, ensure_ascii=False) + "\n")
+    _write(file, _without_item(book, index))
+    if identity in book.hashes:
+        _write(lock_file(file), _lock_text({k: v for k, v in book.hashes.items() if k != identity}))
+    return target
+
+
+class _Book:
+    """A regression file with its lock and its archive."""
+
+    def __init__(self, file: Path) -> None:
+        self.text = read_text(file, shown(file))
+        self.document: Document = documents.parse(self.text, shown(file))
+        data = self.document.data
+        self.base: tuple[str, ...] = ("cases",) if isinstance(data, dict) else ()
+        raw_cases = data.get("cases", []) if isinstance(data, dict) else data
+        self.cases: list[tuple[str, Any]] = [
+            (str(raw.get("id")), raw) for raw in raw_cases if isinstance(raw, dict)
+        ]
+        self.hashes = _read_lock(lock_file(file))
+        self.archived = _read_archive(archive_file(file))
+
+    def status(self, identity: str, raw: Any) -> Status:
+        if identity not in self.hashes:
+            return "unlocked"
+        return "locked" if self.hashes[identity] == case_hash(raw) else "changed"
+
+    def gone(self) -> list[str]:
+        here = {identity for identity, _ in self.cases}
+        return [identity for identity in self.hashes if identity not in here]
+
+
+def _entry(identity: str, status: Status, raw: Any) -> LedgerEntry:
+    texts = (str(raw.get(key, "")) for key in ("createdAt", "bugRef", "description"))
+    return LedgerEntry(identity, status, *texts)
+
+
+def _read_lock(file: Path) -> dict[str, str]:
+    if not file.exists():
+        return {}
+    data = _read_json(file)
+    hashes = data.get("cases") if isinstance(data, dict) else None
+    if not isinstance(hashes, dict) or not all(isinstance(h, str) for h in hashes.values()):
+        raise _broken(file, "it has no 'cases' with a hash each")
+    return hashes
+
+
+def _read_archive(file: Path) -> list[dict[str, Any]]:
+    if not file.exists():
+        return []
+    data = _read_json(file)
+    if not isinstance(data, list) or not all(isinstance(case, dict) for case in data):
+        raise _broken(file, "it is not a list of cases")
+    return data
+
+
+def _read_json(file: Path) -> Any:
+    document = documents.parse(read_text(file, shown(file)), shown(file))
+    if document.problems:
+        raise EvalFileErrors(document.problems)
+    return document.data
+
+
+def _broken(file: Path, message: str) -> EvalFileErrors:
+    hint = "restore it from version control"
+    return EvalFileErrors([Problem(shown(file), 1, 1, "error", "ledger-broken", message, hint)])
+
+
+def _lock_text(hashes: dict[str, str]) -> str:
+    return json.dumps({"version": 1, "cases": dict(sorted(hashes.items()))}, indent=2) + "\n"
+
+
+def _not_here(book: _Book, identity: str) -> str:
+    known = [known for known, _ in book.cases]
+    hint = nearest(identity, known)
+    if any(case.get("id") == identity for case in book.archived):
+        hint = "it is archived already"
+    return f"{book.document.file} has no case {identity!r}" + (f" ({hint})" if hint else "")
+
+
+def _without_item(book: _Book, index: int) -> str:
+    """The file's text without one case; everything else stays as the author laid it out."""
+    text, decoder = book.text, json.JSONDecoder()
+    starts = [book.document.mark((*book.base, i)).index for i in range(len(book.cases))]
+    end = decoder.raw_decode(text, starts[index])[1]
+    if index + 1 < len(starts):
+        return text[: starts[index]] + text[starts[index + 1] :]
+    if index > 0:
+        return text[: decoder.raw_decode(text, starts[index - 1])[1]] + text[end:]
+    opening = text.rindex("[", 0, starts[0])
+    return text[: opening + 1] + text[end:].lstrip()
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace a file in one step: a crash leaves the old one or the new one."""
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
+        os.chmod(temporary, mode)
+        os.replace(temporary, file)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,152 @@
+"""What makes a case weak although it loads. Every finding is a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from assay.errors import Problem
+from assay.model.case import EvalCase, Suite
+from assay.model.expect import ExpectBase
+
+Finding = tuple[str, str, tuple[str | int, ...], str]  # slug, message, path in the case, hint
+
+
+class Block(NamedTuple):
+    """A case's `expect` settings, and where they stand in it."""
+
+    expect: ExpectBase
+    path: tuple[str | int, ...]
+
+
+def lint(suites: Iterable[Suite]) -> list[Problem]:
+    """All findings in all suites; prompts are compared across suites too."""
+    problems: list[Problem] = []
+    prompts: dict[str, EvalCase] = {}
+    for suite in suites:
+        for case in suite.cases:
+            findings = [finding for rule in RULES for finding in rule(case, suite)]
+            findings += _duplicate_prompt(case, prompts)
+            for code, message, path, hint in findings:
+                place = case.origin_of(path)
+                text = f"{case.id}: {message}"
+                problems.append(Problem(*place, "warning", code, text, hint))
+    return problems
+
+
+def _blocks(case: EvalCase) -> Iterator[Block]:
+    for index, spec in enumerate(case.evaluators):
+        if isinstance(spec, ExpectBase):
+            inline = case.tier != "suite" or spec.name == "expect"
+            yield Block(spec, ("expect",) if inline else ("evaluators", index))
+
+
+def _few_golden_values(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+    for block in _blocks(case):
+        if case.tier == "golden" and len(block.expect.responseContains) < 2:
+            hint = "add exact values that only the tool could have returned"
+            count = len(block.expect.responseContains)
+            yield "few-golden-values", f"checks {count} exact values", block.path, hint
+
+
+def _echoed_prompt(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+    prompt = case.question.casefold()
+    for block in _blocks(case):
+        expected = [
+            *block.expect.responseContains,
+            *(text for group in block.expect.responseContainsAny for text in group),
+        ]
+        if expected and all(text.casefold() in prompt for text in expected):
+            message = "every expected text stands in the prompt: repeating the question would pass"
+            yield "echoed-prompt", message, block.path, "expect what only an answer can contain"
+
+
+def _ambiguous_one_way(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+    for block in _blocks(case):
+        if case.difficulty == "ambiguous" and _get(block, "toolsAcceptable") is None:
+            hint = "list the acceptable sets in toolsAcceptable"
+            yield "ambiguous-one-way", "ambiguous, yet without toolsAcceptable", block.path, hint
+
+
+def _edge_no_negative(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+    for block in _blocks(case):
+        negative = block.expect.responseNotContains or block.expect.toolsNotCalled
+        if case.difficulty == "edge" and not negative and not _forbids_tools(block):
+            hint = "add responseNotContains, toolsNotCalled or toolsAcceptable: [['__none__']]"
+            yield "edge-no-negative", "an edge case that forbids nothing", block.path, hint
+
+
+def _lonely_synonym(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+    for block in _blocks(case):
+        for index, group in enumerate(block.expect.responseContainsAny):
+            if len(group) == 1:
+                path = (*block.path, "responseContainsAny", index)
+                hint = "add synonyms, or use responseContains"
+                yield "lonely-synonym", f"the group has one member, {group[0]!r}", path, hint
+
+
+def _passes_without_tool(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+    """An edge case may want no tool; elsewhere, not asking for one is likely a slip."""
+    if case.tier not in ("golden", "labeled", "regression") or case.difficulty == "edge":
+        return
+    for block in _blocks(case):
+        routed = (
+            _get(block, "toolsCalled") is not None or _get(block, "toolsAcceptable") is not None
+        )
+        if not routed and not block.expect.toolParams and not block.expect.minToolCalls:
+            hint = "add toolsCalled or toolsAcceptable; [] says that no tool is right"
+            yield "passes-without-tool", "could pass although no tool was called", block.path, hint
+
+
+def _cannot_fail(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+    if case.skip is not None:
+        return
+    if case.min_pass_rate == 0:
+        yield "cannot-fail", "min_pass_rate is 0: no outcome fails it", ("min_pass_rate",), ""
+    gates = any(spec.required for spec in case.evaluators)
+    if case.threshold == 0 and not gates:
+        yield "cannot-fail", "the threshold is 0: every score reaches it", ("threshold",), ""
+    counted = [spec for spec in case.evaluators if spec.weight > 0 or spec.required]
+    reasons = [spec.cannot_fail() for spec in counted]
+    if reasons and all(reasons):
+        yield "cannot-fail", f"no evaluator can fail: {reasons[0]}", ("evaluators",), ""
+
+
+def _tier_names(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+    if case.tier in ("golden", "labeled", "regression"):
+        tool = case.id.split("-", 1)[1].rpartition("-")[0]
+        if tool.replace("_", "-") != suite.tool_name.replace("_", "-"):
+            message = f"the id names the tool {tool!r}; the file is about {suite.tool_name!r}"
+            yield "foreign-tool-id", message, ("id",), ""
+    if case.tier == "regression" and not case.description.startswith("regression —"):
+        hint = "say what the bug was: 'regression — ...'"
+        yield "regression-description", "the description does not say it", ("description",), hint
+
+
+def _duplicate_prompt(case: EvalCase, prompts: dict[str, EvalCase]) -> Iterator[Finding]:
+    prompt = "\n".join(f"{m.role}:{m.text.strip().casefold()}" for m in case.input_messages)
+    other = prompts.setdefault(prompt, case)
+    if other is not case:
+        message = f"asks the same as {other.id} ({other.origin})"
+        yield "duplicate-prompt", message, ("input_messages",), "one of the two is enough"
+
+
+def _get(block: Block, key: str) -> Any:
+    return getattr(block.expect, key, None)
+
+
+def _forbids_tools(block: Block) -> bool:
+    acceptable = _get(block, "toolsAcceptable")
+    return acceptable is not None or _get(block, "toolsCalled") == []
+
+
+RULES: tuple[Callable[[EvalCase, Suite], Iterator[Finding]], ...] = (
+    _few_golden_values,
+    _echoed_prompt,
+    _ambiguous_one_way,
+    _edge_no_negative,
+    _lonely_synonym,
+    _passes_without_tool,
+    _cannot_fail,
+    _tier_names,
+)

@@ -1,0 +1,177 @@
+"""CSV suites: a header row, then one case a row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from assay.documents.document import MAX_SCALAR, Document, Marks, TextMark, mark_of, problem_at
+from assay.documents.source import read_text
+from assay.errors import EvalFileErrors, Problem, nearest
+from assay.loaders.cases import CaseReader, reading_of
+from assay.loaders.yaml import name_of
+from assay.model.case import EvalCase, Suite
+from assay.settings import Settings, shown
+
+#: Columns whose cells are the case's own keys; `metadata.*` columns come on top.
+COLUMNS = (
+    "id",
+    "description",
+    "input",
+    "expected_output",
+    "expected_outcome",
+    "outcome",
+    "criteria",
+    "conversation_id",
+    "cluster",
+    "skip",
+    "tags",
+)
+
+
+def load(file: Path, settings: Settings) -> Suite:
+    """The file's suite; raises EvalFileErrors with all of its problems."""
+    name = shown(file)
+    text = read_text(file, name)
+    rows = _rows(text, name)
+    header, problems = _header(rows, name)
+    reader = CaseReader(reading_of(file, settings))
+    cases = list(_cases(rows, header, name, reader)) if not problems else []
+    problems += reader.problems
+    if not problems and not cases:
+        message, hint = "there is no row below the header", "one row is one case"
+        problems.append(Problem(name, 1, 1, "error", "no-cases", message, hint))
+    if any(p.severity == "error" for p in problems):
+        raise EvalFileErrors(sorted(problems, key=lambda p: (p.line, p.column)))
+    return Suite(name=name_of(file), file=name, cases=tuple(cases), warnings=tuple(problems))
+
+
+def recognises(file: Path) -> str:
+    """A CSV file in a directory must be named `*.eval.csv`."""
+    return "it is not named *.eval.csv"
+
+
+class _Row(NamedTuple):
+    """One row: its cells, and its text to find their places in when something is wrong."""
+
+    cells: list[str]
+    line: int
+    text: str
+
+    def marks(self) -> list[TextMark]:
+        """Where each cell starts."""
+        starts = [match.start() for match in _CELL.finditer(self.text)]
+        marks = (mark_of(self.text, start) for start in starts[: len(self.cells)])
+        return [mark._replace(line=mark.line + self.line - 1) for mark in marks]
+
+
+_CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,"\r\n])*(?:,|\r\n|\r|\n|\Z)')
+
+
+def _rows(text: str, file: str) -> Iterator[_Row]:
+    """Rows that are not blank."""
+    consumed: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line in io.StringIO(text, newline=""):
+            consumed.append(line)
+            yield line
+
+    before = csv.field_size_limit(MAX_SCALAR)
+    reader = csv.reader(lines(), strict=True)
+    try:
+        for cells in reader:
+            if cells:
+                yield _Row(cells, reader.line_num - len(consumed) + 1, "".join(consumed))
+            consumed.clear()
+    except csv.Error as error:
+        message = str(error)
+        raise EvalFileErrors(
+            [Problem(file, max(reader.line_num, 1), 1, "error", "csv-syntax", message)]
+        ) from None
+    finally:
+        csv.field_size_limit(before)
+
+
+def _header(rows: Iterator[_Row], file: str) -> tuple[list[str], list[Problem]]:
+    row = next(rows, None)
+    if row is None:
+        return [], [Problem(file, 1, 1, "error", "no-cases", "the file is empty")]
+    names = [cell.strip() for cell in row.cells]
+    problems = []
+    for index, name in enumerate(names):
+        code, message, hint = "", "", ""
+        if name in names[:index]:
+            code, message = "duplicate-key", f"the column {name!r} appears twice"
+        elif name not in COLUMNS and not name.startswith(("metadata.", "x-")):
+            code, message = "unknown-key", f"the column {name!r} is not known"
+            hint = nearest(name, COLUMNS) or "other data goes into 'metadata.<name>' columns"
+        if code:
+            mark = row.marks()[index]
+            problems.append(problem_at(file, mark, code, message, hint))
+    if "input" not in names:
+        message = "there is no 'input' column"
+        problems.append(Problem(file, row.line, 1, "error", "missing-key", message))
+    return names, problems
+
+
+def _cases(
+    rows: Iterator[_Row], header: list[str], file: str, reader: CaseReader
+) -> Iterator[EvalCase]:
+    seen: dict[str, int] = {}
+    for row in rows:
+        if len(row.cells) != len(header):
+            message = f"the row has {len(row.cells)} cells; the header has {len(header)}"
+            reader.problems.append(Problem(file, row.line, 1, "error", "csv-syntax", message))
+            continue
+        data = _raw(header, row.cells)
+        document = Document(
+            file, data, [], partial(_marks, data, header, row), TextMark(row.line - 1, 0, 0)
+        )
+        case = reader.read(document, (), data)
+        identity = data.get("id")
+        if identity in seen:
+            message = f"the id {identity!r} is taken by the case on line {seen[identity]}"
+            place = document.position(("id",))
+            reader.problems.append(Problem(file, *place, "error", "duplicate-id", message))
+        elif identity:
+            seen[identity] = row.line
+        if case is not None:
+            yield case
+
+
+def _raw(header: list[str], cells: list[str]) -> dict[str, Any]:
+    """The row as a case; an empty cell is a key that was not given."""
+    raw: dict[str, Any] = {}
+    for name, cell in zip(header, cells, strict=True):
+        if not cell.strip() or name.startswith("x-"):
+            continue
+        if name == "tags":
+            raw["tags"] = [tag.strip() for tag in re.split("[,;]", cell) if tag.strip()]
+        elif name.startswith("metadata."):
+            raw.setdefault("metadata", {})[name.removeprefix("metadata.")] = cell
+        else:
+            raw[name] = cell.strip() if name == "id" else cell
+    return raw
+
+
+def _marks(data: dict[str, Any], header: list[str], row: _Row) -> Marks:
+    """Marks in the form of the data: a key's is its cell's."""
+    places = dict(zip(header, row.marks(), strict=False))
+    marks: list[Any] = [TextMark(row.line - 1, 0, 0)]
+    for key, value in data.items():
+        if key == "metadata":
+            inner: list[Any] = [marks[0]]
+            for name in value:
+                inner += [places[f"metadata.{name}"]] * 2
+            marks += [marks[0], inner]
+        elif isinstance(value, list):
+            marks += [places[key], [places[key]] * (len(value) + 1)]
+        else:
+            marks += [places[key]] * 2
+    return marks

@@ -1,0 +1,228 @@
+"""JSONL suites: one case a line, read as a stream; `NAME.yaml` beside it has suite-level keys."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, overload
+
+from assay.documents import yaml
+from assay.documents.document import MAX_SCALAR, Document
+from assay.documents.json import Reader
+from assay.documents.source import UTF16_MARKS, decode, open_binary, read_text
+from assay.errors import EvalFileErrors, Problem
+from assay.loaders.cases import CaseReader, reading_of
+from assay.loaders.yaml import name_of, suite_keys
+from assay.model.case import EvalCase, Suite
+from assay.model.suite import INPUT_KEYS, SuiteExecution, SuiteFile
+from assay.settings import Settings, shown
+
+#: Files up to this size are held in memory; larger ones are read again on each iteration.
+HELD_BYTES = 32 * 1024 * 1024
+MAX_LINE = 4 * MAX_SCALAR
+
+
+def load(file: Path, settings: Settings) -> Suite:
+    """The file's suite, every line validated; raises EvalFileErrors with all problems."""
+    root, warnings = _sidecar(file, settings)
+    inherited = root.execution or SuiteExecution()
+    lines = CaseLines(file, settings, inherited)
+    with open_binary(file, shown(file)) as stream:
+        held = stream.seek(0, 2) <= HELD_BYTES
+    found = lines.validate(keep=held)
+    problems = [*warnings, *found.problems]
+    if any(p.severity == "error" for p in problems):
+        raise EvalFileErrors(problems)
+    return Suite(
+        name=root.dataset or name_of(file),
+        file=shown(file),
+        cases=tuple(found.cases) if held else StreamedCases(lines, found),
+        description=root.description,
+        target=inherited.target,
+        workers=inherited.workers,
+        warnings=tuple(problems),
+    )
+
+
+def recognises(file: Path) -> str:
+    """Why the file is no suite: its first line is no case."""
+    with open_binary(file, shown(file)) as stream:
+        for line in _lines(stream, shown(file)):
+            data = _document(line, Reader(shown(file))).data
+            if isinstance(data, dict) and any(key in data for key in INPUT_KEYS):
+                return ""
+            return "its first line has no input"
+    return "it is empty"
+
+
+def _sidecar(file: Path, settings: Settings) -> tuple[SuiteFile, list[Problem]]:
+    """Suite-level keys from `NAME.yaml`; a sidecar with errors is an error."""
+    beside = file.with_suffix(".yaml")
+    if not beside.is_file():
+        return SuiteFile(), []
+    document = yaml.parse(read_text(beside, shown(beside)), shown(beside))
+    data: Any = {} if document.data is None else document.data
+    root, problems = suite_keys(document, data, reading_of(beside, settings))
+    problems = [*document.problems, *problems]
+    if root.cases:
+        line, column = document.position(("cases",))
+        message = f"a sidecar has no cases: they stand in {file.name}"
+        problems.append(Problem(shown(beside), line, column, "error", "conflicting-keys", message))
+    if any(p.severity == "error" for p in problems):
+        raise EvalFileErrors(problems)
+    return root, problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    offset: int
+    data: bytes
+
+
+def _lines(stream: BinaryIO, file: str, number: int = 1) -> Iterator[_Line]:
+    """The lines from here on that are not blank, each within the limit."""
+    offset = stream.tell()
+    while data := stream.readline(MAX_LINE + 1):
+        if len(data) > MAX_LINE:
+            message = f"the line has more than {MAX_LINE:,} bytes"
+            raise EvalFileErrors([Problem(file, number, 1, "error", "too-large", message)])
+        if offset == 0 and data.startswith(UTF16_MARKS):
+            decode(data, file)  # says so, once: every line would be unreadable
+        if not data.isspace():
+            yield _Line(number, offset, data)
+        offset += len(data)
+        number += 1
+
+
+@dataclass(slots=True)
+class _Found:
+    cases: list[EvalCase]
+    offsets: array[int]
+    numbers: array[int]
+    problems: list[Problem]
+
+
+class CaseLines:
+    """The cases of one file, read anew on every pass."""
+
+    def __init__(self, file: Path, settings: Settings, inherited: SuiteExecution) -> None:
+        self.file, self.settings, self.inherited = file, settings, inherited
+        self.reading = reading_of(file, settings)
+
+    def validate(self, *, keep: bool) -> _Found:
+        """One pass over the file: all problems, and the cases when they are to be kept."""
+        found = _Found([], array("Q"), array("L"), [])
+        hashes = array("Q")
+        reader, parser = CaseReader(self.reading, self.inherited), Reader(shown(self.file))
+        try:
+            with open_binary(self.file, shown(self.file)) as stream:
+                for line in _lines(stream, shown(self.file)):
+                    case = self._case(line, parser, reader)
+                    if case is not None:
+                        hashes.append(_hash(case.id))
+                        found.offsets.append(line.offset)
+                        found.numbers.append(line.number)
+                        if keep:
+                            found.cases.append(case)
+        except EvalFileErrors as error:  # nothing after this line can be read
+            reader.problems += error.problems
+        found.problems = reader.problems + self._duplicates(hashes)
+        found.problems.sort(key=lambda p: (p.line, p.column))
+        if not hashes and not found.problems:
+            message, hint = "the file has no case", "each line is one case"
+            found.problems.append(
+                Problem(shown(self.file), 1, 1, "error", "no-cases", message, hint)
+            )
+        return found
+
+    def at(self, offset: int, number: int) -> EvalCase:
+        """The case whose line starts at a byte offset."""
+        with open_binary(self.file, shown(self.file)) as stream:
+            stream.seek(offset)
+            return next(self._read(stream, number))
+
+    def __iter__(self) -> Iterator[EvalCase]:
+        with open_binary(self.file, shown(self.file)) as stream:
+            yield from self._read(stream)
+
+    def _read(self, stream: BinaryIO, number: int = 1) -> Iterator[EvalCase]:
+        """Cases of a file that was valid; raises when it no longer is."""
+        reader, parser = CaseReader(self.reading, self.inherited), Reader(shown(self.file))
+        for line in _lines(stream, shown(self.file), number):
+            case = self._case(line, parser, reader)
+            if case is None:
+                raise EvalFileErrors(reader.problems)
+            reader.problems.clear()
+            yield case
+
+    def _case(self, line: _Line, parser: Reader, reader: CaseReader) -> EvalCase | None:
+        try:
+            document = _document(line, parser)
+        except EvalFileErrors as error:
+            reader.problems += error.problems
+            return None
+        reader.problems += document.problems
+        case = reader.read(document, (), document.data)
+        return None if document.problems else case
+
+    def _duplicates(self, hashes: array[int]) -> list[Problem]:
+        """Ids that appear twice. Eight bytes a case are kept, so a suspicion is checked again."""
+        ordered = sorted(hashes)
+        twice = {a for a, b in pairwise(ordered) if a == b}
+        if not twice:
+            return []
+        problems: list[Problem] = []
+        seen: dict[str, int] = {}
+        parser = Reader(shown(self.file))
+        with open_binary(self.file, shown(self.file)) as stream:
+            for line in _lines(stream, shown(self.file)):
+                try:
+                    document = _document(line, parser)
+                except EvalFileErrors:
+                    continue
+                identity = document.data.get("id") if isinstance(document.data, dict) else None
+                if not isinstance(identity, str) or _hash(identity) not in twice:
+                    continue
+                if identity in seen:
+                    _, column = document.position(("id",))
+                    message = f"the id {identity!r} is taken by the case on line {seen[identity]}"
+                    place = (shown(self.file), line.number, column)
+                    problems.append(Problem(*place, "error", "duplicate-id", message))
+                seen.setdefault(identity, line.number)
+        return problems
+
+
+def _document(line: _Line, parser: Reader) -> Document:
+    text = decode(line.data, parser.file, line.number)
+    return parser.parse(text.rstrip("\r\n"), line.number)
+
+
+def _hash(identity: str) -> int:
+    return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8).digest())
+
+
+class StreamedCases(Sequence[EvalCase]):
+    """The cases of a large file: read again whenever they are asked for."""
+
+    def __init__(self, lines: CaseLines, found: _Found) -> None:
+        self.lines, self.offsets, self.numbers = lines, found.offsets, found.numbers
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def __iter__(self) -> Iterator[EvalCase]:
+        return iter(self.lines)
+
+    @overload
+    def __getitem__(self, index: int) -> EvalCase: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[EvalCase]: ...
+    def __getitem__(self, index: int | slice) -> EvalCase | list[EvalCase]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self.lines.at(self.offsets[index], self.numbers[index])

@@ -1,0 +1,127 @@
+"""Tier files: `<tool>.golden.json`, `.labeled.json`, `.regression.json`, `.rubric.json`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from assay.documents import json
+from assay.documents.checking import check
+from assay.documents.document import DocPath, Document
+from assay.documents.source import read_text
+from assay.errors import EvalFileErrors, Problem
+from assay.loaders.cases import Locator, expect_evaluator, reading_of, rubric_evaluator
+from assay.model.case import EvalCase, Suite, Tier
+from assay.model.message import Message
+from assay.model.shape import Reading
+from assay.model.shape import shown as shown_value
+from assay.model.tiers import CRITICAL_TIERS, TIERS, TierCase, TierFile, TierMetadata
+from assay.settings import Settings, shown
+
+
+def load(file: Path, settings: Settings) -> Suite:
+    """The file's suite; raises EvalFileErrors with all of its problems."""
+    tool, tier = file.name.split(".")[0], file.name.split(".")[-2]
+    document = json.parse(read_text(file, shown(file)), shown(file))
+    return _Tier(document, tool, tier, reading_of(file, settings)).suite()
+
+
+def recognises(file: Path) -> str:
+    """A file with a tier's suffix always is one."""
+    return ""
+
+
+class _Tier:
+    def __init__(self, document: Document, tool: str, tier: Any, reading: Reading) -> None:
+        self.document, self.tool, self.reading = document, tool, reading
+        self.tier: Tier = tier
+        self.problems = list(document.problems)
+
+    def suite(self) -> Suite:
+        metadata, base, entries = self._root()
+        cases: list[EvalCase] = []
+        seen: dict[str, int] = {}
+        for index, raw in enumerate(entries):
+            path: DocPath = (*base, index)
+            written, problems = check(TIERS[self.tier], self.document, path, raw, self.reading)
+            self.problems += problems
+            self._note_duplicate(raw, path, seen)
+            if written is not None:
+                cases.append(self._case(written, path))
+        if not entries and not self.problems:
+            self._note(base, "no-cases", "the file holds no case")
+        if any(p.severity == "error" for p in self.problems):
+            raise EvalFileErrors(sorted(self.problems, key=lambda p: (p.line, p.column)))
+        return Suite(
+            name=f"{metadata.toolName or self.tool}.{self.tier}",
+            file=self.document.file,
+            cases=tuple(cases),
+            tier=self.tier,
+            tool_name=metadata.toolName or self.tool,
+            metadata=metadata.model_dump(exclude_unset=True),
+            warnings=tuple(self.problems),
+        )
+
+    def _root(self) -> tuple[TierMetadata, tuple[str, ...], list[Any]]:
+        """The envelope's metadata, and the path and list of the cases."""
+        data = self.document.data
+        if isinstance(data, list):
+            return TierMetadata(), (), data
+        if not isinstance(data, dict):
+            self._note((), "wrong-type", f"the file holds {shown_value(data)}, not a list of cases")
+            return TierMetadata(), (), []
+        envelope, problems = check(TierFile, self.document, (), data, self.reading)
+        self.problems += problems
+        entries = data.get("cases")
+        metadata = envelope.metadata if envelope else TierMetadata()
+        if metadata.tier not in (None, self.tier):
+            message = (
+                f"the metadata says tier {metadata.tier!r}; the file's name says {self.tier!r}"
+            )
+            self._note(("metadata", "tier"), "wrong-value", message)
+        return metadata, ("cases",), entries if isinstance(entries, list) else []
+
+    def _case(self, written: TierCase, path: DocPath) -> EvalCase:
+        block, dimensions = written.block, getattr(written, "rubric", ())
+        if block is not None and not block.asserted() and written.skip is None:
+            self._note(
+                (*path, "expect"), "asserts-nothing", f"the case {written.id!r} asserts nothing"
+            )
+        rubrics = tuple(dimension.to_rubric() for dimension in dimensions)
+        critical = written.critical
+        return EvalCase(
+            id=written.id,
+            input_messages=(Message("user", written.input.message),),
+            evaluators=(
+                expect_evaluator(block) if block is not None else rubric_evaluator(rubrics),
+            ),
+            description=written.description,
+            rubrics=rubrics,
+            tags=tuple(written.tags),
+            metadata=written.metadata,
+            tier=self.tier,
+            skip=written.skip,
+            cluster=written.cluster,
+            critical=self.tier in CRITICAL_TIERS if critical is None else critical,
+            difficulty=getattr(written, "difficulty", None),
+            created_at=getattr(written, "createdAt", None),
+            bug_ref=getattr(written, "bugRef", None),
+            reference_data=getattr(written, "referenceData", None),
+            stubs=written.stubs,
+            max_turns=written.maxTurns,
+            locate=Locator(self.document, path),
+        )
+
+    def _note_duplicate(self, raw: Any, path: DocPath, seen: dict[str, int]) -> None:
+        identity = raw.get("id") if isinstance(raw, dict) else None
+        if not isinstance(identity, str):
+            return
+        if identity in seen:
+            line, _ = self.document.position((*path[:-1], seen[identity]))
+            message = f"the id {identity!r} is taken by the case on line {line}"
+            self._note((*path, "id"), "duplicate-id", message)
+        seen.setdefault(identity, int(path[-1]))
+
+    def _note(self, path: DocPath, code: str, message: str) -> None:
+        line, column = self.document.position(path)
+        self.problems.append(Problem(self.document.file, line, column, "error", code, message))

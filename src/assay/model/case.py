@@ -1,0 +1,123 @@
+"""The records of what is asked and expected: EvalCase and Suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from assay.errors import Problem
+    from assay.model.evaluator import EvaluatorSpec
+    from assay.model.message import Message, ToolCall
+    from assay.model.rubric import Rubric
+
+Tier = Literal["golden", "labeled", "regression", "rubric", "suite"]
+
+
+class Origin(NamedTuple):
+    """Where something was written; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class EvalCase:
+    """One input with its expectations, whatever file it came from.
+
+    `evaluators` is the effective list. It holds the inline `rubrics` and `expect`, and
+    the default when the author named none; then `has_default_evaluators` is true.
+    """
+
+    id: str
+    input_messages: tuple[Message, ...]
+    evaluators: tuple[EvaluatorSpec, ...]
+    description: str = ""
+    expected_outcome: str | None = None
+    expected_messages: tuple[Message, ...] = ()
+    rubrics: tuple[Rubric, ...] = ()
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    tier: Tier = "suite"
+    conversation_id: str | None = None
+    target: str | None = None
+    threshold: float | None = None
+    repeat: int | None = None
+    min_pass_rate: float | None = None
+    timeout_seconds: float | None = None
+    skip: str | None = None
+    cluster: str | None = None
+    critical: bool = False
+    has_default_evaluators: bool = False
+    difficulty: str | None = None
+    created_at: str | None = None
+    bug_ref: str | None = None
+    reference_data: Mapping[str, Any] | None = None
+    stubs: Mapping[str, Any] = field(default_factory=dict)
+    max_turns: int | None = None
+    locate: Callable[[Sequence[str | int]], Origin] | None = field(
+        default=None, compare=False, repr=False
+    )
+
+    @property
+    def origin(self) -> Origin:
+        """Where the case was written."""
+        return self.origin_of(())
+
+    def origin_of(self, path: str | Sequence[str | int]) -> Origin:
+        """Where a part of the case was written: `"evaluators.0.mode"` or `["evaluators", 0]`.
+
+        A part that the author did not write has the place of the nearest one that he did.
+        """
+        if self.locate is None:
+            return Origin("", 0, 0)
+        steps = path.split(".") if isinstance(path, str) else path
+        return self.locate([int(s) if isinstance(s, str) and s.isdecimal() else s for s in steps])
+
+    @property
+    def question(self) -> str:
+        """What the agent is asked: the text of all user messages."""
+        return "\n".join(m.text for m in self.input_messages if m.role == "user")
+
+    @property
+    def expected_output(self) -> Any:
+        """The content of the last expected assistant message that has one."""
+        for message in reversed(self.expected_messages):
+            if message.role == "assistant" and message.content is not None:
+                return message.content
+        return None
+
+    @property
+    def expected_tool_calls(self) -> tuple[ToolCall, ...]:
+        return tuple(call for message in self.expected_messages for call in message.tool_calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A named list of cases, usually one file.
+
+    `cases` can be iterated again and again and has a length; for a very large JSONL file
+    it reads the file each time instead of holding it.
+    """
+
+    name: str
+    file: str
+    cases: Sequence[EvalCase]
+    tier: Tier = "suite"
+    description: str = ""
+    tool_name: str = ""
+    target: str | None = None
+    workers: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[Problem, ...] = ()
+
+    def __iter__(self) -> Iterator[EvalCase]:
+        return iter(self.cases)
+
+    def __len__(self) -> int:
+        return len(self.cases)

@@ -1,0 +1,134 @@
+"""EvaluatorSpec: what every evaluator has, and how a file's entry finds its class."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, cast
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+)
+
+from assay.model.shape import Flag, Number, Shape, Text, problem, shown
+
+
+def _required(value: Any) -> Any:
+    if type(value) is bool or (type(value) in (int, float) and 0 <= value <= 1):
+        return value
+    raise problem("wrong-value", f"is {shown(value)}, neither true, false nor a score from 0 to 1")
+
+
+class EvaluatorSpec(Shape):
+    """One entry of an `evaluators` list. Subclasses add their keys as fields.
+
+    The fields are the whole definition: what the loader checks, what `assay schema`
+    prints and what docs/evaluators.md lists.
+    """
+
+    #: needs the case to have an expected output when these settings are absent
+    compares_with_expected: ClassVar[bool] = False
+
+    name: Text = ""
+    type: str
+    weight: Annotated[Number, Field(ge=0)] = 1.0
+    required: Annotated[
+        bool | float,
+        BeforeValidator(
+            _required, json_schema_input_type=Flag | Annotated[float, Field(ge=0, le=1)]
+        ),
+    ] = False
+
+    @property
+    def members(self) -> tuple[EvaluatorSpec, ...]:
+        """The evaluators that this one is made of."""
+        return ()
+
+    def cannot_fail(self) -> str:
+        """Why no answer could fail this evaluator; empty when some answer can."""
+        return ""
+
+
+class NegatableSpec(EvaluatorSpec):
+    """An evaluator that `negate: true` or a `not_` prefix of its type inverts."""
+
+    negate: Flag = False
+
+
+def resolve_type(raw: dict[str, Any]) -> dict[str, Any]:
+    """The entry with its type in snake_case; a `not_` prefix becomes `negate`."""
+    written = raw["type"]
+    if written.startswith("python:"):
+        return raw
+    name = written.replace("-", "_")
+    if name.startswith("not_"):
+        return {"name": name, **raw, "type": name[4:], "negate": not raw.get("negate", False)}
+    return raw if name == written else {**raw, "type": name}
+
+
+def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
+    """Validate an entry with the class that its `type` names."""
+    if isinstance(raw, EvaluatorSpec):
+        return raw
+    if not isinstance(raw, dict):
+        hint = (
+            "for a criterion in words: {type: rubric, rubrics: [...]}"
+            if isinstance(raw, str)
+            else ""
+        )
+        raise problem("wrong-type", f"is {shown(raw)}, not a mapping with a 'type'", hint)
+    if not isinstance(raw.get("type"), str):
+        message = (
+            f"'type' is {shown(raw['type'])}, not text" if "type" in raw else "'type' is missing"
+        )
+        raise problem("wrong-type" if "type" in raw else "missing-key", message)
+    if info.context is None:
+        raise problem("wrong-type", "evaluators in a file are read through a loader")
+    entry = resolve_type(raw)
+    cls: type[EvaluatorSpec] = info.context.find_evaluator(entry["type"])
+    negated = entry["type"] != raw["type"].replace("-", "_")
+    if negated and not issubclass(cls, NegatableSpec):
+        raise problem("unknown-evaluator", f"{entry['type']!r} cannot be negated")
+    notes = info.context.notes
+    before = len(notes)
+    spec = cls.__pydantic_validator__.validate_python(entry, context=info.context)
+    for index in range(before, len(notes)):
+        if notes[index].container is entry:  # positions are found by the author's own mapping
+            notes[index] = replace(notes[index], container=raw)
+    return cast(EvaluatorSpec, spec)
+
+
+def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
+    """Give each unnamed evaluator its type as its name, numbered when it repeats."""
+    taken: set[str] = set()
+    for spec in specs:
+        if spec.name and spec.name in taken:
+            raise problem("wrong-value", f"two evaluators are called {spec.name!r}")
+        taken.add(spec.name)
+    if "" not in taken:
+        return specs
+    for spec in specs:
+        if not spec.name:
+            name, number = spec.type, 1
+            while name in taken:
+                number += 1
+                name = f"{spec.type}_{number}"
+            taken.add(name)
+            # Frozen for everyone else; here it has just been made and nobody has seen it.
+            object.__setattr__(spec, "name", name)
+    return specs
+
+
+Evaluators = Annotated[
+    tuple[
+        Annotated[
+            EvaluatorSpec, PlainValidator(_by_type), WithJsonSchema({"$ref": "#/$defs/Evaluator"})
+        ],
+        ...,
+    ],
+    AfterValidator(named),
+]

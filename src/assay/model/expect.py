@@ -1,0 +1,247 @@
+"""The `expect` block: assertions on the tools an agent called and the text it gave.
+
+Keys are written in camelCase or in snake_case; the fields carry the camelCase names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from assay import tokens
+from assay.errors import BadPattern, nearest
+from assay.model.shape import (
+    ALIASES,
+    Count,
+    Empty,
+    Flag,
+    Json,
+    Positive,
+    Shape,
+    Text,
+    Whole,
+    problem,
+)
+from assay.patterns import compile_pattern
+
+#: In a set of tools, alone: no tool at all.
+NO_TOOL = "__none__"
+
+
+def snake(name: str) -> str:
+    """`toolsCalled` as `tools_called`."""
+    return re.sub(r"([A-Z])", lambda m: "_" + m[1].lower(), name)
+
+
+def _check_pattern(pattern: str) -> str:
+    try:
+        compile_pattern(pattern)
+    except BadPattern as error:
+        raise problem("bad-regex", f"{pattern!r} does not compile: {error}") from None
+    return pattern
+
+
+def _check_tokens(text: str) -> str:
+    for token in tokens.find(text):
+        if token.fault:
+            hint = (
+                nearest(token.source, tokens.SOURCES, 0.5)
+                if token.source not in tokens.SOURCES
+                else ""
+            )
+            raise problem("bad-token", f"{token.text!r}: {token.fault}", hint)
+    return text
+
+
+def _check_value_tokens(value: Any) -> Any:
+    for text in _texts(value):
+        _check_tokens(text)
+    return value
+
+
+def _check_set(tools: list[str]) -> list[str]:
+    if NO_TOOL in tools and len(tools) > 1:
+        raise problem("wrong-value", f"{NO_TOOL!r} means no tool and must stand alone in its set")
+    return tools
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+Regex = Annotated[str, AfterValidator(_check_pattern)]
+Tokened = Annotated[Text, AfterValidator(_check_tokens)]
+ToolName = Text
+ToolSet = Annotated[list[ToolName], AfterValidator(_check_set)]
+
+
+class ToolParam(Shape):
+    """An assertion on one parameter of the calls of one tool."""
+
+    tool: ToolName
+    paramName: Text
+    assertion: Literal["equals", "contains", "oneOf", "exists", "notExists", "matches"]
+    value: Annotated[Json, AfterValidator(_check_value_tokens)] = None
+    call: Annotated[Whole, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _value_fits(self) -> ToolParam:
+        given = "value" in self.model_fields_set
+        if self.assertion in ("exists", "notExists"):
+            if given:
+                raise problem("conflicting-keys", f"{self.assertion!r} takes no 'value'")
+        elif not given:
+            raise problem("missing-key", f"{self.assertion!r} needs a 'value'")
+        elif self.assertion == "oneOf" and not (isinstance(self.value, list) and self.value):
+            raise problem("wrong-type", "'oneOf' needs a list of values")
+        elif self.assertion == "matches":
+            if not isinstance(self.value, str):
+                raise problem("wrong-type", "'matches' needs a regular expression")
+            _check_pattern(self.value)
+        return self
+
+
+class ExpectBase(Shape):
+    """The keys that every tier takes."""
+
+    toolsCalledMode: Literal["set", "multiset", "sequence"] = "set"
+    toolsNotCalled: list[ToolName] = Empty(list)
+    toolParams: list[ToolParam] = Empty(list)
+    responseContains: list[Tokened] = Empty(list)
+    responseContainsAny: list[Annotated[list[Tokened], Field(min_length=1)]] = Empty(list)
+    responseNotContains: list[Tokened] = Empty(list)
+    responseMatches: list[Regex] = Empty(list)
+    maxLatencyMs: Positive | None = None
+    maxTokens: Positive | None = None
+    maxCostUsd: Positive | None = None
+    minToolCalls: Count | None = None
+    maxToolCalls: Count | None = None
+    jsonValid: Flag = False
+    jsonSchema: dict[str, Json] | None = None
+    minLength: Count | None = None
+    maxLength: Count | None = None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        for name in cls.model_fields:
+            if snake(name) != name:
+                cls.spelling.aliases[snake(name)] = name
+                ALIASES.setdefault(name, set()).add(snake(name))
+
+    def __getattr__(self, name: str) -> Any:
+        """Snake_case spellings reach the same settings: `tools_called`."""
+        camel = type(self).spelling.aliases.get(name)
+        if camel is None:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        return getattr(self, camel)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for low, high in (("minToolCalls", "maxToolCalls"), ("minLength", "maxLength")):
+            least, most = getattr(self, low), getattr(self, high)
+            if least is not None and most is not None and least > most:
+                raise problem("conflicting-keys", f"{low} {least} is above {high} {most}")
+        called = getattr(self, "toolsCalled", None)
+        if called is not None and getattr(self, "toolsAcceptable", None) is not None:
+            message = "'toolsCalled' and 'toolsAcceptable' exclude each other"
+            raise problem("conflicting-keys", message, "keep 'toolsCalled' when one set is right")
+        if called and NO_TOOL in called:
+            raise problem(
+                "wrong-value", f"{NO_TOOL!r} belongs in 'toolsAcceptable'", "write toolsCalled: []"
+            )
+        return self
+
+    def asserted(self) -> list[str]:
+        """The keys that assert something; false and empty lists do not."""
+        return [
+            name
+            for name in type(self).model_fields
+            if name in ASSERTIONS
+            and (value := getattr(self, name)) is not None
+            and (value is not False)
+            and (value != [] or name == "toolsCalled")
+        ]
+
+    def resolve(self, sources: Mapping[str, Any]) -> tuple[Self, list[str]]:
+        """The block with its tokens replaced, and what had to be skipped for want of a value.
+
+        One entry a skipped value and a skipped group; a member dropped from a group that
+        keeps others is not an entry.
+        """
+        changes: dict[str, Any] = {}
+        skipped: list[str] = []
+        for key in ("responseContains", "responseNotContains"):
+            kept = [(text, tokens.resolve(text, sources)) for text in getattr(self, key)]
+            skipped += [f"{key}: {text}" for text, value in kept if value is None]
+            changes[key] = [value for _, value in kept if value is not None]
+        groups = []
+        for group in self.responseContainsAny:
+            members = [v for text in group if (v := tokens.resolve(text, sources)) is not None]
+            if members:
+                groups.append(members)
+            else:
+                skipped.append(f"responseContainsAny: {' | '.join(group)}")
+        changes["responseContainsAny"] = groups
+        params = []
+        for param in self.toolParams:
+            value = _resolve_value(param.value, sources)
+            if value is _UNRESOLVED:
+                skipped.append(f"toolParams: {param.tool}.{param.paramName}")
+            else:
+                params.append(param.model_copy(update={"value": value}))
+        changes["toolParams"] = params
+        return self.model_copy(update=changes), skipped
+
+    def texts_with_tokens(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Every text that may hold tokens, with its path in the block."""
+        for key in ("responseContains", "responseNotContains"):
+            for index, text in enumerate(getattr(self, key)):
+                yield (key, index), text
+        for index, group in enumerate(self.responseContainsAny):
+            for member, text in enumerate(group):
+                yield ("responseContainsAny", index, member), text
+        for index, param in enumerate(self.toolParams):
+            for text in _texts(param.value):
+                yield ("toolParams", index, "value"), text
+
+
+class Expect(ExpectBase):
+    """The whole block: what the labeled and regression tiers and YAML suites take."""
+
+    toolsCalled: ToolSet | None = None
+    toolsAcceptable: Annotated[list[ToolSet], Field(min_length=1)] | None = None
+    noToolErrors: Flag = False
+    responseNonEmpty: Flag = False
+
+
+class GoldenExpect(ExpectBase):
+    """The golden tier's block: one routing, no tool error, an answer; all three are required."""
+
+    toolsCalled: ToolSet
+    noToolErrors: Flag
+    responseNonEmpty: Flag
+
+
+#: The keys that are assertions; toolsCalledMode only tightens one of them.
+ASSERTIONS: frozenset[str] = frozenset(Expect.model_fields) - {"toolsCalledMode"}
+
+_UNRESOLVED = object()
+
+
+def _resolve_value(value: Any, sources: Mapping[str, Any]) -> Any:
+    """A parameter's value with its tokens replaced; a list keeps the members that resolve."""
+    if isinstance(value, str):
+        resolved = tokens.resolve(value, sources)
+        return _UNRESOLVED if resolved is None else resolved
+    if isinstance(value, list):
+        kept = [v for item in value if (v := _resolve_value(item, sources)) is not _UNRESOLVED]
+        return kept if kept or not value else _UNRESOLVED
+    return value

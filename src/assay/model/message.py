@@ -1,0 +1,197 @@
+"""Messages and tool calls: the same records in files, cases and observations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationInfo,
+    WrapValidator,
+)
+
+from assay.model.shape import Json, Number, Reading, Spelling, Text, problem, shown
+
+Role = Literal["system", "user", "assistant", "tool"]
+_ROLES = frozenset(get_args(Role))
+
+
+class _Record:
+    """A dataclass that authors write as a mapping with these keys and no others."""
+
+    __slots__ = ()
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    keys: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of the eval file, without keys that were not given."""
+        pairs = ((name, getattr(self, name)) for name in self.keys)
+        return {name: value for name, value in pairs if value is not None}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
+        schema: dict[str, Any] = handler(core)
+        Spelling(frozenset(cls.keys)).describe(handler.resolve_ref_schema(schema))
+        return schema
+
+
+def _written(cls: type[_Record]) -> BeforeValidator:
+    """Checks of the mapping that pydantic would word badly: its type and its unknown keys."""
+    spelling = Spelling(frozenset(cls.keys))
+
+    def check(raw: Any, info: ValidationInfo) -> Any:
+        if isinstance(raw, (dict, cls)):
+            return spelling.canonical(raw, info.context)
+        raise problem("wrong-type", f"is {shown(raw)}, not a mapping")
+
+    return BeforeValidator(check)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall(_Record):
+    """A call an assistant makes, or is expected to make. None means not given."""
+
+    keys = ("tool", "input", "output", "id", "duration_ms")
+
+    tool: Text
+    input: Json = None
+    output: Json = None
+    id: str | None = None
+    duration_ms: Annotated[Number, Field(ge=0)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContentPart(_Record):
+    """A piece of a message: text, or a file, which `path` locates."""
+
+    keys = ("type", "value")
+
+    type: Literal["text", "file"]
+    value: str
+    path: Path | None = field(default=None, init=False, compare=False, repr=False)
+
+
+def _find_file(part: ContentPart, info: ValidationInfo) -> ContentPart:
+    reading: Reading | None = info.context
+    if part.type == "file" and reading is not None:
+        object.__setattr__(part, "path", reading.find_file(part.value))
+    return part
+
+
+def _part(raw: Any) -> Any:
+    """A bare text in a list of parts is a text part."""
+    return {"type": "text", "value": raw} if isinstance(raw, str) else raw
+
+
+Part = Annotated[
+    ContentPart,
+    _written(ContentPart),
+    BeforeValidator(_part, json_schema_input_type=str | ContentPart),
+    AfterValidator(_find_file),
+]
+_PARTS: TypeAdapter[tuple[ContentPart, ...]] = TypeAdapter(
+    tuple[Part, ...], config=ConfigDict(defer_build=True)
+)
+
+
+def _content(raw: Any, info: ValidationInfo) -> Any:
+    if raw is None or isinstance(raw, (str, dict)):
+        return raw
+    if isinstance(raw, list):
+        return _PARTS.validate_python(raw, context=info.context)
+    raise problem("wrong-type", f"is {shown(raw)}, neither text, a mapping nor a list of parts")
+
+
+Content = Annotated[
+    Any,
+    PlainValidator(_content, json_schema_input_type=str | dict[str, Any] | list[Part] | None),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Message(_Record):
+    """One message: `content` is text, a tuple of parts, or any JSON value."""
+
+    keys = ("role", "name", "content", "tool_calls")
+
+    role: Role
+    content: Content = None
+    tool_calls: tuple[Annotated[ToolCall, _written(ToolCall)], ...] = ()
+    name: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        result = _Record.to_dict(self)
+        if isinstance(self.content, tuple):
+            result["content"] = [part.to_dict() for part in self.content]
+        result.pop("tool_calls")
+        if self.tool_calls:
+            result["tool_calls"] = [call.to_dict() for call in self.tool_calls]
+        return result
+
+    @property
+    def text(self) -> str:
+        """The text of the content; other JSON values as JSON, files by their value."""
+        if self.content is None or isinstance(self.content, str):
+            return self.content or ""
+        if isinstance(self.content, tuple):
+            return "\n".join(part.value for part in self.content)
+        return json.dumps(self.content, ensure_ascii=False)
+
+
+_MESSAGE_KEYS = Spelling(frozenset(Message.keys))
+
+
+def _message(raw: Any, handler: Any, info: ValidationInfo) -> Message:
+    if type(raw) is dict:
+        content = raw.get("content")
+        if len(raw) == 2 and type(content) is str and raw.get("role") in _ROLES:
+            return Message(raw["role"], content)  # most messages: nothing left to check
+    elif not isinstance(raw, Message):
+        raise problem("wrong-type", f"is {shown(raw)}, not a mapping")
+    message: Message = handler(_MESSAGE_KEYS.canonical(raw, info.context))
+    if message.content is None and not message.tool_calls:
+        raise problem("missing-key", "the message has neither 'content' nor 'tool_calls'")
+    if message.tool_calls and message.role != "assistant":
+        raise problem("wrong-value", f"only assistants call tools, not {message.role!r}")
+    return message
+
+
+WrittenMessage = Annotated[Message, WrapValidator(_message)]
+Messages = tuple[WrittenMessage, ...]
+
+
+def expand_input(raw: Any) -> Any:
+    """A text is one user message."""
+    if isinstance(raw, str):
+        return (Message("user", raw),)
+    if isinstance(raw, dict):
+        hint = "for one message write a list with it" if "role" in raw else ""
+        raise problem("wrong-type", "is a mapping, neither text nor a list of messages", hint)
+    if not isinstance(raw, (list, tuple)):
+        raise problem("wrong-type", f"is {shown(raw)}, neither text nor a list of messages")
+    return raw
+
+
+def expand_output(raw: Any) -> Any:
+    """Anything but a list of messages is the content of one assistant message."""
+    if isinstance(raw, dict) and "role" in raw:
+        return [raw]
+    if isinstance(raw, list) and any(isinstance(item, dict) and "role" in item for item in raw):
+        return raw
+    return raw if isinstance(raw, tuple) else (Message("assistant", raw),)
+
+
+InputMessages = Annotated[
+    Messages,
+    Field(min_length=1),
+    BeforeValidator(expand_input, json_schema_input_type=str | list[WrittenMessage]),
+]
+ExpectedMessages = Annotated[Messages, Field(min_length=1), BeforeValidator(expand_output)]

@@ -1,0 +1,114 @@
+"""Rubric items: criteria that a judge checks one by one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    WrapValidator,
+    model_validator,
+)
+
+from assay.model.shape import Count, Flag, Key, Number, Positive, Shape, Text, problem, shown
+
+
+class ScoreRange(Shape):
+    """What an answer must be like to earn a score within `score_range`."""
+
+    score_range: Annotated[list[Count], Field(min_length=2, max_length=2)]
+    expected_outcome: Text = Key(aliases=("description", "outcome"))
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ScoreRange:
+        low, high = self.score_range
+        if low > high:
+            raise problem("wrong-value", f"the range {low} to {high} runs backwards")
+        return self
+
+
+class Rubric(Shape):
+    """One criterion; with `score_ranges` it is graded, otherwise met or not met."""
+
+    id: Text = ""
+    description: Text = Key(aliases=("outcome", "expected_outcome"))
+    weight: Annotated[Number, Field(ge=0)] = 1.0
+    required: Flag = False
+    required_min_score: Annotated[Number, Field(ge=0)] | None = None
+    score_ranges: Annotated[list[ScoreRange], Field(min_length=1)] | None = None
+    _max_score: float = PrivateAttr(default=1.0)
+
+    @property
+    def max_score(self) -> float:
+        """The best score the judge can give this item."""
+        return self._max_score
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Rubric:
+        if self.score_ranges:
+            _check_cover(self.score_ranges)
+            self._max_score = float(max(r.score_range[1] for r in self.score_ranges))
+            if self.required_min_score is not None and self.required_min_score > self._max_score:
+                message = f"required_min_score is above the highest score, {self._max_score:g}"
+                raise problem("wrong-value", message)
+        return self
+
+
+def _check_cover(ranges: list[ScoreRange]) -> None:
+    """Score ranges cover every whole score from 0 to the top, once."""
+    expected = 0
+    for low, high in sorted((r.score_range[0], r.score_range[1]) for r in ranges):
+        if low != expected:
+            word = "overlap" if low < expected else "leave a gap"
+            raise problem("wrong-value", f"score_ranges {word} at {min(low, expected)}")
+        expected = high + 1
+
+
+class Dimension(Shape):
+    """A rubric item as the rubric tier writes it: `maxScore` 1 is pass or fail, more is graded."""
+
+    dimension: Text
+    maxScore: Positive
+    criteria: Text
+
+    def to_rubric(self) -> Rubric:
+        rubric = Rubric(id=self.dimension, description=self.criteria, required=self.maxScore == 1)
+        rubric._max_score = self.maxScore
+        return rubric
+
+
+def _item(raw: Any, handler: Any, info: ValidationInfo) -> Any:
+    """A text alone is a required criterion; a mapping with `dimension` is the tier's form."""
+    if isinstance(raw, str):
+        raw = {"description": raw, "required": True}
+    elif isinstance(raw, dict) and "dimension" in raw:
+        return Dimension.model_validate(raw, context=info.context).to_rubric()
+    elif not isinstance(raw, (dict, Rubric)):
+        raise problem("wrong-type", f"is {shown(raw)}, neither text nor a mapping")
+    return handler(raw)
+
+
+def _numbered(items: tuple[Rubric, ...]) -> tuple[Rubric, ...]:
+    """Items without an id are called rubric-1, rubric-2 by their place."""
+    seen: set[str] = set()
+    for index, item in enumerate(items, 1):
+        if not item.id:
+            object.__setattr__(item, "id", f"rubric-{index}")
+        if item.id in seen:
+            raise problem("wrong-value", f"two rubric items have the id {item.id!r}")
+        seen.add(item.id)
+    return items
+
+
+Rubrics = Annotated[
+    tuple[
+        Annotated[Rubric, WrapValidator(_item, json_schema_input_type=Text | Rubric | Dimension)],
+        ...,
+    ],
+    Field(min_length=1),
+    AfterValidator(_numbered),
+]
+Dimensions = Annotated[tuple[Dimension, ...], Field(min_length=1)]

@@ -1,0 +1,236 @@
+"""What all wire shapes share: aliases, unknown keys, plain field types.
+
+A wire shape is a pydantic model of something an author writes. It is the only
+description of that thing: validation, JSON Schema and the tables in docs/ come from it.
+Aliases are declared beside the field, in `Key(...)`.
+
+pydantic reports faults by path; a few things it cannot say (unknown keys with the
+nearest known one, an alias that was ignored) are left as notes in a `Reading`, which a
+loader passes in as the validation context. Without a `Reading`, unknown keys are plain
+validation errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    StrictBool,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from assay.errors import Severity, nearest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something to tell about one key of one raw container; the loader finds its position."""
+
+    container: object
+    key: str
+    severity: Severity
+    code: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(slots=True)
+class Reading:
+    """What validating one file needs beyond the data, and what it notes on the way."""
+
+    find_file: Callable[[str], Path]
+    find_evaluator: Callable[[str], type[Any]]
+    notes: list[Note] = field(default_factory=list)
+
+
+def problem(slug: str, message: str, hint: str = "", at: str = "") -> PydanticCustomError:
+    """A validation error that keeps its slug and hint on the way through pydantic.
+
+    `at` is the key below the validated value that the problem is about.
+    """
+    # The message is an argument, not the template: braces in it must stay as they are.
+    context = {"text": message, "slug": slug, "hint": hint, "at": at}
+    return PydanticCustomError("assay", "{text}", context)
+
+
+def Key(  # noqa: N802 - reads as part of the field's type
+    default: Any = ...,
+    *,
+    aliases: tuple[str, ...] = (),
+    deprecated: tuple[str, ...] = (),
+    **rules: Any,
+) -> Any:
+    """A field of a shape, with its other accepted spellings."""
+    if "default_factory" not in rules:
+        rules["default"] = default
+    spelled: Any = {"aliases": aliases, "deprecated": deprecated}
+    return Field(json_schema_extra=spelled, **rules)
+
+
+#: canonical key -> every alias that some shape declares for it; to find what the author wrote
+ALIASES: dict[str, set[str]] = {}
+
+
+class Spelling:
+    """The keys a shape accepts: canonical names, aliases, old spellings."""
+
+    __slots__ = ("aliases", "any_key", "deprecated", "known")
+
+    def __init__(self, known: frozenset[str], *, any_key: bool = False) -> None:
+        self.known, self.any_key = known, any_key
+        self.aliases: dict[str, str] = {}
+        self.deprecated: set[str] = set()
+
+    @classmethod
+    def of(cls, fields: Mapping[str, FieldInfo], *, any_key: bool) -> Spelling:
+        spelling = cls(frozenset(fields), any_key=any_key)
+        for name, info in fields.items():
+            extra = info.json_schema_extra
+            if isinstance(extra, dict):
+                old: Any = extra.get("deprecated", ())
+                new: Any = extra.get("aliases", ())
+                spelling.aliases.update(dict.fromkeys((*new, *old), name))
+                spelling.deprecated.update(old)
+        for alias, name in spelling.aliases.items():
+            ALIASES.setdefault(name, set()).add(alias)
+        return spelling
+
+    def canonical(self, raw: Any, reading: Reading | None) -> Any:
+        """Aliases become canonical keys; the author's own `x-` keys go; the rest is noted."""
+        if type(raw) is not dict or self.known.issuperset(raw):
+            return raw
+        result = {key: value for key, value in raw.items() if key in self.known}
+        for key, value in raw.items():
+            if key in self.known or key.startswith("x-"):
+                continue
+            canonical = self.aliases.get(key)
+            if canonical is not None:
+                taken = canonical in result
+                result.setdefault(canonical, value)
+                if reading is not None:
+                    self._note_alias(raw, key, canonical, taken, reading)
+            elif self.any_key or reading is None:
+                result[key] = value
+            else:
+                reading.notes.append(self.unknown(raw, key))
+        return result
+
+    def _note_alias(
+        self, raw: dict[str, Any], key: str, canonical: str, taken: bool, reading: Reading
+    ) -> None:
+        if taken:
+            winner = canonical if canonical in raw else self._first_alias(raw, canonical)
+            message = f"{key!r} is ignored because {winner!r} is given too"
+            note = Note(raw, key, "warning", "ignored-alias", message, "keep one of the two")
+            reading.notes.append(note)
+        elif key in self.deprecated:
+            message, hint = f"{key!r} is an old spelling", f"write {canonical!r}"
+            reading.notes.append(Note(raw, key, "warning", "deprecated-key", message, hint))
+
+    def _first_alias(self, raw: dict[str, Any], canonical: str) -> str:
+        return next(k for k in raw if self.aliases.get(k) == canonical)
+
+    def unknown(self, raw: object, key: str) -> Note:
+        hint = nearest(key, [*self.known, *self.aliases])
+        hint = hint or "known here: " + ", ".join(sorted(self.known))
+        return Note(raw, key, "error", "unknown-key", f"the key {key!r} is not known here", hint)
+
+    def describe(self, body: dict[str, Any]) -> None:
+        """Make a JSON Schema accept what `canonical` accepts."""
+        body.pop("title", None)
+        properties = body.setdefault("properties", {})
+        for name in set(properties) - self.known:
+            del properties[name]
+        for shape in properties.values():
+            for word in ("title", "aliases", "deprecated"):
+                shape.pop(word, None)
+        body["patternProperties"] = {"^x-": {}}
+        required = set(body.pop("required", ()))
+        for alias, canonical in self.aliases.items():
+            properties[alias] = {**properties[canonical], "deprecated": True}
+        for name in sorted(required):
+            spellings = [name, *(a for a, c in self.aliases.items() if c == name)]
+            if len(spellings) > 1:
+                either = {"anyOf": [{"required": [s]} for s in spellings]}
+                body.setdefault("allOf", []).append(either)
+            else:
+                body.setdefault("required", []).append(name)
+
+
+class Shape(BaseModel):
+    """Base of wire shapes: frozen, no unknown keys, aliases renamed before validation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    spelling: ClassVar[Spelling] = Spelling(frozenset())
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        cls.spelling = Spelling.of(cls.model_fields, any_key=cls.model_config["extra"] == "allow")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _canonical(cls, raw: Any, info: ValidationInfo) -> Any:
+        spelling = cls.spelling
+        if type(raw) is dict and spelling.known.issuperset(raw):
+            return raw  # the common case, decided without another call
+        return spelling.canonical(raw, info.context)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:
+        schema: JsonSchemaValue = handler(core)
+        cls.spelling.describe(handler.resolve_ref_schema(schema))
+        return schema
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """How a found value is quoted in a message: as JSON would write it, cut to size."""
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list" if value else "an empty list"
+    if isinstance(value, str) and len(value) > limit:
+        value = value[: limit - 3] + "..."
+    return repr(value)
+
+
+def _whole(value: Any) -> Any:
+    """3.0 is the whole number 3, as in JSON Schema; true is not 1."""
+    if type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is int:
+        return value
+    raise problem("wrong-type", f"is {shown(value)}; it must be a whole number")
+
+
+Json = Any  # the documents reader lets only JSON values through
+Flag = StrictBool
+Number = Annotated[float, Strict()]
+Whole = Annotated[int, BeforeValidator(_whole)]
+Text = Annotated[str, Field(min_length=1)]
+Rate = Annotated[Number, Field(ge=0, le=1)]
+Positive = Annotated[Number, Field(gt=0)]
+Count = Annotated[Whole, Field(ge=0)]
+
+
+def Empty(factory: type) -> Any:  # noqa: N802 - reads as part of the field's type
+    """An empty default; made anew, because pydantic would deep-copy a shared one."""
+    return Field(default_factory=factory)

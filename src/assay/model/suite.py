@@ -1,0 +1,78 @@
+"""The wire shapes of YAML suites and JSONL lines."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, SkipValidation
+
+from assay.model.evaluator import Evaluators
+from assay.model.expect import Expect
+from assay.model.message import ExpectedMessages, InputMessages
+from assay.model.rubric import Rubrics
+from assay.model.shape import Empty, Flag, Json, Key, Positive, Rate, Shape, Text, Whole, problem
+
+CASES_KEYS = ("cases", "evalcases", "eval_cases", "tests")
+INPUT_KEYS = ("input", "input_messages")
+
+
+def _single_line(value: str) -> str:
+    if value != value.strip() or "\n" in value or "\r" in value:
+        raise problem("wrong-value", f"the id {value!r} has space around it or spans lines")
+    return value
+
+
+CaseId = Annotated[Text, AfterValidator(_single_line)]
+Repeat = Annotated[Whole, Field(ge=1)]
+
+
+class CaseExecution(Shape):
+    """How one case runs."""
+
+    target: Text | None = None
+    evaluators: Evaluators | None = Key(None, aliases=("assert", "assertions"))
+    threshold: Rate | None = None
+    repeat: Repeat | None = None
+    timeout_seconds: Positive | None = None
+
+
+class SuiteExecution(CaseExecution):
+    """How a suite runs, and what its cases inherit."""
+
+    workers: Annotated[Whole, Field(ge=1)] | None = None
+
+
+class CaseFile(Shape):
+    """One case as written in a YAML suite or on a JSONL line."""
+
+    id: CaseId | None = None
+    description: str = ""
+    expected_outcome: Text | None = Key(None, aliases=("outcome", "criteria"))
+    input_messages: InputMessages = Key(aliases=("input",))
+    expected_messages: ExpectedMessages | None = Key(None, aliases=("expected_output",))
+    rubrics: Rubrics | None = None
+    evaluators: Evaluators | None = Key(None, aliases=("assert", "assertions"))
+    expect: Expect | None = None
+    conversation_id: Text | None = None
+    execution: CaseExecution | None = None
+    tags: list[Text] = Empty(list)
+    metadata: dict[str, Json] = Empty(dict)
+    threshold: Rate | None = None
+    repeat: Repeat | None = None
+    min_pass_rate: Rate | None = None
+    skip: Text | None = None
+    cluster: Text | None = None
+    critical: Flag = False
+    evaluator: Any = None
+    note: Any = None
+
+
+class SuiteFile(Shape):
+    """The root mapping of a YAML suite, and a JSONL file's sidecar without `cases`."""
+
+    description: str = ""
+    dataset: Text | None = None
+    execution: SuiteExecution | None = None
+    cases: list[SkipValidation[CaseFile]] = Key(
+        default_factory=list, aliases=("evalcases", "eval_cases", "tests")
+    )

@@ -1,0 +1,136 @@
+"""The wire shapes of the tier files: golden, labeled, regression and rubric cases."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, SkipValidation, model_validator
+
+from assay import tokens
+from assay.model.expect import Expect, ExpectBase, GoldenExpect
+from assay.model.rubric import Dimensions
+from assay.model.shape import Empty, Flag, Json, Shape, Text, Whole, problem
+
+DEFAULT_MAX_TURNS = 5
+
+
+class TierInput(Shape):
+    """What is sent to the agent."""
+
+    message: Text
+
+
+class TierCase(Shape):
+    """What the cases of all tiers may carry."""
+
+    id: Text
+    description: str
+    input: TierInput
+    tags: list[Text] = Empty(list)
+    metadata: dict[str, Json] = Empty(dict)
+    critical: Flag | None = None
+    cluster: Text | None = None
+    skip: Text | None = None
+    stubs: dict[str, Json] = Empty(dict)
+    maxTurns: Annotated[Whole, Field(ge=1)] = DEFAULT_MAX_TURNS
+
+    @property
+    def block(self) -> ExpectBase | None:
+        """The case's `expect` block, if its tier has one."""
+        return getattr(self, "expect", None)
+
+
+def _id_of(prefix: str) -> Any:
+    shape = re.compile(rf"{prefix}-[^\s]+-[0-9]{{3,}}\Z")
+
+    def check(value: str) -> str:
+        if not shape.match(value):
+            message = f"{value!r} does not have the form '{prefix}-<toolname>-NNN'"
+            raise problem("bad-id", message, f"for example '{prefix}-get_weather-001'")
+        return value
+
+    pattern: Any = {"pattern": rf"^{prefix}-[^\s]+-[0-9]{{3,}}$"}
+    return Annotated[str, AfterValidator(check), Field(json_schema_extra=pattern)]
+
+
+def _iso(value: str) -> str:
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        message = f"{value!r} is not an ISO 8601 date or time"
+        raise problem("bad-date", message, "for example '2026-01-15T10:30:00Z'") from None
+    return value
+
+
+class GoldenEvalCase(TierCase):
+    """A known prompt with one right tool: the routing sanity check."""
+
+    id: _id_of("gs")  # type: ignore[valid-type]
+    expect: GoldenExpect
+
+
+class LabeledEvalCase(TierCase):
+    """Routing under ambiguity, at the edges and under attack."""
+
+    id: _id_of("ls")  # type: ignore[valid-type]
+    difficulty: Literal["straightforward", "ambiguous", "edge"]
+    expect: Expect
+
+
+class RegressionEvalCase(TierCase):
+    """A bug that was found and fixed; never edited, only archived."""
+
+    id: _id_of("rg")  # type: ignore[valid-type]
+    difficulty: Literal["regression"]
+    createdAt: Annotated[str, AfterValidator(_iso)]
+    bugRef: Text
+    expect: Expect
+
+    @model_validator(mode="after")
+    def _seed_stable(self) -> RegressionEvalCase:
+        for _, text in self.expect.texts_with_tokens():
+            for token in tokens.find(text):
+                if token.source == "snapshot":
+                    message = f"{token.text} would make the case depend on the day it runs"
+                    raise problem("snapshot-token", message, "use a seed value or a literal")
+        return self
+
+
+class RubricEvalCase(TierCase):
+    """Quality that a judge scores along dimensions."""
+
+    referenceData: dict[str, Json] | None = None
+    rubric: Dimensions
+
+
+class TierMetadata(Shape):
+    """What the tool was like when the cases were written; other keys are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    toolName: str = ""
+    toolVersion: str = ""
+    descriptionHash: str = ""
+    description: str = ""
+    registrySize: Annotated[Whole, Field(ge=0)] = 0
+    generatedAt: str | None = None
+    tier: Literal["golden", "labeled", "regression", "rubric"] | None = None
+
+
+class TierFile(Shape):
+    """The envelope of a tier file; a bare list of cases will do too."""
+
+    metadata: TierMetadata = TierMetadata()
+    cases: list[SkipValidation[TierCase]]
+
+
+TIERS: dict[str, type[TierCase]] = {
+    "golden": GoldenEvalCase,
+    "labeled": LabeledEvalCase,
+    "regression": RegressionEvalCase,
+    "rubric": RubricEvalCase,
+}
+#: Cases of these tiers are critical unless they say otherwise.
+CRITICAL_TIERS = frozenset({"golden", "regression"})

@@ -1,0 +1,110 @@
+"""The project: its root, and what its configuration says.
+
+The configuration is `assay.yaml`, or `[tool.assay]` in pyproject.toml, found upward from
+the working directory. The project root is the folder it is in; else the nearest folder
+upward with a `.git`; else the working directory.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from assay.documents import yaml
+from assay.documents.checking import check
+from assay.documents.document import Document, TextMark
+from assay.documents.source import read_text
+from assay.errors import ConfigError, EvalFileErrors, Problem
+from assay.model.shape import Flag, Reading, Shape, Text, problem
+
+
+def _relative(value: str) -> str:
+    if os.path.isabs(value) or ".." in Path(value).parts:
+        raise problem("wrong-value", f"{value!r} is not a path under the project root")
+    return value
+
+
+class Config(Shape):
+    """The keys of assay.yaml."""
+
+    allow_outside_root: Flag = False
+    seed_manifest: Annotated[Text, AfterValidator(_relative)] = "evals/seed-manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where the project is and how it is set up."""
+
+    root: Path
+    config_file: Path | None = None
+    config: Config = field(default_factory=Config)
+
+    @classmethod
+    def find(cls, start: Path) -> Settings:
+        """The settings of the project that `start` is in."""
+        start = start.resolve()
+        git: Path | None = None
+        for folder in (start, *start.parents):
+            for file, read in ((folder / "assay.yaml", _yaml), (folder / "pyproject.toml", _toml)):
+                document = read(file) if file.is_file() else None
+                if document is not None:
+                    return cls(folder, file, _checked(document))
+            if git is None and (folder / ".git").exists():
+                git = folder
+        return cls(git or start)
+
+    def for_file(self, file: Path) -> Settings:
+        """These settings, or those of the file's own project when it lies outside this one."""
+        folder = file.resolve().parent
+        return self if folder.is_relative_to(self.root) else Settings.find(folder)
+
+    @property
+    def seed_manifest(self) -> Path:
+        return self.root / self.config.seed_manifest
+
+
+def shown(file: Path) -> str:
+    """The path as messages name it: relative to the working directory when below it."""
+    absolute, here = os.path.abspath(file), os.getcwd()
+    below = os.path.join(here, "")
+    return Path(absolute.removeprefix(below)).as_posix()
+
+
+def _yaml(file: Path) -> Document | None:
+    try:
+        return yaml.parse(read_text(file, shown(file)), shown(file))
+    except EvalFileErrors as error:
+        raise ConfigError(_lines(error.problems)) from None
+
+
+def _toml(file: Path) -> Document | None:
+    import tomllib
+
+    try:
+        table = tomllib.loads(read_text(file, shown(file))).get("tool", {}).get("assay")
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{shown(file)}: {error}") from None
+    except EvalFileErrors as error:
+        raise ConfigError(_lines(error.problems)) from None
+    # tomllib tells no positions: problems point at the file as a whole.
+    return None if table is None else Document(shown(file), table, [], lambda: TextMark(-1, -1, 0))
+
+
+def _checked(document: Document) -> Config:
+    def nothing(name: str) -> Any:
+        raise LookupError(name)  # pragma: no cover - the configuration names no file or evaluator
+
+    data = {} if document.data is None else document.data
+    config, problems = check(Config, document, (), data, Reading(nothing, nothing))
+    problems = [*document.problems, *problems]
+    if config is None or any(p.severity == "error" for p in problems):
+        raise ConfigError(_lines(problems))
+    return config
+
+
+def _lines(problems: list[Problem] | tuple[Problem, ...]) -> str:
+    return "\n".join(str(p) for p in problems)

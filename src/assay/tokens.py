@@ -1,0 +1,92 @@
+"""`{{seed:path}}` and `{{snapshot:path}}`: values that are known only when a run starts.
+
+Pure functions: data in, text out. A path is keys and indexes: `a.b[0][1].c`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+SOURCES = ("seed", "snapshot")
+
+_TOKEN = re.compile(r"\{\{\s*([A-Za-z_][\w-]*)\s*:([^{}]*)\}\}")
+_STEP = re.compile(r"([^.\[\]]+)|\[([0-9]+)\]")
+_PATH = re.compile(r"[^.\[\]]+(?:\[[0-9]{1,9}\])*(?:\.[^.\[\]]+(?:\[[0-9]{1,9}\])*)*\Z")
+
+
+class Token(NamedTuple):
+    """One token as written, with its source and the steps of its path."""
+
+    text: str
+    source: str
+    path: str
+
+    @property
+    def steps(self) -> tuple[str | int, ...]:
+        found = _STEP.finditer(self.path)
+        return tuple(m[1] if m[1] is not None else int(m[2]) for m in found)
+
+    @property
+    def fault(self) -> str:
+        """Why the token can never be resolved; empty when it is well-formed."""
+        if self.source not in SOURCES:
+            return f"{self.source!r} is not a source of values; known are 'seed' and 'snapshot'"
+        if not _PATH.match(self.path):
+            return f"{self.path!r} is not a path like 'holdings[0].symbol'"
+        return ""
+
+
+def find(text: str) -> Iterator[Token]:
+    """All tokens in a text, well-formed or not."""
+    for match in _TOKEN.finditer(text):
+        yield Token(match[0], match[1], match[2].strip())
+
+
+def resolve(text: str, sources: Mapping[str, Any]) -> str | None:
+    """`text` with every token replaced by its value; None when one has no value.
+
+    Null, a missing path and an empty text count as no value: an assertion on an empty
+    text would hold for every answer.
+    """
+    parts: list[str] = []
+    end = 0
+    for match in _TOKEN.finditer(text):
+        value = value_of(Token(match[0], match[1], match[2].strip()), sources)
+        if not value:
+            return None
+        parts += (text[end : match.start()], value)
+        end = match.end()
+    return "".join(parts) + text[end:]
+
+
+def value_of(token: Token, sources: Mapping[str, Any]) -> str | None:
+    """The text of a token's value in the data of its source."""
+    node = sources.get(token.source)
+    for step in token.steps:
+        if isinstance(step, int):
+            if not isinstance(node, list) or step >= len(node):
+                return None
+            node = node[step]
+        elif isinstance(node, Mapping) and step in node:
+            node = node[step]
+        else:
+            return None
+    return None if node is None else as_text(node)
+
+
+def as_text(value: Any) -> str:
+    """Text as it is; numbers, booleans and structures as compact JSON, 2.0 as 2."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
