@@ -206,15 +206,18 @@ def _without_item(book: _Book, index: int) -> str:
 
 def _write(file: Path, text: str) -> None:
     """Replace a file in one step: a crash leaves the old one or the new one."""
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    temporary = ""
     try:
+        mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
         os.chmod(temporary, mode)
         os.replace(temporary, file)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    except OSError as error:
+        raise LedgerError(f"cannot write {shown(file)}: {error.strerror or error}") from None
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)

@@ -8,16 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from assay import ledger, tokens
+from assay import ledger
 from assay.discovery import Discovery, discover, loader_for
-from assay.documents import json as documents
-from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, LedgerError, Problem, UsageError
 from assay.lint import lint as find_weak_cases
-from assay.model.case import EvalCase, Suite
-from assay.model.expect import ExpectBase
+from assay.model.case import Suite
 from assay.settings import Settings, shown
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -76,49 +72,12 @@ def _load_file(file: Path, settings: Settings) -> tuple[Suite | None, list[Probl
     try:
         suite = loader.load(file, settings)
         extra = ledger.check(file) if suite.tier == "regression" else []
-        extra += _unresolved_seeds(suite, settings)
     except EvalFileErrors as error:
         return None, list(error.problems)
     suite = replace(
         suite, warnings=(*suite.warnings, *(p for p in extra if p.severity == "warning"))
     )
     return suite, [*suite.warnings, *(p for p in extra if p.severity == "error")]
-
-
-def _unresolved_seeds(suite: Suite, settings: Settings) -> list[Problem]:
-    """Seed tokens that the seed manifest has no value for."""
-    problems: list[Problem] = []
-    sources: dict[str, Any] | None = None
-    for case in suite.cases:
-        for path, token in _seed_tokens(case):
-            if sources is None:
-                sources = {"seed": seed_data(settings)}
-            if not tokens.value_of(token, sources):
-                message = f"{token.text} has no value in {shown(settings.seed_manifest)}"
-                hint = "the assertion is skipped until it has one"
-                place = case.origin_of(path)
-                problems.append(Problem(*place, "warning", "unresolved-seed", message, hint))
-    return problems
-
-
-def _seed_tokens(case: EvalCase) -> Iterable[tuple[tuple[str | int, ...], tokens.Token]]:
-    for spec in case.evaluators:
-        if isinstance(spec, ExpectBase):
-            for path, text in spec.texts_with_tokens():
-                for token in tokens.find(text):
-                    if token.source == "seed":
-                        yield ("expect", *path), token
-
-
-def seed_data(settings: Settings) -> Any:
-    """The seed manifest; empty when the project has none."""
-    file = settings.seed_manifest
-    if not file.is_file():
-        return {}
-    document = documents.parse(read_text(file, shown(file)), shown(file))
-    if document.problems:
-        raise EvalFileErrors(document.problems)
-    return document.data
 
 
 def lock_regressions(paths: Paths) -> dict[str, list[str]]:

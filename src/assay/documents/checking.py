@@ -124,7 +124,7 @@ _RULES = {
 
 def _spellings(key: str) -> str:
     """A key with its aliases: 'input_messages' (or 'input')."""
-    others = sorted(ALIASES.get(key, ()))
+    others = sorted(a for a in ALIASES.get(key, ()) if a.replace("_", "") != key.lower())
     return repr(key) + (f" (or {', '.join(map(repr, others))})" if others else "")
 
 

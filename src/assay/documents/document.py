@@ -81,6 +81,18 @@ class Document:
         mark = self.mark(path, key=key)
         return mark.line + 1, mark.column + 1
 
+    def problem(
+        self, path: Iterable[str | int], code: str, message: str, hint: str = ""
+    ) -> Problem:
+        """An error about the value at `path`."""
+        return Problem(self.file, *self.position(path), "error", code, message, hint)
+
+    def warning(
+        self, path: Iterable[str | int], code: str, message: str, hint: str = ""
+    ) -> Problem:
+        """A warning about the key at `path`."""
+        return Problem(self.file, *self.position(path, key=True), "warning", code, message, hint)
+
     def path_of(self, container: object) -> DocPath:
         """Where a container of this document stands, found by identity."""
         todo: list[tuple[DocPath, Any]] = [((), self.data)]

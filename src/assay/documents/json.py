@@ -60,8 +60,10 @@ class Reader:
             deep = text.count("[") + text.count("{") > MAX_DEPTH and too_deep(data)
             decoder.suspect = deep or len(text) > MAX_SCALAR or bool(_SUSPECT_ESCAPE.search(text))
         problems = _Scanner(text, file, first_line).problems() if decoder.suspect else []
-        start = mark_of(text, len(text) - len(text.lstrip(" \t\r\n")))
-        start = start._replace(line=start.line + first_line - 1)
+        start = TextMark(first_line - 1, 0, 0)
+        if text[:1].isspace():
+            start = mark_of(text, len(text) - len(text.lstrip()))
+            start = start._replace(line=start.line + first_line - 1)
         return Document(file, data, problems, _Scanner(text, file, first_line).marks, start)
 
 

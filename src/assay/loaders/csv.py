@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from assay.documents.document import MAX_SCALAR, Document, Marks, TextMark, mark_of, problem_at
 from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problem, nearest
-from assay.loaders.cases import CaseReader, reading_of
-from assay.loaders.yaml import name_of
+from assay.loaders.cases import CaseReader
+from assay.loaders.yaml import suite_of
 from assay.model.case import EvalCase, Suite
+from assay.model.suite import SuiteFile
 from assay.settings import Settings, shown
 
 #: Columns whose cells are the case's own keys; `metadata.*` columns come on top.
@@ -37,18 +38,15 @@ COLUMNS = (
 def load(file: Path, settings: Settings) -> Suite:
     """The file's suite; raises EvalFileErrors with all of its problems."""
     name = shown(file)
-    text = read_text(file, name)
-    rows = _rows(text, name)
+    rows = _rows(read_text(file, name), name)
     header, problems = _header(rows, name)
-    reader = CaseReader(reading_of(file, settings))
-    cases = list(_cases(rows, header, name, reader)) if not problems else []
+    reader = CaseReader(file, settings)
+    cases = tuple(_cases(rows, header, name, reader)) if not problems else ()
     problems += reader.problems
     if not problems and not cases:
         message, hint = "there is no row below the header", "one row is one case"
         problems.append(Problem(name, 1, 1, "error", "no-cases", message, hint))
-    if any(p.severity == "error" for p in problems):
-        raise EvalFileErrors(sorted(problems, key=lambda p: (p.line, p.column)))
-    return Suite(name=name_of(file), file=name, cases=tuple(cases), warnings=tuple(problems))
+    return suite_of(file, SuiteFile(), cases, problems)
 
 
 def recognises(file: Path) -> str:
@@ -133,7 +131,7 @@ def _cases(
         document = Document(
             file, data, [], partial(_marks, data, header, row), TextMark(row.line - 1, 0, 0)
         )
-        case = reader.read(document, (), data)
+        case = reader.read(document, ())
         identity = data.get("id")
         if identity in seen:
             message = f"the id {identity!r} is taken by the case on line {seen[identity]}"

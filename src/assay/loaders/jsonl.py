@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, overload
 
 from assay.documents import yaml
-from assay.documents.document import MAX_SCALAR, Document
+from assay.documents.document import MAX_SCALAR
 from assay.documents.json import Reader
 from assay.documents.source import UTF16_MARKS, decode, open_binary, read_text
 from assay.errors import EvalFileErrors, Problem
 from assay.loaders.cases import CaseReader, reading_of
-from assay.loaders.yaml import name_of, suite_keys
+from assay.loaders.locating import LineLocator
+from assay.loaders.yaml import suite_keys, suite_of
 from assay.model.case import EvalCase, Suite
 from assay.model.suite import INPUT_KEYS, SuiteExecution, SuiteFile
 from assay.settings import Settings, shown
@@ -29,30 +30,19 @@ MAX_LINE = 4 * MAX_SCALAR
 def load(file: Path, settings: Settings) -> Suite:
     """The file's suite, every line validated; raises EvalFileErrors with all problems."""
     root, warnings = _sidecar(file, settings)
-    inherited = root.execution or SuiteExecution()
-    lines = CaseLines(file, settings, inherited)
+    lines = CaseLines(file, settings, root.execution)
     with open_binary(file, shown(file)) as stream:
         held = stream.seek(0, 2) <= HELD_BYTES
     found = lines.validate(keep=held)
-    problems = [*warnings, *found.problems]
-    if any(p.severity == "error" for p in problems):
-        raise EvalFileErrors(problems)
-    return Suite(
-        name=root.dataset or name_of(file),
-        file=shown(file),
-        cases=tuple(found.cases) if held else StreamedCases(lines, found),
-        description=root.description,
-        target=inherited.target,
-        workers=inherited.workers,
-        warnings=tuple(problems),
-    )
+    cases = tuple(found.cases) if held else StreamedCases(lines, found)
+    return suite_of(file, root, cases, [*warnings, *found.problems])
 
 
 def recognises(file: Path) -> str:
     """Why the file is no suite: its first line is no case."""
     with open_binary(file, shown(file)) as stream:
         for line in _lines(stream, shown(file)):
-            data = _document(line, Reader(shown(file))).data
+            data = Reader(shown(file)).parse(_text(line, shown(file)), line.number).data
             if isinstance(data, dict) and any(key in data for key in INPUT_KEYS):
                 return ""
             return "its first line has no input"
@@ -110,15 +100,14 @@ class _Found:
 class CaseLines:
     """The cases of one file, read anew on every pass."""
 
-    def __init__(self, file: Path, settings: Settings, inherited: SuiteExecution) -> None:
+    def __init__(self, file: Path, settings: Settings, inherited: SuiteExecution | None) -> None:
         self.file, self.settings, self.inherited = file, settings, inherited
-        self.reading = reading_of(file, settings)
 
     def validate(self, *, keep: bool) -> _Found:
         """One pass over the file: all problems, and the cases when they are to be kept."""
         found = _Found([], array("Q"), array("L"), [])
         hashes = array("Q")
-        reader, parser = CaseReader(self.reading, self.inherited), Reader(shown(self.file))
+        reader, parser = self._reader(), Reader(shown(self.file))
         try:
             with open_binary(self.file, shown(self.file)) as stream:
                 for line in _lines(stream, shown(self.file)):
@@ -152,7 +141,7 @@ class CaseLines:
 
     def _read(self, stream: BinaryIO, number: int = 1) -> Iterator[EvalCase]:
         """Cases of a file that was valid; raises when it no longer is."""
-        reader, parser = CaseReader(self.reading, self.inherited), Reader(shown(self.file))
+        reader, parser = self._reader(), Reader(shown(self.file))
         for line in _lines(stream, shown(self.file), number):
             case = self._case(line, parser, reader)
             if case is None:
@@ -160,14 +149,18 @@ class CaseLines:
             reader.problems.clear()
             yield case
 
+    def _reader(self) -> CaseReader:
+        return CaseReader(self.file, self.settings, self.inherited)
+
     def _case(self, line: _Line, parser: Reader, reader: CaseReader) -> EvalCase | None:
         try:
-            document = _document(line, parser)
+            text = _text(line, parser.file)
+            document = parser.parse(text, line.number)
         except EvalFileErrors as error:
             reader.problems += error.problems
             return None
         reader.problems += document.problems
-        case = reader.read(document, (), document.data)
+        case = reader.read(document, (), locate=LineLocator(parser.file, line.number, text))
         return None if document.problems else case
 
     def _duplicates(self, hashes: array[int]) -> list[Problem]:
@@ -182,7 +175,7 @@ class CaseLines:
         with open_binary(self.file, shown(self.file)) as stream:
             for line in _lines(stream, shown(self.file)):
                 try:
-                    document = _document(line, parser)
+                    document = parser.parse(_text(line, parser.file), line.number)
                 except EvalFileErrors:
                     continue
                 identity = document.data.get("id") if isinstance(document.data, dict) else None
@@ -197,9 +190,8 @@ class CaseLines:
         return problems
 
 
-def _document(line: _Line, parser: Reader) -> Document:
-    text = decode(line.data, parser.file, line.number)
-    return parser.parse(text.rstrip("\r\n"), line.number)
+def _text(line: _Line, file: str) -> str:
+    return decode(line.data, file, line.number).rstrip("\r\n")
 
 
 def _hash(identity: str) -> int:

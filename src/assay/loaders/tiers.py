@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from assay.documents import json
 from assay.documents.checking import check
 from assay.documents.document import DocPath, Document
 from assay.documents.source import read_text
-from assay.errors import EvalFileErrors, Problem
-from assay.loaders.cases import Locator, expect_evaluator, reading_of, rubric_evaluator
+from assay.errors import EvalFileErrors
+from assay.loaders.cases import reading_of
+from assay.loaders.effective import expect_evaluator, rubric_evaluator
+from assay.loaders.locating import Locator
+from assay.loaders.seeds import Seeds
+from assay.loaders.yaml import duplicate_ids
 from assay.model.case import EvalCase, Suite, Tier
 from assay.model.message import Message
-from assay.model.shape import Reading
 from assay.model.shape import shown as shown_value
 from assay.model.tiers import CRITICAL_TIERS, TIERS, TierCase, TierFile, TierMetadata
 from assay.settings import Settings, shown
@@ -21,9 +24,8 @@ from assay.settings import Settings, shown
 
 def load(file: Path, settings: Settings) -> Suite:
     """The file's suite; raises EvalFileErrors with all of its problems."""
-    tool, tier = file.name.split(".")[0], file.name.split(".")[-2]
     document = json.parse(read_text(file, shown(file)), shown(file))
-    return _Tier(document, tool, tier, reading_of(file, settings)).suite()
+    return _TierReader(document, file, settings).suite()
 
 
 def recognises(file: Path) -> str:
@@ -31,23 +33,26 @@ def recognises(file: Path) -> str:
     return ""
 
 
-class _Tier:
-    def __init__(self, document: Document, tool: str, tier: Any, reading: Reading) -> None:
-        self.document, self.tool, self.reading = document, tool, reading
-        self.tier: Tier = tier
+class _TierReader:
+    def __init__(self, document: Document, file: Path, settings: Settings) -> None:
+        self.document = document
+        self.tool, _, tier = file.name.removesuffix(".json").rpartition(".")
+        self.tier = cast(Tier, tier)
+        self.reading, self.seeds = reading_of(file, settings), Seeds(settings)
         self.problems = list(document.problems)
 
     def suite(self) -> Suite:
         metadata, base, entries = self._root()
         cases: list[EvalCase] = []
-        seen: dict[str, int] = {}
+        self.problems += duplicate_ids(self.document, base, entries)
         for index, raw in enumerate(entries):
             path: DocPath = (*base, index)
             written, problems = check(TIERS[self.tier], self.document, path, raw, self.reading)
             self.problems += problems
-            self._note_duplicate(raw, path, seen)
             if written is not None:
-                cases.append(self._case(written, path))
+                case = self._case(written, path)
+                self.problems += self.seeds.warnings(case)
+                cases.append(case)
         if not entries and not self.problems:
             self._note(base, "no-cases", "the file holds no case")
         if any(p.severity == "error" for p in self.problems):
@@ -112,16 +117,5 @@ class _Tier:
             locate=Locator(self.document, path),
         )
 
-    def _note_duplicate(self, raw: Any, path: DocPath, seen: dict[str, int]) -> None:
-        identity = raw.get("id") if isinstance(raw, dict) else None
-        if not isinstance(identity, str):
-            return
-        if identity in seen:
-            line, _ = self.document.position((*path[:-1], seen[identity]))
-            message = f"the id {identity!r} is taken by the case on line {line}"
-            self._note((*path, "id"), "duplicate-id", message)
-        seen.setdefault(identity, int(path[-1]))
-
     def _note(self, path: DocPath, code: str, message: str) -> None:
-        line, column = self.document.position(path)
-        self.problems.append(Problem(self.document.file, line, column, "error", code, message))
+        self.problems.append(self.document.problem(path, code, message))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from assay.documents import yaml
 from assay.documents.checking import check
@@ -24,12 +25,24 @@ _CASES_LINE = re.compile(rf"^(?:{'|'.join(CASES_KEYS)})\s*:", re.MULTILINE)
 def load(file: Path, settings: Settings) -> Suite:
     """The file's suite; raises EvalFileErrors with all of its problems."""
     document = yaml.parse(read_text(file, shown(file)), shown(file))
-    return _suite(file, document, reading_of(file, settings))
+    data = document.data
+    if isinstance(data, dict) and _has_input(data) and not _cases_key(data):
+        reader = CaseReader(file, settings)
+        case = reader.read(document, (), default_id=name_of(file))
+        return suite_of(file, SuiteFile(), [case], [*document.problems, *reader.problems])
+    root, problems = SuiteFile(), list(document.problems)
+    if isinstance(data, dict):
+        root, found = suite_keys(document, data, reading_of(file, settings))
+        problems += found
+    problems += _check_root(document)
+    reader = CaseReader(file, settings, root.execution)
+    cases = _cases(document, reader)
+    return suite_of(file, root, cases, [*problems, *reader.problems])
 
 
 def recognises(file: Path) -> str:
     """Why the file is no suite: it has neither cases nor a list of inputs."""
-    if any(file.with_suffix(s).is_file() for s in (".jsonl",)):
+    if file.with_suffix(".jsonl").is_file():
         return f"it is the sidecar of {file.stem}.jsonl"
     text = read_text(file, shown(file))
     try:
@@ -39,7 +52,7 @@ def recognises(file: Path) -> str:
         return (
             "" if _CASES_LINE.search(text) else f"it is not valid YAML: {error.problems[0].message}"
         )
-    if isinstance(data, dict) and any(key in data for key in CASES_KEYS):
+    if isinstance(data, dict) and _cases_key(data):
         return ""
     if isinstance(data, list) and data and all(_has_input(item) for item in data):
         return ""
@@ -48,6 +61,11 @@ def recognises(file: Path) -> str:
 
 def _has_input(raw: Any) -> bool:
     return isinstance(raw, dict) and any(key in raw for key in INPUT_KEYS)
+
+
+def _cases_key(data: dict[str, Any]) -> str:
+    """The spelling of `cases` that a root mapping uses; the canonical one wins."""
+    return next((key for key in CASES_KEYS if key in data), "")
 
 
 def suite_keys(document: Document, raw: Any, reading: Reading) -> tuple[SuiteFile, list[Problem]]:
@@ -61,82 +79,65 @@ def name_of(file: Path) -> str:
     return file.stem.removesuffix(".eval")
 
 
-def _suite(file: Path, document: Document, reading: Reading) -> Suite:
-    data = document.data
-    root, problems = SuiteFile(), list(document.problems)
-    reader = CaseReader(reading)
-    cases: list[EvalCase] = []
-    if isinstance(data, dict) and _has_input(data) and not any(key in data for key in CASES_KEYS):
-        one = reader.read(document, (), data, name_of(file))
-        cases = [one] if one else []
-    else:
-        key = ""
-        if isinstance(data, dict):
-            root, found = suite_keys(document, data, reading)
-            problems += found
-            reader.inherited = root.execution or SuiteExecution()
-            key = next((k for k in CASES_KEYS if k in data), "")
-        problems += _check_root(document, key)
-        entries = data.get(key) if isinstance(data, dict) else data
-        if isinstance(entries, list):
-            cases = _cases(document, (key,) if key else (), entries, reader)
-    problems += reader.problems
+def suite_of(
+    file: Path,
+    root: SuiteFile,
+    cases: Sequence[EvalCase | None],
+    problems: list[Problem],
+) -> Suite:
+    """The suite, or all of its problems."""
+    problems = sorted(problems, key=lambda p: (p.file, p.line, p.column))
     if any(p.severity == "error" for p in problems):
-        raise EvalFileErrors(sorted(problems, key=lambda p: (p.line, p.column)))
+        raise EvalFileErrors(problems)
+    execution = root.execution or SuiteExecution()
     return Suite(
         name=root.dataset or name_of(file),
-        file=document.file,
-        cases=tuple(cases),
+        file=shown(file),
+        cases=cast("Sequence[EvalCase]", cases),  # without errors there is no None among them
         description=root.description,
-        target=reader.inherited.target,
-        workers=reader.inherited.workers,
+        target=execution.target,
+        workers=execution.workers,
         warnings=tuple(problems),
     )
 
 
-def _cases(
-    document: Document, base: tuple[str, ...], entries: list[Any], reader: CaseReader
-) -> list[EvalCase]:
-    cases: list[EvalCase] = []
+def _cases(document: Document, reader: CaseReader) -> tuple[EvalCase | None, ...]:
+    data = document.data
+    base: DocPath = (_cases_key(data),) if isinstance(data, dict) else ()
+    entries = data.get(base[0]) if isinstance(data, dict) else data
+    if not isinstance(entries, list):
+        return ()
+    reader.problems += duplicate_ids(document, base, entries)
+    return tuple(reader.read(document, (*base, index)) for index in range(len(entries)))
+
+
+def duplicate_ids(document: Document, base: DocPath, entries: list[Any]) -> list[Problem]:
+    """Ids that an earlier case of the list has already."""
+    problems: list[Problem] = []
     seen: dict[str, int] = {}
     for index, raw in enumerate(entries):
-        path: DocPath = (*base, index)
-        case = reader.read(document, path, raw)
         identity = raw.get("id") if isinstance(raw, dict) else None
-        if isinstance(identity, str) and identity in seen:
-            first_line, _ = document.position((*base, seen[identity]))
-            line, column = document.position((*path, "id"))
-            message = f"the id {identity!r} is taken by the case on line {first_line}"
-            reader.problems.append(
-                Problem(document.file, line, column, "error", "duplicate-id", message)
-            )
-        elif isinstance(identity, str):
-            seen[identity] = index
-        if case is not None:
-            cases.append(case)
-    return cases
+        if isinstance(identity, str) and seen.setdefault(identity, index) != index:
+            line, _ = document.position((*base, seen[identity]))
+            message = f"the id {identity!r} is taken by the case on line {line}"
+            problems.append(document.problem((*base, index, "id"), "duplicate-id", message))
+    return problems
 
 
-def _check_root(document: Document, key: str) -> list[Problem]:
+def _check_root(document: Document) -> list[Problem]:
     """The root must be a list of cases or have one."""
     data = document.data
-    line, column = document.position((key,) if key else ())
-    entries = data.get(key) if isinstance(data, dict) and key else data
-    hint = "a suite has 'cases', a list of mappings with 'id' and 'input'"
+    key = _cases_key(data) if isinstance(data, dict) else ""
+    entries = data[key] if key else data
     if isinstance(entries, list):
         message = "" if entries else "the list of cases is empty"
-    elif isinstance(data, dict) and not key:
-        message = "there is no 'cases' key and no input"
+    elif key:
+        message = ""  # it has the wrong type, which the shape has said
     elif isinstance(data, dict):
-        return []  # `cases` has the wrong type, which the shape has said
+        message = "there is neither a 'cases' key nor an 'input'"
+    elif data is None:
+        message = "the file is empty"
     else:
-        message = (
-            f"the file holds {shown_value(data)} instead of cases"
-            if data is not None
-            else "the file is empty"
-        )
-    return (
-        [Problem(document.file, line, column, "error", "no-cases", message, hint)]
-        if message
-        else []
-    )
+        message = f"the file holds {shown_value(data)} instead of cases"
+    hint = "a suite has 'cases', a list of mappings with 'id' and 'input'"
+    return [document.problem((key,) if key else (), "no-cases", message, hint)] if message else []

@@ -110,12 +110,12 @@ class Spelling:
         return spelling
 
     def canonical(self, raw: Any, reading: Reading | None) -> Any:
-        """Aliases become canonical keys; the author's own `x-` keys go; the rest is noted."""
+        """Aliases become canonical keys; `x-` keys and `$schema` go; the rest is noted."""
         if type(raw) is not dict or self.known.issuperset(raw):
             return raw
         result = {key: value for key, value in raw.items() if key in self.known}
         for key, value in raw.items():
-            if key in self.known or key.startswith("x-"):
+            if key in self.known or key.startswith("x-") or key == "$schema":
                 continue
             canonical = self.aliases.get(key)
             if canonical is not None:
@@ -158,7 +158,7 @@ class Spelling:
         for shape in properties.values():
             for word in ("title", "aliases", "deprecated"):
                 shape.pop(word, None)
-        body["patternProperties"] = {"^x-": {}}
+        body["patternProperties"] = {r"^(x-|\$schema$)": {}}
         required = set(body.pop("required", ()))
         for alias, canonical in self.aliases.items():
             properties[alias] = {**properties[canonical], "deprecated": True}

@@ -1,0 +1,94 @@
+"""The evaluators that really judge a case: its own, the suite's, inline ones, or the default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from assay.errors import PluginError, UnknownName
+from assay.model.evaluator import EvaluatorSpec, named
+from assay.model.expect import ExpectBase
+from assay.model.message import ToolCall
+from assay.model.rubric import Rubric
+from assay.model.shape import problem
+from assay.model.suite import CaseExecution, CaseFile
+from assay.registry import evaluators as registered
+
+_NO_EXECUTION = CaseExecution()
+
+
+def evaluator_class(name: str) -> type[EvaluatorSpec]:
+    """The class for an evaluator's `type`; raises in the words of a validation error."""
+    try:
+        return registered.get("python" if name.startswith("python:") else name)
+    except UnknownName as error:
+        hint = error.hint or "known are " + ", ".join(registered)
+        message = f"no evaluator is called {name!r}"
+        raise problem("unknown-evaluator", message, hint, "type") from None
+    except PluginError as error:
+        raise problem("plugin-failed", str(error), at="type") from None
+
+
+class EffectiveEvaluators:
+    """Puts the lists of one suite's cases together."""
+
+    def __init__(self, inherited: CaseExecution = _NO_EXECUTION) -> None:
+        self.inherited = inherited
+        self._shared: dict[str, EvaluatorSpec] = {}
+
+    def of(self, written: CaseFile) -> tuple[tuple[EvaluatorSpec, ...], bool]:
+        """The effective list, and whether it is the default one."""
+        own = written.evaluators
+        for execution in (written.execution, self.inherited):
+            if own is None and execution is not None:
+                own = execution.evaluators
+        added: list[EvaluatorSpec] = []
+        if written.rubrics:
+            added.append(rubric_evaluator(written.rubrics))
+        if written.expect is not None:
+            added.append(expect_evaluator(written.expect))
+        if own is None and not added:
+            return named(tuple(self._default(written))), True
+        return (named((*(own or ()), *added)) if added else own or ()), False
+
+    def _default(self, written: CaseFile) -> Iterator[EvaluatorSpec]:
+        """What judges a case whose author named no evaluator."""
+        expected = written.expected_messages or ()
+        if written.expected_outcome:
+            yield self._one_for_all("llm_judge")
+        elif any(m.content is not None for m in expected if m.role == "assistant"):
+            yield self._one_for_all("equals")
+        if calls := [call for message in expected for call in message.tool_calls]:
+            yield trajectory_evaluator(calls)
+
+    def _one_for_all(self, name: str) -> EvaluatorSpec:
+        """One evaluator for all cases of the file, so that it is prepared once."""
+        if name not in self._shared:
+            self._shared[name] = evaluator_class(name).model_validate({"type": name, "name": name})
+        return self._shared[name]
+
+
+def rubric_evaluator(rubrics: tuple[Rubric, ...]) -> EvaluatorSpec:
+    return evaluator_class("rubric").model_validate({"type": "rubric", "rubrics": rubrics})
+
+
+def expect_evaluator(block: ExpectBase) -> EvaluatorSpec:
+    """The block as an evaluator; a failed assertion in it fails the case."""
+    cls = evaluator_class("expect")
+    settings = {name: getattr(block, name) for name in block.model_fields_set}
+    return cls.model_construct(**settings, type="expect", required=True)
+
+
+def trajectory_evaluator(calls: Sequence[ToolCall]) -> EvaluatorSpec:
+    """Expected tool calls, in order, their inputs as the least that must be given."""
+    steps = [
+        {"tool": call.tool} | ({} if call.input is None else {"args": call.input}) for call in calls
+    ]
+    cls = evaluator_class("tool_trajectory")
+    return cls.model_validate({"type": "tool_trajectory", "mode": "in_order", "expected": steps})
+
+
+def needs_expected(spec: EvaluatorSpec) -> bool:
+    """Does the evaluator, or a member of it, compare with the case's expected output?"""
+    if spec.compares_with_expected:
+        return getattr(spec, "value", None) is None
+    return any(needs_expected(member) for member in spec.members)

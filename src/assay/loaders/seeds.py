@@ -1,0 +1,46 @@
+"""Seed tokens in expectations, checked against the seed manifest while a file is read."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from assay import tokens
+from assay.documents import json
+from assay.documents.source import read_text
+from assay.errors import EvalFileErrors, Problem
+from assay.model.case import EvalCase
+from assay.model.expect import ExpectBase
+from assay.settings import Settings, shown
+
+
+class Seeds:
+    """The project's seed manifest, read when the first token asks for it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.file = settings.seed_manifest
+
+    @cached_property
+    def data(self) -> Any:
+        """The manifest; empty when the project has none."""
+        if not self.file.is_file():
+            return {}
+        document = json.parse(read_text(self.file, shown(self.file)), shown(self.file))
+        if document.problems:
+            raise EvalFileErrors(document.problems)
+        return document.data
+
+    def warnings(self, case: EvalCase) -> list[Problem]:
+        """One for each seed token of the case that has no value."""
+        problems: list[Problem] = []
+        for spec in case.evaluators:
+            if not isinstance(spec, ExpectBase):
+                continue
+            for path, text in spec.texts_with_tokens():
+                for token in tokens.find(text):
+                    if token.source == "seed" and not tokens.value_of(token, {"seed": self.data}):
+                        message = f"{token.text} has no value in {shown(self.file)}"
+                        hint = "the assertion is skipped until it has one"
+                        place = (*case.origin_of(("expect", *path)), "warning", "unresolved-seed")
+                        problems.append(Problem(*place, message, hint))
+        return problems

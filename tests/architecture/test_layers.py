@@ -1,0 +1,155 @@
+"""The shape of the house: who may import whom, and what importing costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import assay
+
+SOURCE = Path(assay.__file__).parent
+
+#: The first step of a module's name below `assay`, by layer. A package imports only from
+#: layers below its own; in layer 0 and 1 the order of the list is the order of imports.
+LAYERS: list[list[str]] = [
+    ["version", "errors", "tokens", "patterns", "model"],
+    ["documents", "settings", "ports", "registry"],
+    ["loaders", "evaluators"],
+    ["discovery", "ledger", "lint", "schema", "scaffold"],
+    ["service"],
+    ["cli", ""],
+]
+#: Layers whose members never import each other, and those whose members do in list order.
+ORDERED = {0, 1, 3, 5}
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def dotted(file: Path) -> str:
+    parts = file.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room(module: str) -> str:
+    """`loaders` for assay.loaders.yaml; empty for the facade."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def imports(file: Path) -> Iterator[tuple[int, str]]:
+    """Every import of ours in a file, those in functions and under TYPE_CHECKING included."""
+    known = {dotted(f) for f in modules()}
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: relative import"
+            names = [
+                full if (full := f"{node.module}.{alias.name}") in known else str(node.module)
+                for alias in node.names
+            ]
+        else:
+            continue
+        yield from ((node.lineno, name) for name in names if name.split(".")[0] == "assay")
+
+
+def place(name: str) -> tuple[int, int]:
+    for layer, rooms in enumerate(LAYERS):
+        if name in rooms:
+            return layer, rooms.index(name)
+    raise AssertionError(f"{name!r} has no layer")
+
+
+@pytest.mark.parametrize("file", modules(), ids=dotted)
+def test_imports_point_downwards(file: Path) -> None:
+    own = room(dotted(file))
+    for line, name in imports(file):
+        other = room(name)
+        if other == own:
+            continue
+        (layer, order), (below, below_order) = place(own), place(other)
+        assert below <= layer, f"{file}:{line}: {own} imports {other}, which is above it"
+        if below == layer:
+            assert layer in ORDERED, f"{file}:{line}: siblings {own} and {other}"
+            assert below_order < order, f"{file}:{line}: {other} comes after {own}"
+
+
+def test_no_import_cycles() -> None:
+    graph = {dotted(f): {name for _, name in imports(f)} - {dotted(f)} for f in modules()}
+    done: set[str] = set()
+    while len(done) < len(graph):
+        free = {m for m, needs in graph.items() if m not in done and needs <= done}
+        assert free, f"a cycle among {sorted(set(graph) - done)}"
+        done |= free
+
+
+def test_the_engine_rooms_reach_implementations_only_by_name() -> None:
+    for file in modules():
+        layer, _ = place(room(dotted(file)))
+        if layer in (3, 4):
+            used = {room(name) for _, name in imports(file)}
+            assert not used & set(LAYERS[2]), f"{file} imports an implementation"
+
+
+@pytest.mark.parametrize("file", [f for f in modules() if f.name == "__init__.py"], ids=dotted)
+def test_package_inits_are_empty(file: Path) -> None:
+    if file.parent != SOURCE:
+        assert file.read_text(encoding="utf-8") == ""
+
+
+def run(code: str) -> str:
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("file", modules(), ids=dotted)
+def test_every_module_imports_alone(file: Path) -> None:
+    run(f"import {dotted(file)}")
+
+
+HEAVY = (
+    "pydantic",
+    "yaml",
+    "re2",
+    "regex",
+    "rich",
+    "json.decoder",
+    "importlib.metadata",
+    "asyncio",
+)
+
+
+def loaded(code: str) -> set[str]:
+    return set(run(f"import sys\n{code}\nprint(*sys.modules)").split())
+
+
+def test_importing_the_facade_loads_nothing_heavy() -> None:
+    assert not loaded("import assay").intersection((*HEAVY, "click"))
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = "from click.testing import CliRunner\nfrom assay.cli.app import app\n"
+    code += "assert CliRunner().invoke(app, ['--help']).exit_code == 0"
+    bare = loaded("from click.testing import CliRunner")
+    assert not (loaded(code) - bare).intersection(HEAVY)
+
+
+def test_version_is_answered_before_click_is_imported() -> None:
+    code = "sys.argv = ['assay', '--version']\nfrom assay.cli.main import main\nmain()"
+    assert "click" not in loaded(code)
+
+
+def test_the_facade_is_a_sorted_list_of_names_that_exist() -> None:
+    assert assay.__all__ == sorted(assay.__all__)
+    for name in assay.__all__:
+        assert getattr(assay, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        assay.no_such_name  # noqa: B018

@@ -1,0 +1,183 @@
+"""The regression ledger: locked cases never change, they are archived."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay
+from assay import ledger, service
+from assay.errors import EvalFileErrors, LedgerError
+
+
+def case(number: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "id": f"rg-get_weather-{number:03}",
+        "description": f"regression — bug {number}",
+        "difficulty": "regression",
+        "createdAt": "2026-01-15T10:30:00Z",
+        "bugRef": f"#{number}",
+        "input": {"message": f"prompt {number}"},
+        "expect": {"toolsCalled": ["get_weather"], "noToolErrors": True},
+    } | changes
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "get_weather.regression.json"
+    path.write_text(json.dumps([case(1), case(2), case(3)], indent=2))
+    return path
+
+
+def codes(file: Path) -> list[str]:
+    return [p.code for p in service.validate(file).problems]
+
+
+def test_unlocked_cases_are_warned_about(file: Path) -> None:
+    (suite,) = assay.load(file)
+    assert [w.code for w in suite.warnings] == ["unlocked-regression"] * 3
+    assert "assay regression lock" in suite.warnings[0].hint
+    assert [w.line for w in suite.warnings] == [2, 18, 34]
+
+
+def test_locking_silences_the_warning_and_is_idempotent(file: Path) -> None:
+    assert ledger.lock(file) == [case(n)["id"] for n in (1, 2, 3)]
+    before = ledger.lock_file(file).read_text()
+    assert ledger.lock(file) == []
+    assert ledger.lock_file(file).read_text() == before
+    assert codes(file) == []
+
+
+def test_layout_and_key_order_do_not_change_a_case(file: Path) -> None:
+    ledger.lock(file)
+    shuffled = [dict(reversed(case(n).items())) for n in (1, 2, 3)]
+    file.write_text(json.dumps(shuffled))
+    assert codes(file) == []
+
+
+def test_changed_content_under_a_locked_id_is_an_error(file: Path) -> None:
+    ledger.lock(file)
+    file.write_text(json.dumps([case(1), case(2, bugRef="#99"), case(3)], indent=2))
+    with pytest.raises(EvalFileErrors) as caught:
+        assay.load(file)
+    (problem,) = caught.value.problems
+    assert problem.code == "regression-changed"
+    assert "rg-get_weather-002" in problem.message
+    assert "archive" in problem.hint
+    assert problem.line == 18
+
+
+def test_a_locked_case_that_is_gone_is_an_error(file: Path) -> None:
+    ledger.lock(file)
+    file.write_text(json.dumps([case(1), case(3)]))
+    (problem,) = service.validate(file).errors
+    assert problem.code == "regression-gone"
+    assert "rg-get_weather-002" in problem.message
+    assert "archive" in problem.hint
+
+
+def test_lock_refuses_to_bless_a_changed_case(file: Path) -> None:
+    ledger.lock(file)
+    before = ledger.lock_file(file).read_text()
+    file.write_text(json.dumps([case(1, bugRef="#99"), case(2), case(3), case(4)]))
+    with pytest.raises(LedgerError, match="rg-get_weather-001"):
+        ledger.lock(file)
+    assert ledger.lock_file(file).read_text() == before
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("envelope", [False, True])
+def test_archiving_moves_one_case_and_leaves_the_rest_as_it_was(
+    file: Path, number: int, envelope: bool
+) -> None:
+    rows = ",\n".join("   " + json.dumps(case(n)) for n in (1, 2, 3))
+    text = '{"metadata": {"toolName":   "get_weather"},\n "cases": [\n' + rows + "\n]}\n"
+    file.write_text(text if envelope else f"[\n{rows}\n]\n")
+    ledger.lock(file)
+    target = ledger.archive(file, f"rg-get_weather-{number:03}")
+    assert json.loads(target.read_text()) == [case(number)]
+    left = [n for n in (1, 2, 3) if n != number]
+    data = json.loads(file.read_text())
+    assert (data["cases"] if envelope else data) == [case(n) for n in left]
+    for n in left:
+        assert f"   {json.dumps(case(n))}" in file.read_text()
+    assert set(json.loads(ledger.lock_file(file).read_text())["cases"]) == {
+        case(n)["id"] for n in left
+    }
+    assert codes(file) == []
+
+
+def test_archiving_the_only_case_leaves_valid_json(file: Path) -> None:
+    file.write_text(json.dumps([case(1)], indent=2))
+    ledger.archive(file, "rg-get_weather-001")
+    assert json.loads(file.read_text()) == []
+    assert not list(file.parent.glob(".*"))
+
+
+def test_archives_grow(file: Path) -> None:
+    ledger.archive(file, "rg-get_weather-001")
+    ledger.archive(file, "rg-get_weather-003")
+    archived = json.loads(ledger.archive_file(file).read_text())
+    assert [c["id"] for c in archived] == ["rg-get_weather-001", "rg-get_weather-003"]
+
+
+def test_archiving_an_unknown_case_names_the_nearest(file: Path) -> None:
+    with pytest.raises(LedgerError, match="did you mean 'rg-get_weather-00"):
+        ledger.archive(file, "rg-get_weathr-001")
+
+
+def test_archiving_twice_says_so(file: Path) -> None:
+    ledger.archive(file, "rg-get_weather-001")
+    with pytest.raises(LedgerError, match="archived already"):
+        ledger.archive(file, "rg-get_weather-001")
+
+
+def test_a_changed_case_is_not_archived(file: Path) -> None:
+    ledger.lock(file)
+    file.write_text(json.dumps([case(1, bugRef="#99"), case(2), case(3)]))
+    with pytest.raises(LedgerError, match="restore it first"):
+        ledger.archive(file, "rg-get_weather-001")
+    assert not ledger.archive_file(file).exists()
+
+
+def test_entries_tell_every_state(file: Path) -> None:
+    ledger.lock(file)
+    ledger.archive(file, "rg-get_weather-003")
+    file.write_text(json.dumps([case(1, bugRef="#99"), case(4)]))
+    states = {entry.id[-3:]: entry.status for entry in ledger.entries(file)}
+    assert states == {"001": "changed", "004": "unlocked", "002": "gone", "003": "archived"}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("{", "json-syntax"),
+        ("[]", "ledger-broken"),
+        ('{"cases": {"a": 1}}', "ledger-broken"),
+        ('{"cases": {}, "cases": {}}', "duplicate-key"),
+    ],
+)
+def test_a_broken_lock_file_is_an_error(file: Path, text: str, code: str) -> None:
+    ledger.lock_file(file).write_text(text)
+    (problem,) = service.validate(file).errors
+    assert problem.code == code
+    assert problem.file == "get_weather.regression.lock.json"
+
+
+def test_a_failed_write_leaves_the_old_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger.lock(file)
+    before = ledger.lock_file(file).read_text()
+
+    def refuse(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", refuse)
+    file.write_text(json.dumps([case(1), case(2), case(3), case(4)]))
+    with pytest.raises(LedgerError, match="disk full"):
+        ledger.lock(file)
+    assert ledger.lock_file(file).read_text() == before
+    assert not list(file.parent.glob(".*"))
