@@ -34,7 +34,7 @@ def _eval_schema() -> dict[str, Any]:
     defs = definitions["$defs"]
     names = {shape: ref["$ref"].rpartition("/")[2] for (shape, _), ref in refs.items()}
     defs["Evaluator"] = _evaluator(classes, names, defs)
-    suite, case = defs[names[SuiteFile]], defs[names[CaseFile]]
+    suite = defs[names[SuiteFile]]
     spellings = ("cases", *(a for a, c in SuiteFile.spelling.aliases.items() if c == "cases"))
     for key in spellings:
         suite["properties"][key] = {**suite["properties"][key], "minItems": 1}
@@ -42,7 +42,6 @@ def _eval_schema() -> dict[str, Any]:
     defs["ListedCase"] = {"allOf": [{"$ref": f"#/$defs/{names[CaseFile]}"}, {"required": ["id"]}]}
     for key in spellings:
         suite["properties"][key]["items"] = {"$ref": "#/$defs/ListedCase"}
-    del case
     return {
         "$schema": DIALECT,
         "title": "Assay eval suite",
@@ -101,7 +100,9 @@ def _tier_schema(name: str) -> dict[str, Any]:
     defs = definitions["$defs"]
     names = {shape: ref["$ref"].rpartition("/")[2] for (shape, _), ref in refs.items()}
     envelope = names[TierFile]
-    cases = {"type": "array", "minItems": 1, "items": {"$ref": f"#/$defs/{names[TIERS[name]]}"}}
+    cases: dict[str, Any] = {"type": "array", "items": {"$ref": f"#/$defs/{names[TIERS[name]]}"}}
+    if name != "regression":
+        cases["minItems"] = 1
     defs[envelope]["properties"]["cases"] = cases
     defs[envelope]["properties"]["$schema"] = {"type": "string"}
     return {

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from assay.model.evaluator import NegatableSpec
 from assay.model.expect import Regex
 from assay.model.shape import Json, Text, problem, shown
+from assay.patterns import compile_pattern
 
 
 def _listed(raw: Any) -> Any:
@@ -62,6 +63,16 @@ class RegexEvaluator(_TextSpec):
     values: Annotated[list[Annotated[Regex, Field(min_length=1)]], Field(min_length=1)] | None = (
         None
     )
+
+    def cannot_fail(self) -> str:
+        probes = ("", "x", "0 \n~")
+        if not self.negate and all(_finds(p, probes) for p in self.wanted):
+            return "the regular expression is found in every text"
+        return ""
+
+
+def _finds(pattern: str, texts: tuple[str, ...]) -> bool:
+    return all(compile_pattern(pattern).search(text) for text in texts)
 
 
 class _ManySpec(NegatableSpec):

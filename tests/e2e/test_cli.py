@@ -1,0 +1,185 @@
+"""The real command, as a user runs it: output, exit codes, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+GOOD = "cases:\n  - id: a\n    input: Hi\n    expected_output: Hello\n"
+BAD = "cases:\n  - id: a\n    inptu: Hi\n    expected_output: Hello\n  - id: b\n    input: x\n"
+WARNS = "cases:\n  - id: a\n    input: Hi\n    outcome: polite\n    criteria: kind\n"
+REGRESSION = {
+    "id": "rg-t-001",
+    "description": "regression — x",
+    "difficulty": "regression",
+    "createdAt": "2026-01-15",
+    "bugRef": "#1",
+    "input": {"message": "x"},
+    "expect": {"toolsCalled": ["t"]},
+}
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def assay(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("assay")), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def test_version() -> None:
+    assert assay("--version").stdout == assay("-V").stdout
+    assert assay("--version").stdout.startswith("assay ")
+
+
+def test_help_lists_the_commands_and_each_has_examples() -> None:
+    text = assay("--help").stdout
+    for command in ("init", "lint", "regression", "schema", "validate"):
+        assert command in text
+        assert "Examples:" in assay(command, "--help").stdout
+    for command in ("lock", "archive", "list"):
+        assert "Examples:" in assay("regression", command, "--help").stdout
+
+
+def test_a_misspelt_command_offers_the_nearest() -> None:
+    assert "did you mean 'validate'?" in assay("vaildate", code=2).stderr
+
+
+def test_validate_prints_every_problem_of_every_file() -> None:
+    Path("one.eval.yaml").write_text(BAD)
+    Path("two.eval.jsonl").write_text('{"id": "a", "input": 1, "expected_output": "x"}\n')
+    Path("three.eval.yaml").write_text(GOOD)
+    done = assay("validate", ".", code=2)
+    lines = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
+    places = [line.split(": error")[0] for line in lines]
+    assert places == [
+        "one.eval.yaml:2:5",
+        "one.eval.yaml:3:5",
+        "one.eval.yaml:5:5",
+        "two.eval.jsonl:1:22",
+    ]
+    assert lines[1].startswith("one.eval.yaml:3:5: error[unknown-key]: ")
+    assert "did you mean 'input'?" in done.stdout
+    assert "1 suite with 1 case loaded; 4 errors, 0 warnings" in done.stderr
+
+
+def test_validate_as_json() -> None:
+    Path("one.eval.yaml").write_text(BAD)
+    problems = json.loads(assay("validate", "one.eval.yaml", "--json", code=2).stdout)
+    assert set(problems[0]) == {"file", "line", "column", "severity", "code", "message", "hint"}
+    assert [p["code"] for p in problems] == ["missing-key", "unknown-key", "asserts-nothing"]
+    Path("good.eval.yaml").write_text(GOOD)
+    assert json.loads(assay("validate", "good.eval.yaml", "--json").stdout) == []
+
+
+def test_warnings_change_the_exit_code_only_when_strict() -> None:
+    Path("w.eval.yaml").write_text(WARNS)
+    assert "warning[ignored-alias]" in assay("validate", "w.eval.yaml").stdout
+    assay("validate", "w.eval.yaml", "--strict", code=2)
+
+
+def test_what_was_passed_over_is_on_stderr() -> None:
+    Path("good.eval.yaml").write_text(GOOD)
+    Path("compose.yaml").write_text("services: {}\n")
+    done = assay("validate", ".")
+    assert "passed over compose.yaml: it has no cases" in done.stderr
+    assert "compose" not in done.stdout
+
+
+def test_missing_paths_and_empty_folders_are_errors() -> None:
+    Path("good.eval.yaml").write_text(GOOD)
+    missing = assay("validate", "god.eval.yaml", code=2).stdout
+    assert missing.startswith("god.eval.yaml: error[not-found]")
+    assert "did you mean 'good.eval.yaml'?" in missing
+    Path("empty").mkdir()
+    assert "no-eval-files" in assay("validate", "empty", code=2).stdout
+    assert "Usage" in assay("validate", code=2).stderr
+
+
+def test_a_wrong_config_is_exit_2() -> None:
+    Path("assay.yaml").write_text("nope: 1\n")
+    Path("good.eval.yaml").write_text(GOOD)
+    assert "assay.yaml:1:1: error[unknown-key]" in assay("validate", ".", code=2).stderr
+
+
+def test_hostile_names_and_values_stay_text() -> None:
+    Path("a\x1b[31m.eval.yaml").write_text("- id: 'x\x85y'\n  input: [\n")
+    assay("validate", ".", code=2)
+
+
+def test_lint() -> None:
+    Path("a.eval.yaml").write_text("- {id: a, input: q, expected_output: x, threshold: 0}\n")
+    assert "warning[cannot-fail]" in assay("lint", ".").stdout
+    assay("lint", ".", "--strict", code=2)
+
+
+@pytest.mark.parametrize("name", ["eval", "golden", "labeled", "regression", "rubric"])
+def test_schema(name: str) -> None:
+    schema = json.loads(assay("schema", name).stdout)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+def test_an_unknown_schema_is_a_usage_error() -> None:
+    assert "'golden'" in assay("schema", "gold", code=2).stderr
+
+
+def test_init_writes_a_project_that_validates_and_never_overwrites() -> None:
+    done = assay("init", "mine")
+    assert "wrote mine/assay.yaml" in done.stdout
+    assay("validate", "mine/evals", "--strict")
+    assay("lint", "mine/evals", "--strict")
+    suite = Path("mine/evals/first.eval.yaml").read_text()
+    assert suite.startswith("# yaml-language-server: $schema=eval.schema.json\n")
+    assert json.loads(Path("mine/evals/eval.schema.json").read_text())["$defs"]
+    assert yaml.safe_load(Path("mine/assay.yaml").read_text())
+    Path("mine/evals/first.eval.yaml").write_text("mine\n")
+    Path("mine/assay.yaml").unlink()
+    assert "not overwritten: mine/evals/first.eval.yaml" in assay("init", "mine", code=2).stderr
+    assert Path("mine/evals/first.eval.yaml").read_text() == "mine\n"
+    assert not Path("mine/assay.yaml").exists()
+
+
+def test_regression_ledger() -> None:
+    Path("t.regression.json").write_text(json.dumps([REGRESSION], indent=2))
+    assert "unlocked-regression" in assay("validate", ".").stdout
+    assay("validate", ".", "--strict", code=2)
+    assert "locked rg-t-001" in assay("regression", "lock").stdout
+    assert "nothing to lock" in assay("regression", "lock", ".").stdout
+    assay("validate", ".", "--strict")
+    (row,) = json.loads(assay("regression", "list", "--json").stdout)
+    assert row == {
+        "file": "t.regression.json",
+        "id": "rg-t-001",
+        "status": "locked",
+        "created_at": "2026-01-15",
+        "bug_ref": "#1",
+        "description": "regression — x",
+    }
+    assert "rg-t-001  locked" in assay("regression", "list").stdout
+    changed = REGRESSION | {"bugRef": "#2"}
+    Path("t.regression.json").write_text(json.dumps([changed], indent=2))
+    problem = assay("validate", ".", code=2).stdout
+    assert "regression-changed" in problem
+    assert "assay regression archive rg-t-001" in problem
+    assay("regression", "lock", code=2)
+    Path("t.regression.json").write_text(json.dumps([REGRESSION], indent=2))
+    assert "did you mean" in assay("regression", "archive", "rg-t-01", code=2).stderr
+    assert "moved rg-t-001" in assay("regression", "archive", "rg-t-001").stdout
+    assert json.loads(Path("t.regression.archive.json").read_text()) == [REGRESSION]
+    assert "rg-t-001  archived" in assay("regression", "list").stdout
+
+
+def test_regression_without_regression_files() -> None:
+    Path("good.eval.yaml").write_text(GOOD)
+    assert "no *.regression.json" in assay("regression", "list", code=2).stderr

@@ -1,0 +1,174 @@
+"""`assay lint`: each rule on a case that breaks it and on one that does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay import service
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def golden(number: int = 1, *, message: str = "Weather in Paris?", **expect: Any) -> dict[str, Any]:
+    block = {
+        "toolsCalled": ["get_weather"],
+        "noToolErrors": True,
+        "responseNonEmpty": True,
+        "responseContains": ["18", "sunny"],
+    } | expect
+    return {
+        "id": f"gs-get_weather-{number:03}",
+        "description": "d",
+        "input": {"message": message},
+        "expect": {key: value for key, value in block.items() if value is not None},
+    }
+
+
+def labeled(difficulty: str, **expect: Any) -> dict[str, Any]:
+    return {
+        "id": "ls-get_weather-001",
+        "description": "d",
+        "difficulty": difficulty,
+        "input": {"message": "Weather or not?"},
+        "expect": expect,
+    }
+
+
+def findings(name: str, *cases: dict[str, Any]) -> list[str]:
+    Path(name).write_text(json.dumps(list(cases), indent=1))
+    return [p.code for p in service.lint(name).problems if p.code != "unlocked-regression"]
+
+
+def yaml_findings(text: str) -> list[str]:
+    Path("s.eval.yaml").write_text(text)
+    return [p.code for p in service.lint("s.eval.yaml").problems]
+
+
+def test_a_good_golden_case_has_no_findings() -> None:
+    assert findings("get_weather.golden.json", golden()) == []
+
+
+@pytest.mark.parametrize("values", [None, ["18"]])
+def test_golden_with_fewer_than_two_values(values: list[str] | None) -> None:
+    case = golden(responseContains=values)
+    assert findings("get_weather.golden.json", case) == ["few-golden-values"]
+
+
+def test_every_expected_text_echoed_from_the_prompt() -> None:
+    case = golden(message="Is it SUNNY at 18?")
+    assert findings("get_weather.golden.json", case) == ["echoed-prompt"]
+
+
+def test_one_text_that_is_not_echoed_is_enough() -> None:
+    case = golden(message="Is it sunny?")
+    assert findings("get_weather.golden.json", case) == []
+
+
+def test_ambiguous_without_acceptable_sets() -> None:
+    case = labeled("ambiguous", toolsCalled=["get_weather"])
+    assert findings("get_weather.labeled.json", case) == ["ambiguous-one-way"]
+    case = labeled("ambiguous", toolsAcceptable=[["get_weather"], ["get_forecast"]])
+    assert findings("get_weather.labeled.json", case) == []
+
+
+def test_edge_without_a_negative_assertion() -> None:
+    case = labeled("edge", responseNonEmpty=True)
+    assert findings("get_weather.labeled.json", case) == ["edge-no-negative"]
+    for good in (
+        {"responseNotContains": ["API_KEY"]},
+        {"toolsNotCalled": ["delete"]},
+        {"toolsAcceptable": [["__none__"]]},
+        {"toolsCalled": []},
+    ):
+        assert findings("get_weather.labeled.json", labeled("edge", **good)) == []
+
+
+def test_synonym_group_of_one() -> None:
+    case = golden(responseContainsAny=[["mild", "warm"], ["bright"]])
+    Path("get_weather.golden.json").write_text(json.dumps([case], indent=1))
+    (problem,) = service.lint("get_weather.golden.json").problems
+    assert problem.code == "lonely-synonym"
+    assert "'bright'" in problem.message
+    text = Path("get_weather.golden.json").read_text().splitlines()
+    assert text[problem.line].strip() == '"bright"'
+
+
+def test_a_case_that_could_pass_without_any_tool() -> None:
+    case = labeled("straightforward", responseContains=["18"])
+    assert findings("get_weather.labeled.json", case) == ["passes-without-tool"]
+    for good in (
+        {"toolsCalled": ["get_weather"]},
+        {"toolsCalled": [], "responseContains": ["17"]},
+        {"minToolCalls": 1},
+    ):
+        assert findings("get_weather.labeled.json", labeled("straightforward", **good)) == []
+
+
+def test_duplicate_prompts_across_files() -> None:
+    Path("get_weather.golden.json").write_text(json.dumps([golden()]))
+    suite = "- id: a\n  input: ' weather in PARIS?'\n  expected_output: x\n"
+    Path("s.eval.yaml").write_text(suite)
+    problems = service.lint(["get_weather.golden.json", "s.eval.yaml"]).problems
+    assert [(p.code, p.file, p.line) for p in problems] == [("duplicate-prompt", "s.eval.yaml", 2)]
+    assert "gs-get_weather-001" in problems[0].message
+
+
+def test_the_same_words_from_another_role_are_not_the_same_prompt() -> None:
+    text = "- {id: a, input: hi, expected_output: x}\n"
+    text += "- {id: b, input: [{role: system, content: hi}], expected_output: x}\n"
+    assert yaml_findings(text) == []
+
+
+def test_an_id_about_another_tool_and_a_bare_description() -> None:
+    case = {
+        "id": "rg-get_time-001",
+        "description": "was wrong",
+        "difficulty": "regression",
+        "createdAt": "2026-01-15",
+        "bugRef": "#1",
+        "input": {"message": "x"},
+        "expect": {"toolsCalled": ["get_weather"]},
+    }
+    expected = ["foreign-tool-id", "regression-description"]
+    assert findings("get_weather.regression.json", case) == expected
+    good = case | {"id": "rg-get-weather-001", "description": "regression — was wrong"}
+    assert findings("get_weather.regression.json", good) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ("evaluators: [{type: regex, value: '.*'}]", ["cannot-fail"]),
+        ("evaluators: [{type: regex, value: 'a*'}, {type: contains, value: x}]", []),
+        ("evaluators: [{type: regex, value: '^$'}]", []),
+        ("evaluators: [{type: regex, value: '.*', negate: true}]", []),
+        ("evaluators: [{type: contains, value: x}]\n  threshold: 0", ["cannot-fail"]),
+        ("evaluators: [{type: contains, value: x, required: true}]\n  threshold: 0", []),
+        ("evaluators: [{type: contains, value: x}]\n  min_pass_rate: 0", ["cannot-fail"]),
+        ("evaluators: [{type: tool_trajectory, minimums: {a: 0}}]", ["cannot-fail"]),
+        ("evaluators: [{type: tool_trajectory, minimums: {a: 1}}]", []),
+        (
+            "evaluators: [{type: tool_trajectory, expected: [{tool: a, optional: true}]}]",
+            ["cannot-fail"],
+        ),
+        (
+            "evaluators: [{type: composite, evaluators: [{type: regex, value: '.*'}]}]",
+            ["cannot-fail"],
+        ),
+        ("skip: later\n  threshold: 0", []),
+    ],
+)
+def test_cases_that_cannot_fail(settings: str, found: list[str]) -> None:
+    assert yaml_findings(f"- id: a\n  input: q\n  {settings}\n") == found
+
+
+def test_lint_reports_errors_too() -> None:
+    assert yaml_findings("- id: a\n  input: q\n") == ["asserts-nothing"]

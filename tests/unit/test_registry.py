@@ -1,0 +1,72 @@
+"""Names to objects: found lazily, near misses named, broken plugins explained."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay import registry, service
+from assay.errors import PluginError, UnknownName
+from assay.evaluators.text import ContainsEvaluator
+
+
+def filled(**values: list[str]) -> registry.Registry[Any]:
+    made: registry.Registry[Any] = registry.Registry("test.group", "evaluator")
+    made.__dict__["_entries"] = {
+        name: [EntryPoint(name, value, "test.group") for value in found]
+        for name, found in values.items()
+    }
+    return made
+
+
+def test_built_ins_come_through_entry_points() -> None:
+    assert registry.evaluators.get("contains") is ContainsEvaluator
+    assert "golden.json" in registry.loaders
+
+
+def test_an_unknown_name_offers_the_nearest() -> None:
+    with pytest.raises(UnknownName) as caught:
+        registry.evaluators.get("tool_trajectry")
+    assert caught.value.hint == "did you mean 'tool_trajectory'?"
+    assert caught.value.exit_code == 2
+
+
+def test_nothing_is_imported_before_it_is_asked_for() -> None:
+    made = filled(lazy=["no_such_module_of_anyone:thing"])
+    assert list(made) == ["lazy"]
+    assert "no_such_module_of_anyone" not in sys.modules
+
+
+def test_a_broken_plugin_names_its_cause() -> None:
+    with pytest.raises(PluginError, match=r"'lazy' of no_such.* ModuleNotFoundError"):
+        filled(lazy=["no_such_module_of_anyone:thing"]).get("lazy")
+
+
+def test_a_plugin_that_crashes_on_import_is_a_plugin_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "assay_crashing_plugin.py").write_text("raise RuntimeError('boom')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(PluginError, match="RuntimeError: boom"):
+        filled(crash=["assay_crashing_plugin:thing"]).get("crash")
+
+
+def test_two_plugins_with_one_name_are_both_named() -> None:
+    with pytest.raises(PluginError, match="json:dumps and json:loads"):
+        filled(twin=["json:loads", "json:dumps"]).get("twin")
+
+
+def test_a_broken_evaluator_is_an_error_at_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.eval.yaml").write_text("- id: a\n  input: x\n  evaluators:\n    - type: broken\n")
+    broken = filled(broken=["no_such_module_of_anyone:thing"])
+    monkeypatch.setattr("assay.loaders.effective.registered", broken)
+    (problem,) = service.validate("a.eval.yaml").problems
+    assert (problem.code, problem.line, problem.column) == ("plugin-failed", 4, 13)
+    assert "ModuleNotFoundError" in problem.message
