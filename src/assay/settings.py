@@ -99,7 +99,7 @@ def _checked(document: Document) -> Config:
         raise LookupError(name)  # pragma: no cover - the configuration names no file or evaluator
 
     data = {} if document.data is None else document.data
-    config, problems = check(Config, document, (), data, Reading(nothing, nothing))
+    config, problems = check(Config, document, (), data, Reading(nothing, nothing, nothing))
     problems = [*document.problems, *problems]
     if config is None or any(p.severity == "error" for p in problems):
         raise ConfigError(_lines(problems))

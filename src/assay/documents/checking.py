@@ -26,7 +26,7 @@ def check(
             return checked, problems
     except ValidationError as error:
         problems = [
-            _problem(document, path, fault)
+            _problem(document, path, fault, shape)
             for fault in error.errors(include_url=False)
             if not _follows_from_another(fault)
         ]
@@ -43,19 +43,30 @@ def check(
     return checked, problems
 
 
-def written_path(document: Document, path: Sequence[str | int]) -> DocPath:
-    """`path` with canonical keys replaced by the spellings that the author used."""
+def written_path(
+    document: Document, base: DocPath, steps: Sequence[str | int], shape: type[Shape]
+) -> DocPath:
+    """The path of a part of the shape at `base`, in the spellings that the author used."""
     data = document.data
-    result: list[str | int] = []
-    for step in path:
-        if isinstance(data, dict) and step not in data:
-            step = next((a for a in ALIASES.get(str(step), ()) if a in data), step)
+    for step in base:
+        data = _child(data, step)
+    result = list(base)
+    for depth, step in enumerate(steps):
+        if isinstance(data, list) and isinstance(step, str) and step.isdecimal():
+            step = int(step)
+        elif isinstance(data, dict) and step not in data:
+            aliases = shape.spelling.names(str(step)) if depth == 0 else ALIASES.get(str(step), ())
+            step = next((key for key in data if key in aliases), step)
         result.append(step)
-        try:
-            data = data[step]
-        except (KeyError, IndexError, TypeError):
-            data = None
+        data = _child(data, step)
     return tuple(result)
+
+
+def _child(data: Any, step: str | int) -> Any:
+    try:
+        return data[step]
+    except (KeyError, IndexError, TypeError):
+        return None
 
 
 def _follows_from_another(fault: Any) -> bool:
@@ -63,11 +74,14 @@ def _follows_from_another(fault: Any) -> bool:
     return bool(fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"])
 
 
-def _problem(document: Document, base: DocPath, fault: Any) -> Problem:
+def _problem(document: Document, base: DocPath, fault: Any, shape: type[Shape]) -> Problem:
     at = fault.get("ctx", {}).get("at")
-    path = written_path(document, (*base, *fault["loc"], *((at,) if at else ())))
+    steps = (*fault["loc"], at) if at else fault["loc"]
+    path = written_path(document, base, steps, shape)
     line, column = document.position(path)
     code, message, hint = _explain(fault, path)
+    if fault["type"] == "missing" and len(steps) == 1:
+        message = missing(shape, steps[0])
     return Problem(document.file, line, column, "error", code, message, hint)
 
 
@@ -80,7 +94,7 @@ def _explain(fault: Any, path: DocPath) -> tuple[str, str, str]:
         joined = f"{name} {text}" if text.startswith("is ") else f"{name}: {text}"
         return context["slug"], joined, context["hint"]
     if kind == "missing":
-        return "missing-key", f"the key {_spellings(str(path[-1]))} is missing", ""
+        return "missing-key", f"the key {path[-1]!r} is missing", ""
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         return "unknown-key", f"the key {path[-1]!r} is not known here", ""
     if kind == "literal_error":
@@ -122,10 +136,11 @@ _RULES = {
 }
 
 
-def _spellings(key: str) -> str:
-    """A key with its aliases: 'input_messages' (or 'input')."""
-    others = sorted(a for a in ALIASES.get(key, ()) if a.replace("_", "") != key.lower())
-    return repr(key) + (f" (or {', '.join(map(repr, others))})" if others else "")
+def missing(shape: type[Shape], key: str) -> str:
+    """That a key of a shape is missing, with its other names."""
+    others = [name for name in shape.spelling.names(key) if name.replace("_", "") != key.lower()]
+    also = f" (or {', '.join(map(repr, others))})" if others else ""
+    return f"the key {key!r}{also} is missing"
 
 
 def _name(path: DocPath) -> str:

@@ -76,6 +76,15 @@ class Document:
             data, marks = data[step], marks[index]
         return found if key and found is not None else _own(marks)
 
+    def has(self, path: Iterable[str | int]) -> bool:
+        """Was a part with this path written?"""
+        data = self.data
+        for step in path:
+            if _child(data, step) is None:
+                return False
+            data = data[step]
+        return True
+
     def position(self, path: Iterable[str | int], *, key: bool = False) -> tuple[int, int]:
         """Line and column, counted from 1, of the value at `path` or of its key."""
         mark = self.mark(path, key=key)

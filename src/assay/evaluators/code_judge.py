@@ -38,7 +38,7 @@ Script = Annotated[
 
 def _folder(value: str, info: ValidationInfo) -> str:
     reading: Reading | None = info.context
-    return value if reading is None else str(reading.find_file(value))
+    return value if reading is None else str(reading.find_folder(value))
 
 
 class _OpenSpelling(Spelling):

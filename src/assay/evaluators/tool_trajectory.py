@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -9,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from assay.errors import nearest
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.expect import Regex
+from assay.model.message import ToolCall
 from assay.model.shape import Count, Empty, Flag, Json, Key, Positive, Shape, Text, problem, shown
 
 ARGS_MODES = ("exact", "superset", "subset", "ignore")
@@ -38,10 +40,19 @@ def is_predicate(value: Any) -> bool:
     return isinstance(value, dict) and bool(value) and PREDICATES.issuperset(value)
 
 
+def literal(value: Any) -> Any:
+    """A value in which mappings that look like conditions are quoted."""
+    if is_predicate(value):
+        return {"equals": value}
+    if isinstance(value, dict):
+        return {key: literal(item) for key, item in value.items()}
+    return [literal(item) for item in value] if isinstance(value, list) else value
+
+
 def _check_predicates(value: Any) -> Any:
     """Find conditions anywhere in expected arguments and check them."""
     if is_predicate(value):
-        Predicate.model_validate(value)
+        Predicate.model_validate(value)  # what `equals` quotes is not looked into
         if "tolerance" in value and "approx" not in value:
             raise problem("missing-key", "'tolerance' belongs to 'approx'")
     elif isinstance(value, dict):
@@ -127,6 +138,17 @@ class ToolTrajectoryEvaluator(EvaluatorSpec):
             if most is not None and least > most:
                 raise problem("conflicting-keys", f"the minimum for {tool!r} is above its maximum")
         return self
+
+    @classmethod
+    def of_calls(cls, calls: Sequence[ToolCall]) -> ToolTrajectoryEvaluator:
+        """The calls of expected messages in order; their inputs are data, never conditions."""
+        steps = [
+            {"tool": call.tool} | ({} if call.input is None else {"args": literal(call.input)})
+            for call in calls
+        ]
+        return cls.model_validate(
+            {"type": "tool_trajectory", "mode": "in_order", "expected": steps}
+        )
 
     def cannot_fail(self) -> str:
         demanding = any(not step.optional for step in self.expected) or self.mode in (

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.documents.checking import check
+from assay.documents.checking import check, missing
 from assay.documents.document import DocPath, Document
 from assay.errors import Problem
 from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_expected
-from assay.loaders.files import finder
+from assay.loaders.files import Finder
 from assay.loaders.locating import Locator
 from assay.loaders.seeds import Seeds
 from assay.model.case import EvalCase, Origin
@@ -24,19 +24,26 @@ _NO_EXECUTION = CaseExecution()
 
 def reading_of(file: Path, settings: Settings) -> Reading:
     """What validating a file needs: where its references lead and which evaluators there are."""
-    return Reading(finder(file, settings), evaluator_class)
+    finder = Finder(file, settings)
+    return Reading(finder.file, finder.directory, evaluator_class)
 
 
 class CaseReader:
     """Turns the raw cases of one file into EvalCases and gathers their problems."""
 
     def __init__(
-        self, file: Path, settings: Settings, inherited: SuiteExecution | None = None
+        self,
+        file: Path,
+        settings: Settings,
+        inherited: SuiteExecution | None = None,
+        *,
+        unsure: bool = False,
     ) -> None:
         self.reading = reading_of(file, settings)
         self.seeds = Seeds(settings)
         self.inherited = inherited or SuiteExecution()
         self.evaluators = EffectiveEvaluators(self.inherited)
+        self.unsure = unsure  # whether the suite's evaluators could be read
         self.problems: list[Problem] = []
 
     def read(
@@ -59,6 +66,10 @@ class CaseReader:
         identity = written.id or default_id
         if not identity:
             self.problems.append(document.problem(path, "missing-key", "the key 'id' is missing"))
+            return None
+        if not written.input_messages and written.skip is None:
+            message = missing(CaseFile, "input_messages")
+            self.problems.append(document.problem(path, "missing-key", message))
             return None
         case = self._case(written, identity, locate or Locator(document, path))
         if not self._can_fail(case, document, path):
@@ -111,7 +122,7 @@ class CaseReader:
 
     def _can_fail(self, case: EvalCase, document: Document, path: DocPath) -> bool:
         """A case that asserts nothing would pass for ever; refuse it unless it is skipped."""
-        if not case.evaluators and case.skip is None:
+        if not case.evaluators and case.skip is None and not self.unsure:
             message = f"the case {case.id!r} has nothing that could fail"
             hint = "give it an expected_output, expected_outcome, rubrics, evaluators or expect"
             self.problems.append(document.problem(path, "asserts-nothing", message, hint))
@@ -119,7 +130,7 @@ class CaseReader:
         before = len(self.problems)
         for index, spec in enumerate(case.evaluators):
             if needs_expected(spec) and case.expected_output is None:
-                message = f"{spec.type!r} compares with the expected output; the case has none"
+                message = f"{spec.type!r} compares with the expected output; {case.id!r} has none"
                 place = case.origin_of(("evaluators", index))
                 hint = "give the case an expected_output"
                 self.problems.append(Problem(*place, "error", "needs-expected", message, hint))

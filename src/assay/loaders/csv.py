@@ -41,7 +41,11 @@ def load(file: Path, settings: Settings) -> Suite:
     rows = _rows(read_text(file, name), name)
     header, problems = _header(rows, name)
     reader = CaseReader(file, settings)
-    cases = tuple(_cases(rows, header, name, reader)) if not problems else ()
+    cases: list[EvalCase] = []
+    try:
+        cases.extend(_cases(rows, header, name, reader) if not problems else ())
+    except EvalFileErrors as error:  # wrong quotes: the rows after them cannot be told apart
+        problems += error.problems
     problems += reader.problems
     if not problems and not cases:
         message, hint = "there is no row below the header", "one row is one case"

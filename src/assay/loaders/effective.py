@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from assay.errors import PluginError, UnknownName
 from assay.model.evaluator import EvaluatorSpec, named
@@ -44,7 +45,7 @@ class EffectiveEvaluators:
         added: list[EvaluatorSpec] = []
         if written.rubrics:
             added.append(rubric_evaluator(written.rubrics))
-        if written.expect is not None:
+        if written.expect is not None and written.expect.asserted():
             added.append(expect_evaluator(written.expect))
         if own is None and not added:
             return named(tuple(self._default(written))), True
@@ -80,11 +81,9 @@ def expect_evaluator(block: ExpectBase) -> EvaluatorSpec:
 
 def trajectory_evaluator(calls: Sequence[ToolCall]) -> EvaluatorSpec:
     """Expected tool calls, in order, their inputs as the least that must be given."""
-    steps = [
-        {"tool": call.tool} | ({} if call.input is None else {"args": call.input}) for call in calls
-    ]
-    cls = evaluator_class("tool_trajectory")
-    return cls.model_validate({"type": "tool_trajectory", "mode": "in_order", "expected": steps})
+    cls: Any = evaluator_class("tool_trajectory")
+    spec: EvaluatorSpec = cls.of_calls(calls)
+    return spec
 
 
 def needs_expected(spec: EvaluatorSpec) -> bool:

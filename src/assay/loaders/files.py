@@ -9,41 +9,58 @@ from assay.model.shape import problem
 from assay.settings import Settings, shown
 
 
-def finder(eval_file: Path, settings: Settings) -> Callable[[str], Path]:
-    """A function from a written path to the file it means.
+class Finder:
+    """Finds what the paths written in one eval file mean.
 
     Looked for in the eval file's directory, then in each parent up to the project root;
     a leading slash means the project root.
     """
-    folder = eval_file.resolve().parent
-    root = settings.root
 
-    def places(value: str) -> Iterator[Path]:
+    def __init__(self, eval_file: Path, settings: Settings) -> None:
+        self.folder = eval_file.resolve().parent
+        self.root = settings.root
+        self.anywhere = settings.config.allow_outside_root
+
+    def file(self, value: str) -> Path:
+        return self._find(value, Path.is_file, "file")
+
+    def directory(self, value: str) -> Path:
+        return self._find(value, Path.is_dir, "directory")
+
+    def _find(self, value: str, fits: Callable[[Path], bool], kind: str) -> Path:
+        tried: list[str] = []
+        outside = False
+        for place in self._places(value):
+            target = _resolved(place)
+            if target is None or self.anywhere or target.is_relative_to(self.root):
+                if target is not None and fits(target):
+                    return target
+            elif not tried or fits(target):
+                outside = True  # written so, or it is what the author meant
+            tried.append(shown(place))
+        if outside:
+            hint = "set allow_outside_root in assay.yaml to permit it"
+            raise problem("outside-root", f"{value!r} leaves the project root", hint)
+        hint = "looked for " + ", ".join(tried[:4])
+        raise problem("file-not-found", f"there is no {kind} {value!r}", hint)
+
+    def _places(self, value: str) -> Iterator[Path]:
         if value.startswith("/"):
-            yield root / value.lstrip("/")
+            yield self.root / value.lstrip("/")
             return
-        yield folder / value
-        if folder.is_relative_to(root):
-            for parent in folder.parents:
-                if not parent.is_relative_to(root):
+        yield self.folder / value
+        if self.folder.is_relative_to(self.root):
+            for parent in self.folder.parents:
+                if not parent.is_relative_to(self.root):
                     break
                 yield parent / value
 
-    def find(value: str) -> Path:
-        tried: list[str] = []
-        for place in places(value):
-            try:
-                target = place.resolve()
-                if not settings.config.allow_outside_root and not target.is_relative_to(root):
-                    if tried:  # only a parent's candidate leaves the root
-                        continue
-                    hint = "set allow_outside_root in assay.yaml to permit it"
-                    raise problem("outside-root", f"{value!r} leaves the project root", hint)
-                if target.exists():
-                    return target
-            except (OSError, ValueError, RuntimeError):  # too long, a loop of links, a NUL
-                pass
-            tried.append(shown(place))
-        raise problem("file-not-found", f"no file {value!r}", "looked for " + ", ".join(tried[:4]))
 
-    return find
+def _resolved(place: Path) -> Path | None:
+    """Where a path leads, links followed; None when it cannot be one."""
+    try:
+        target = place.resolve()
+        target.exists()
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
+        return None
+    return target

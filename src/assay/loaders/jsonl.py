@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, overload
 
 from assay.documents import yaml
-from assay.documents.document import MAX_SCALAR
+from assay.documents.document import MAX_SCALAR, Document
 from assay.documents.json import Reader
 from assay.documents.source import UTF16_MARKS, decode, open_binary, read_text
 from assay.errors import EvalFileErrors, Problem
 from assay.loaders.cases import CaseReader, reading_of
 from assay.loaders.locating import LineLocator
-from assay.loaders.yaml import suite_keys, suite_of
+from assay.loaders.yaml import cases_key, suite_keys, suite_of
 from assay.model.case import EvalCase, Suite
-from assay.model.suite import INPUT_KEYS, SuiteExecution, SuiteFile
+from assay.model.suite import INPUT_KEYS, SuiteFile
 from assay.settings import Settings, shown
 
 #: Files up to this size are held in memory; larger ones are read again on each iteration.
@@ -29,13 +29,13 @@ MAX_LINE = 4 * MAX_SCALAR
 
 def load(file: Path, settings: Settings) -> Suite:
     """The file's suite, every line validated; raises EvalFileErrors with all problems."""
-    root, warnings = _sidecar(file, settings)
-    lines = CaseLines(file, settings, root.execution)
+    sidecar = Sidecar(file, settings)
+    lines = CaseLines(file, settings, sidecar)
     with open_binary(file, shown(file)) as stream:
         held = stream.seek(0, 2) <= HELD_BYTES
     found = lines.validate(keep=held)
     cases = tuple(found.cases) if held else StreamedCases(lines, found)
-    return suite_of(file, root, cases, [*warnings, *found.problems])
+    return suite_of(file, sidecar.keys, cases, [*sidecar.problems, *found.problems])
 
 
 def recognises(file: Path) -> str:
@@ -49,22 +49,28 @@ def recognises(file: Path) -> str:
     return "it is empty"
 
 
-def _sidecar(file: Path, settings: Settings) -> tuple[SuiteFile, list[Problem]]:
-    """Suite-level keys from `NAME.yaml`; a sidecar with errors is an error."""
-    beside = file.with_suffix(".yaml")
-    if not beside.is_file():
-        return SuiteFile(), []
-    document = yaml.parse(read_text(beside, shown(beside)), shown(beside))
-    data: Any = {} if document.data is None else document.data
-    root, problems = suite_keys(document, data, reading_of(beside, settings))
-    problems = [*document.problems, *problems]
-    if root.cases:
-        line, column = document.position(("cases",))
-        message = f"a sidecar has no cases: they stand in {file.name}"
-        problems.append(Problem(shown(beside), line, column, "error", "conflicting-keys", message))
-    if any(p.severity == "error" for p in problems):
-        raise EvalFileErrors(problems)
-    return root, problems
+class Sidecar:
+    """Suite-level keys from `NAME.yaml` beside `NAME.jsonl`, when there is one."""
+
+    def __init__(self, file: Path, settings: Settings) -> None:
+        self.keys, self.problems = SuiteFile(), list[Problem]()
+        self.document: Document | None = None
+        beside = file.with_suffix(".yaml")
+        if beside.is_file():
+            try:
+                self._read(beside, settings)
+            except EvalFileErrors as error:
+                self.problems += error.problems
+        self.broken = any(p.severity == "error" for p in self.problems)
+
+    def _read(self, file: Path, settings: Settings) -> None:
+        document = self.document = yaml.parse(read_text(file, shown(file)), shown(file))
+        data: Any = {} if document.data is None else document.data
+        self.keys, found = suite_keys(document, data, reading_of(file, settings))
+        self.problems += [*document.problems, *found]
+        if isinstance(data, dict) and (key := cases_key(data)):
+            message = f"a sidecar has no cases: they stand in {file.with_suffix('.jsonl').name}"
+            self.problems.append(document.problem((key,), "conflicting-keys", message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +106,8 @@ class _Found:
 class CaseLines:
     """The cases of one file, read anew on every pass."""
 
-    def __init__(self, file: Path, settings: Settings, inherited: SuiteExecution | None) -> None:
-        self.file, self.settings, self.inherited = file, settings, inherited
+    def __init__(self, file: Path, settings: Settings, sidecar: Sidecar) -> None:
+        self.file, self.settings, self.sidecar = file, settings, sidecar
 
     def validate(self, *, keep: bool) -> _Found:
         """One pass over the file: all problems, and the cases when they are to be kept."""
@@ -133,11 +139,20 @@ class CaseLines:
         """The case whose line starts at a byte offset."""
         with open_binary(self.file, shown(self.file)) as stream:
             stream.seek(offset)
-            return next(self._read(stream, number))
+            case = next(self._read(stream, number), None)
+        if case is None:
+            raise self.changed()
+        return case
 
     def __iter__(self) -> Iterator[EvalCase]:
         with open_binary(self.file, shown(self.file)) as stream:
             yield from self._read(stream)
+
+    def changed(self) -> EvalFileErrors:
+        message, hint = "the file has fewer cases than when it was loaded", "load it again"
+        return EvalFileErrors(
+            [Problem(shown(self.file), 0, 0, "error", "file-changed", message, hint)]
+        )
 
     def _read(self, stream: BinaryIO, number: int = 1) -> Iterator[EvalCase]:
         """Cases of a file that was valid; raises when it no longer is."""
@@ -150,7 +165,8 @@ class CaseLines:
             yield case
 
     def _reader(self) -> CaseReader:
-        return CaseReader(self.file, self.settings, self.inherited)
+        inherited, unsure = self.sidecar.keys.execution, self.sidecar.broken
+        return CaseReader(self.file, self.settings, inherited, unsure=unsure)
 
     def _case(self, line: _Line, parser: Reader, reader: CaseReader) -> EvalCase | None:
         try:
@@ -160,7 +176,8 @@ class CaseLines:
             reader.problems += error.problems
             return None
         reader.problems += document.problems
-        case = reader.read(document, (), locate=LineLocator(parser.file, line.number, text))
+        locate = LineLocator(parser.file, line.number, text, self.sidecar.document)
+        case = reader.read(document, (), locate=locate)
         return None if document.problems else case
 
     def _duplicates(self, hashes: array[int]) -> list[Problem]:
@@ -208,7 +225,12 @@ class StreamedCases(Sequence[EvalCase]):
         return len(self.offsets)
 
     def __iter__(self) -> Iterator[EvalCase]:
-        return iter(self.lines)
+        count = 0
+        for case in self.lines:
+            count += 1
+            yield case
+        if count < len(self):
+            raise self.lines.changed()
 
     @overload
     def __getitem__(self, index: int) -> EvalCase: ...

@@ -4,44 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from assay.documents.checking import written_path
 from assay.documents.document import DocPath, Document
 from assay.documents.json import Reader
 from assay.model.case import Origin
+from assay.model.shape import Shape
+from assay.model.suite import CaseFile
 
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """Finds the parts of the case at `path` of a document."""
+    """Finds the parts of the case at `path` of a document.
+
+    `shape` knows their aliases; `suite` is the document with the suite's keys when it is
+    another one.
+    """
 
     document: Document
     path: DocPath
+    shape: type[Shape] = CaseFile
+    suite: Document | None = None
 
     def __call__(self, steps: Sequence[str | int]) -> Origin:
-        document = self.document
-        path = written_path(document, (*self.path, *steps))
+        document, base = self.document, self.path
         if steps and steps[0] == "evaluators":
-            path = self._evaluator(tuple(steps))
+            document, base = self._evaluators()
+        path = written_path(document, base, steps, self.shape)
         return Origin(document.file, *document.position(path))
 
-    def _evaluator(self, steps: DocPath) -> DocPath:
+    def _evaluators(self) -> tuple[Document, DocPath]:
         """The list of evaluators may be the case's, in its `execution`, or the suite's."""
-        for base in (self.path, (*self.path, "execution"), ("execution",)):
-            path = written_path(self.document, (*base, *steps))
-            if _exists(self.document.data, path[: len(base) + 1]):
-                return path
-        return self.path
-
-
-def _exists(data: Any, path: DocPath) -> bool:
-    for step in path:
-        try:
-            data = data[step]
-        except (KeyError, IndexError, TypeError):
-            return False
-    return True
+        places: list[tuple[Document, DocPath]] = [
+            (self.document, self.path),
+            (self.document, (*self.path, "execution")),
+            (self.suite or self.document, ("execution",)),
+        ]
+        for document, base in places:
+            if document.has(written_path(document, base, ("evaluators",), self.shape)):
+                return document, base
+        return self.document, self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class LineLocator:
     file: str
     number: int
     text: str
+    sidecar: Document | None
 
     def __call__(self, steps: Sequence[str | int]) -> Origin:
         document = Reader(self.file).parse(self.text, self.number)
-        return Locator(document, ())(steps)
+        return Locator(document, (), suite=self.sidecar)(steps)

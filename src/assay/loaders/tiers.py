@@ -16,6 +16,7 @@ from assay.loaders.locating import Locator
 from assay.loaders.seeds import Seeds
 from assay.loaders.yaml import duplicate_ids
 from assay.model.case import EvalCase, Suite, Tier
+from assay.model.evaluator import named
 from assay.model.message import Message
 from assay.model.shape import shown as shown_value
 from assay.model.tiers import CRITICAL_TIERS, TIERS, TierCase, TierFile, TierMetadata
@@ -98,8 +99,8 @@ class _TierReader:
         return EvalCase(
             id=written.id,
             input_messages=(Message("user", written.input.message),),
-            evaluators=(
-                expect_evaluator(block) if block is not None else rubric_evaluator(rubrics),
+            evaluators=named(
+                (expect_evaluator(block) if block is not None else rubric_evaluator(rubrics),)
             ),
             description=written.description,
             rubrics=rubrics,
@@ -115,7 +116,7 @@ class _TierReader:
             reference_data=getattr(written, "referenceData", None),
             stubs=written.stubs,
             max_turns=written.maxTurns,
-            locate=Locator(self.document, path),
+            locate=Locator(self.document, path, type(written)),
         )
 
     def _note(self, path: DocPath, code: str, message: str) -> None:

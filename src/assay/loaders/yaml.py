@@ -26,7 +26,7 @@ def load(file: Path, settings: Settings) -> Suite:
     """The file's suite; raises EvalFileErrors with all of its problems."""
     document = yaml.parse(read_text(file, shown(file)), shown(file))
     data = document.data
-    if isinstance(data, dict) and _has_input(data) and not _cases_key(data):
+    if isinstance(data, dict) and _has_input(data) and not cases_key(data):
         reader = CaseReader(file, settings)
         case = reader.read(document, (), default_id=name_of(file))
         return suite_of(file, SuiteFile(), [case], [*document.problems, *reader.problems])
@@ -34,8 +34,10 @@ def load(file: Path, settings: Settings) -> Suite:
     if isinstance(data, dict):
         root, found = suite_keys(document, data, reading_of(file, settings))
         problems += found
+    # When the suite's own keys are wrong, nobody knows what the cases inherit.
+    unsure = any(p.severity == "error" for p in problems)
     problems += _check_root(document)
-    reader = CaseReader(file, settings, root.execution)
+    reader = CaseReader(file, settings, root.execution, unsure=unsure)
     cases = _cases(document, reader)
     return suite_of(file, root, cases, [*problems, *reader.problems])
 
@@ -52,7 +54,7 @@ def recognises(file: Path) -> str:
         return (
             "" if _CASES_LINE.search(text) else f"it is not valid YAML: {error.problems[0].message}"
         )
-    if isinstance(data, dict) and _cases_key(data):
+    if isinstance(data, dict) and cases_key(data):
         return ""
     if isinstance(data, list) and data and all(_has_input(item) for item in data):
         return ""
@@ -63,9 +65,11 @@ def _has_input(raw: Any) -> bool:
     return isinstance(raw, dict) and any(key in raw for key in INPUT_KEYS)
 
 
-def _cases_key(data: dict[str, Any]) -> str:
+def cases_key(data: dict[str, Any]) -> str:
     """The spelling of `cases` that a root mapping uses; the canonical one wins."""
-    return next((key for key in CASES_KEYS if key in data), "")
+    if "cases" in data:
+        return "cases"
+    return next((key for key in data if key in CASES_KEYS), "")
 
 
 def suite_keys(document: Document, raw: Any, reading: Reading) -> tuple[SuiteFile, list[Problem]]:
@@ -86,7 +90,8 @@ def suite_of(
     problems: list[Problem],
 ) -> Suite:
     """The suite, or all of its problems."""
-    problems = sorted(problems, key=lambda p: (p.file, p.line, p.column))
+    files = list(dict.fromkeys(p.file for p in problems))
+    problems = sorted(problems, key=lambda p: (files.index(p.file), p.line, p.column))
     if any(p.severity == "error" for p in problems):
         raise EvalFileErrors(problems)
     execution = root.execution or SuiteExecution()
@@ -103,7 +108,7 @@ def suite_of(
 
 def _cases(document: Document, reader: CaseReader) -> tuple[EvalCase | None, ...]:
     data = document.data
-    base: DocPath = (_cases_key(data),) if isinstance(data, dict) else ()
+    base: DocPath = (cases_key(data),) if isinstance(data, dict) else ()
     entries = data.get(base[0]) if isinstance(data, dict) else data
     if not isinstance(entries, list):
         return ()
@@ -127,14 +132,14 @@ def duplicate_ids(document: Document, base: DocPath, entries: list[Any]) -> list
 def _check_root(document: Document) -> list[Problem]:
     """The root must be a list of cases or have one."""
     data = document.data
-    key = _cases_key(data) if isinstance(data, dict) else ""
+    key = cases_key(data) if isinstance(data, dict) else ""
     entries = data[key] if key else data
     if isinstance(entries, list):
         message = "" if entries else "the list of cases is empty"
     elif key:
         message = ""  # it has the wrong type, which the shape has said
     elif isinstance(data, dict):
-        message = "there is neither a 'cases' key nor an 'input'"
+        message = "there is no 'cases' key and no input"
     elif data is None:
         message = "the file is empty"
     else:

@@ -77,7 +77,7 @@ class EvalCase:
         if self.locate is None:
             return Origin("", 0, 0)
         steps = path.split(".") if isinstance(path, str) else path
-        return self.locate([int(s) if isinstance(s, str) and s.isdecimal() else s for s in steps])
+        return self.locate(steps)
 
     @property
     def question(self) -> str:

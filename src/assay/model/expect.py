@@ -71,8 +71,8 @@ def _check_set(tools: list[str]) -> list[str]:
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, list):
-        for item in value:
+    elif isinstance(value, (list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
             yield from _texts(item)
 
 
@@ -244,4 +244,7 @@ def _resolve_value(value: Any, sources: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
         kept = [v for item in value if (v := _resolve_value(item, sources)) is not _UNRESOLVED]
         return kept if kept or not value else _UNRESOLVED
+    if isinstance(value, dict):
+        resolved_items = {key: _resolve_value(item, sources) for key, item in value.items()}
+        return _UNRESOLVED if _UNRESOLVED in resolved_items.values() else resolved_items
     return value

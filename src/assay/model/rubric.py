@@ -111,4 +111,14 @@ Rubrics = Annotated[
     Field(min_length=1),
     AfterValidator(_numbered),
 ]
-Dimensions = Annotated[tuple[Dimension, ...], Field(min_length=1)]
+
+
+def _distinct(items: tuple[Dimension, ...]) -> tuple[Dimension, ...]:
+    names = [item.dimension for item in items]
+    for name in names:
+        if names.count(name) > 1:
+            raise problem("wrong-value", f"the dimension {name!r} appears twice")
+    return items
+
+
+Dimensions = Annotated[tuple[Dimension, ...], Field(min_length=1), AfterValidator(_distinct)]

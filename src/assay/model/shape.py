@@ -53,6 +53,7 @@ class Reading:
     """What validating one file needs beyond the data, and what it notes on the way."""
 
     find_file: Callable[[str], Path]
+    find_folder: Callable[[str], Path]
     find_evaluator: Callable[[str], type[Any]]
     notes: list[Note] = field(default_factory=list)
 
@@ -144,6 +145,10 @@ class Spelling:
     def _first_alias(self, raw: dict[str, Any], canonical: str) -> str:
         return next(k for k in raw if self.aliases.get(k) == canonical)
 
+    def names(self, canonical: str) -> list[str]:
+        """The other spellings of a key."""
+        return [alias for alias, name in self.aliases.items() if name == canonical]
+
     def unknown(self, raw: object, key: str) -> Note:
         hint = nearest(key, [*self.known, *self.aliases])
         hint = hint or "known here: " + ", ".join(sorted(self.known))
@@ -163,7 +168,7 @@ class Spelling:
         for alias, canonical in self.aliases.items():
             properties[alias] = {**properties[canonical], "deprecated": True}
         for name in sorted(required):
-            spellings = [name, *(a for a, c in self.aliases.items() if c == name)]
+            spellings = [name, *self.names(name)]
             if len(spellings) > 1:
                 either = {"anyOf": [{"required": [s]} for s in spellings]}
                 body.setdefault("allOf", []).append(either)

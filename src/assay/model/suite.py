@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, SkipValidation
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from assay.model.evaluator import Evaluators
 from assay.model.expect import Expect
@@ -48,7 +50,7 @@ class CaseFile(Shape):
     id: CaseId | None = None
     description: str = ""
     expected_outcome: Text | None = Key(None, aliases=("outcome", "criteria"))
-    input_messages: InputMessages = Key(aliases=("input",))
+    input_messages: InputMessages = Key((), aliases=("input",))
     expected_messages: ExpectedMessages | None = Key(None, aliases=("expected_output",))
     rubrics: Rubrics | None = None
     evaluators: Evaluators | None = Key(None, aliases=("assert", "assertions"))
@@ -65,6 +67,13 @@ class CaseFile(Shape):
     critical: Flag = False
     evaluator: Any = None
     note: Any = None
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        needed = [{"required": [key]} for key in (*INPUT_KEYS, "skip")]
+        handler.resolve_ref_schema(schema)["anyOf"] = needed
+        return schema
 
 
 class SuiteFile(Shape):

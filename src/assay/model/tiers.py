@@ -42,6 +42,9 @@ class TierCase(Shape):
         return getattr(self, "expect", None)
 
 
+_DATE = re.compile(r"[0-9W-]+(?:T[0-9:.,]+(?:Z|[+-][0-9:]+)?)?\Z")
+
+
 def _id_of(prefix: str) -> Any:
     shape = re.compile(rf"{prefix}-[^\s]+-[0-9]{{3,}}\Z")
 
@@ -58,6 +61,8 @@ def _id_of(prefix: str) -> Any:
 def _iso(value: str) -> str:
     try:
         datetime.fromisoformat(value)
+        if not _DATE.match(value):  # fromisoformat takes any letter for the T
+            raise ValueError
     except ValueError:
         message = f"{value!r} is not an ISO 8601 date or time"
         raise problem("bad-date", message, "for example '2026-01-15T10:30:00Z'") from None
