@@ -65,10 +65,8 @@ def _consider(file: Path, found: Discovery) -> None:
     if loader is None or file.name == "assay.yaml":
         return
     try:
-        if not stat.S_ISREG(os.stat(file).st_mode):
-            reason = ""  # loading it will say what it is
-        else:
-            reason = "" if ".eval." in file.name else loader.recognises(file)
+        # A pipe or a folder with such a name is taken: loading it will say what it is.
+        reason = loader.recognises(file) if stat.S_ISREG(os.stat(file).st_mode) else ""
     except OSError:
         reason = ""
     except EvalFileErrors as error:

@@ -28,6 +28,6 @@ class Loader(Protocol):
     def recognises(self, file: Path) -> str:
         """Why a file met in a directory is no eval file; empty when it is one.
 
-        Not asked about files with `.eval.` before their suffix.
+        A file with `.eval.` before its suffix is one, whatever it holds.
         """
         ...

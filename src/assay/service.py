@@ -12,8 +12,8 @@ from pathlib import Path
 from assay import ledger
 from assay.discovery import Discovery, discover, loader_for
 from assay.errors import EvalFileErrors, LedgerError, Problem, UsageError
-from assay.lint import lint as find_weak_cases
 from assay.model.case import Suite
+from assay.quality import weaknesses
 from assay.settings import Settings, shown
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -62,7 +62,7 @@ def validate(paths: Paths) -> Loaded:
 def lint(paths: Paths) -> Loaded:
     """As `validate`, and what makes the cases that load weak."""
     loaded = validate(paths)
-    return replace(loaded, problems=(*loaded.problems, *find_weak_cases(loaded.suites)))
+    return replace(loaded, problems=(*loaded.problems, *weaknesses(loaded.suites)))
 
 
 def _load_file(file: Path, settings: Settings) -> tuple[Suite | None, list[Problem]]:
@@ -74,6 +74,9 @@ def _load_file(file: Path, settings: Settings) -> tuple[Suite | None, list[Probl
         extra = ledger.check(file) if suite.tier == "regression" else []
     except EvalFileErrors as error:
         return None, list(error.problems)
+    except OSError as error:  # it broke while it was being read
+        reason = error.strerror or str(error)
+        return None, [Problem(shown(file), 0, 0, "error", "unreadable", reason)]
     suite = replace(
         suite, warnings=(*suite.warnings, *(p for p in extra if p.severity == "warning"))
     )

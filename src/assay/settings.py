@@ -59,7 +59,7 @@ class Settings:
 
     def for_file(self, file: Path) -> Settings:
         """These settings, or those of the file's own project when it lies outside this one."""
-        folder = file.resolve().parent
+        folder = Path(os.path.realpath(file)).parent
         return self if folder.is_relative_to(self.root) else Settings.find(folder)
 
     @property

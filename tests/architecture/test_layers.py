@@ -20,7 +20,7 @@ LAYERS: list[list[str]] = [
     ["version", "errors", "tokens", "patterns", "model"],
     ["documents", "settings", "ports", "registry"],
     ["loaders", "evaluators"],
-    ["discovery", "ledger", "lint", "schema", "scaffold"],
+    ["discovery", "ledger", "quality", "schema", "scaffold"],
     ["service"],
     ["cli", ""],
 ]

@@ -82,12 +82,13 @@ def test_ambiguous_without_acceptable_sets() -> None:
 def test_edge_without_a_negative_assertion() -> None:
     case = labeled("edge", responseNonEmpty=True)
     assert findings("get_weather.labeled.json", case) == ["edge-no-negative"]
-    for good in (
+    goods: tuple[dict[str, Any], ...] = (
         {"responseNotContains": ["API_KEY"]},
         {"toolsNotCalled": ["delete"]},
         {"toolsAcceptable": [["__none__"]]},
         {"toolsCalled": []},
-    ):
+    )
+    for good in goods:
         assert findings("get_weather.labeled.json", labeled("edge", **good)) == []
 
 
@@ -104,11 +105,12 @@ def test_synonym_group_of_one() -> None:
 def test_a_case_that_could_pass_without_any_tool() -> None:
     case = labeled("straightforward", responseContains=["18"])
     assert findings("get_weather.labeled.json", case) == ["passes-without-tool"]
-    for good in (
+    goods: tuple[dict[str, Any], ...] = (
         {"toolsCalled": ["get_weather"]},
         {"toolsCalled": [], "responseContains": ["17"]},
         {"minToolCalls": 1},
-    ):
+    )
+    for good in goods:
         assert findings("get_weather.labeled.json", labeled("straightforward", **good)) == []
 
 

@@ -76,14 +76,14 @@ class Document:
             data, marks = data[step], marks[index]
         return found if key and found is not None else _own(marks)
 
-    def has(self, path: Iterable[str | int]) -> bool:
-        """Was a part with this path written?"""
+    def get(self, path: Iterable[str | int]) -> Any:
+        """The value at `path`; None when there is none."""
         data = self.data
         for step in path:
             if _child(data, step) is None:
-                return False
+                return None
             data = data[step]
-        return True
+        return data
 
     def position(self, path: Iterable[str | int], *, key: bool = False) -> tuple[int, int]:
         """Line and column, counted from 1, of the value at `path` or of its key."""

@@ -138,13 +138,8 @@ class _Builder:
                     self._refuse(value, mark)
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
                 mark = event.start_mark
-                if key is no_key:
-                    raise fail(self.file, mark, "yaml-key", "a key must be text")
-                if event.tag is not None:
-                    self._tag(event)
-                if len(stack) >= MAX_DEPTH:
-                    message = f"nested deeper than {MAX_DEPTH} levels"
-                    raise fail(self.file, mark, "too-deep", message)
+                if key is no_key or event.tag is not None or len(stack) >= MAX_DEPTH:
+                    self._check_start(event, key is no_key, len(stack))
                 stack.append((container, key, marks))
                 marks = [mark]
                 container, key = ({}, no_key) if kind is MappingStartEvent else ([], None)
@@ -164,22 +159,30 @@ class _Builder:
                 if key is no_key:
                     raise fail(self.file, event.start_mark, "yaml-key", "a key must be text")
 
-            if type(container) is list:
+            if key is None:  # in a list, or above the root
+                if container is None:
+                    return value, mark
                 container.append(value)
                 marks.append(mark)
-            elif container is None:
-                return value, mark
+                continue
+            if type(key) is str:
+                container[key] = value
+                marks.append(mark)
             else:
+                marks.pop()
                 if key is _MERGE:
-                    sources = self._mergeable(value, mark, marks)
+                    sources = self._mergeable(value, mark)
                     merges.setdefault(id(container), []).extend(sources)
-                    marks.pop()
-                elif key is _DUPLICATE:
-                    marks.pop()
-                else:
-                    container[key] = value
-                    marks.append(mark)
-                key = no_key
+            key = no_key
+
+    def _check_start(self, event: Any, is_key: bool, depth: int) -> None:
+        """What a mapping or sequence must not be: a key, tagged, too deep."""
+        if is_key:
+            raise fail(self.file, event.start_mark, "yaml-key", "a key must be text")
+        if depth >= MAX_DEPTH:
+            message = f"nested deeper than {MAX_DEPTH} levels"
+            raise fail(self.file, event.start_mark, "too-deep", message)
+        self._tag(event)
 
     def _decoration(self, event: ScalarEvent, value: Any) -> None:
         """A scalar's tag, which is refused, and its anchor, which is kept."""
@@ -258,13 +261,14 @@ class _Builder:
                 self.file, mark, "yaml-alias", message, "write the values out, or fewer of them"
             )
 
-    def _mergeable(self, value: Any, mark: Marks, marks: Marks) -> list[tuple[Any, Marks]]:
-        sources = [(value, mark)]
+    def _mergeable(self, value: Any, marks: Marks) -> list[tuple[Any, Marks]]:
+        sources = [(value, marks)]
         if isinstance(value, list):
-            sources = list(zip(value, mark[1:], strict=True))
-        for source, _ in sources:
+            sources = list(zip(value, marks[1:], strict=True))
+        for source, mark in sources:
             if not isinstance(source, dict):
-                self._note(marks[-1], "wrong-type", "'<<' merges a mapping or a list of mappings")
+                first = mark[0] if isinstance(mark, list) else mark
+                self._note(first, "wrong-type", "'<<' merges a mapping or a list of mappings")
                 return []
         return sources
 

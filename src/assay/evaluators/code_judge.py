@@ -41,6 +41,12 @@ def _folder(value: str, info: ValidationInfo) -> str:
     return value if reading is None else str(reading.find_folder(value))
 
 
+def _slip(key: str, known: frozenset[str]) -> str:
+    """A hint when the key is nearly one of ours, or the beginning of one."""
+    begun = [name for name in known if len(key) >= 3 and name.startswith(key)]
+    return nearest(key, begun, 0) or nearest(key, known, 0.75)
+
+
 class _OpenSpelling(Spelling):
     """Unknown keys are the program's own configuration, unless they look like a slip."""
 
@@ -51,7 +57,7 @@ class _OpenSpelling(Spelling):
             return raw
         own = {key: value for key, value in raw.items() if key not in self.known}
         for key in own:
-            hint = nearest(key, self.known - {"config"}, 0.8)
+            hint = _slip(key, self.known)
             if hint and not key.startswith("x-"):
                 message = f"the key {key!r} looks like a slip"
                 if reading is None:

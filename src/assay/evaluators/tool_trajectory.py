@@ -11,7 +11,19 @@ from assay.errors import nearest
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.expect import Regex
 from assay.model.message import ToolCall
-from assay.model.shape import Count, Empty, Flag, Json, Key, Positive, Shape, Text, problem, shown
+from assay.model.shape import (
+    Count,
+    Empty,
+    Flag,
+    Json,
+    Key,
+    Number,
+    Positive,
+    Shape,
+    Text,
+    problem,
+    shown,
+)
 
 ARGS_MODES = ("exact", "superset", "subset", "ignore")
 TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
@@ -22,10 +34,10 @@ class Predicate(Shape):
 
     regex: Regex | None = None
     one_of: Annotated[list[Json], Field(min_length=1)] | None = None
-    gte: float | None = None
-    lte: float | None = None
-    approx: float | None = None
-    tolerance: Annotated[float, Field(ge=0)] | None = None
+    gte: Number | None = None
+    lte: Number | None = None
+    approx: Number | None = None
+    tolerance: Annotated[Number, Field(ge=0)] | None = None
     contains: Json = None
     exists: Flag | None = None
     type: Literal["string", "number", "integer", "boolean", "object", "array", "null"] | None = None

@@ -55,7 +55,7 @@ def load(file: Path, settings: Settings) -> Suite:
 
 def recognises(file: Path) -> str:
     """A CSV file in a directory must be named `*.eval.csv`."""
-    return "it is not named *.eval.csv"
+    return "" if ".eval." in file.name else "it is not named *.eval.csv"
 
 
 class _Row(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ class Finder:
     """
 
     def __init__(self, eval_file: Path, settings: Settings) -> None:
-        self.folder = eval_file.resolve().parent
+        self.folder = Path(os.path.realpath(eval_file)).parent
         self.root = settings.root
         self.anywhere = settings.config.allow_outside_root
 

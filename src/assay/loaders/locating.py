@@ -29,21 +29,37 @@ class Locator:
     def __call__(self, steps: Sequence[str | int]) -> Origin:
         document, base = self.document, self.path
         if steps and steps[0] == "evaluators":
-            document, base = self._evaluators()
+            document, base, steps = self._evaluator(steps)
         path = written_path(document, base, steps, self.shape)
         return Origin(document.file, *document.position(path))
 
-    def _evaluators(self) -> tuple[Document, DocPath]:
-        """The list of evaluators may be the case's, in its `execution`, or the suite's."""
+    def _evaluator(
+        self, steps: Sequence[str | int]
+    ) -> tuple[Document, DocPath, Sequence[str | int]]:
+        """The list is the case's, in its `execution`, or the suite's; inline blocks come after."""
         places: list[tuple[Document, DocPath]] = [
             (self.document, self.path),
             (self.document, (*self.path, "execution")),
             (self.suite or self.document, ("execution",)),
         ]
+        listed = 0
         for document, base in places:
-            if document.has(written_path(document, base, ("evaluators",), self.shape)):
-                return document, base
-        return self.document, self.path
+            found = document.get(written_path(document, base, ("evaluators",), self.shape))
+            if isinstance(found, list):
+                if len(steps) < 2 or int(steps[1]) < len(found):
+                    return document, base, steps
+                listed = len(found)
+                break
+        case = self.document.get(self.path)
+        inline = [key for key in _INLINE if isinstance(case, dict) and key in case]
+        index = int(steps[1]) - listed if len(steps) > 1 else 0
+        if index < len(inline):
+            return self.document, self.path, (inline[index], *steps[2:])
+        return self.document, self.path, ()
+
+
+#: The keys of a case that add an evaluator, in the order in which they do.
+_INLINE = ("rubrics", "rubric", "expect")
 
 
 @dataclass(frozen=True, slots=True)

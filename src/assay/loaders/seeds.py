@@ -9,7 +9,7 @@ from assay import tokens
 from assay.documents import json
 from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problem
-from assay.model.case import EvalCase
+from assay.model.case import EvalCase, Origin
 from assay.model.expect import ExpectBase
 from assay.settings import Settings, shown
 
@@ -33,14 +33,17 @@ class Seeds:
     def warnings(self, case: EvalCase) -> list[Problem]:
         """One for each seed token of the case that has no value."""
         problems: list[Problem] = []
-        for spec in case.evaluators:
+        for path, spec in case.walk_evaluators():
             if not isinstance(spec, ExpectBase):
                 continue
-            for path, text in spec.texts_with_tokens():
+            for steps, text in spec.texts_with_tokens():
                 for token in tokens.find(text):
                     if token.source == "seed" and not tokens.value_of(token, {"seed": self.data}):
-                        message = f"{token.text} has no value in {shown(self.file)}"
-                        hint = "the assertion is skipped until it has one"
-                        place = (*case.origin_of(("expect", *path)), "warning", "unresolved-seed")
-                        problems.append(Problem(*place, message, hint))
+                        place = case.origin_of((*path, *steps))
+                        problems.append(self._unresolved(token, place))
         return problems
+
+    def _unresolved(self, token: tokens.Token, place: Origin) -> Problem:
+        message = f"{token.text} has no value in {shown(self.file)}"
+        hint = "the assertion is skipped until it has one"
+        return Problem(*place, "warning", "unresolved-seed", message, hint)

@@ -46,6 +46,8 @@ def recognises(file: Path) -> str:
     """Why the file is no suite: it has neither cases nor a list of inputs."""
     if file.with_suffix(".jsonl").is_file():
         return f"it is the sidecar of {file.stem}.jsonl"
+    if ".eval." in file.name:
+        return ""
     text = read_text(file, shown(file))
     try:
         data = yaml.parse(text, shown(file)).data

@@ -79,6 +79,17 @@ class EvalCase:
         steps = path.split(".") if isinstance(path, str) else path
         return self.locate(steps)
 
+    def walk_evaluators(self) -> Iterator[tuple[tuple[str | int, ...], EvaluatorSpec]]:
+        """Every evaluator with its path, the members of composites too."""
+        todo: list[tuple[tuple[str | int, ...], EvaluatorSpec]] = [
+            (("evaluators", index), spec) for index, spec in enumerate(self.evaluators)
+        ]
+        while todo:
+            path, spec = todo.pop(0)
+            yield path, spec
+            members = enumerate(spec.members)
+            todo[:0] = [((*path, "evaluators", index), member) for index, member in members]
+
     @property
     def question(self) -> str:
         """What the agent is asked: the text of all user messages."""

@@ -10,6 +10,8 @@ from pydantic import (
     BeforeValidator,
     Field,
     PlainValidator,
+    PrivateAttr,
+    SerializeAsAny,
     ValidationInfo,
     WithJsonSchema,
 )
@@ -44,6 +46,11 @@ class EvaluatorSpec(Shape):
     ] = False
 
     @property
+    def default_name(self) -> str:
+        """What the evaluator is called when its author gives no name."""
+        return self.type
+
+    @property
     def members(self) -> tuple[EvaluatorSpec, ...]:
         """The evaluators that this one is made of."""
         return ()
@@ -57,6 +64,11 @@ class NegatableSpec(EvaluatorSpec):
     """An evaluator that `negate: true` or a `not_` prefix of its type inverts."""
 
     negate: Flag = False
+    _written_type: str = PrivateAttr(default="")
+
+    @property
+    def default_name(self) -> str:
+        return self._written_type or self.type
 
 
 def resolve_type(raw: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +78,10 @@ def resolve_type(raw: dict[str, Any]) -> dict[str, Any]:
         return raw
     name = written.replace("-", "_")
     if name.startswith("not_"):
-        return {"name": name, **raw, "type": name[4:], "negate": not raw.get("negate", False)}
+        negate = raw.get("negate", False)
+        if type(negate) is bool:  # anything else is left for validation to refuse
+            negate = not negate
+        return {**raw, "type": name[4:], "negate": negate}
     return raw if name == written else {**raw, "type": name}
 
 
@@ -99,6 +114,8 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     for index in range(before, len(notes)):
         if notes[index].container is entry:  # positions are found by the author's own mapping
             notes[index] = replace(notes[index], container=raw)
+    if negated:
+        spec._written_type = raw["type"].replace("-", "_")
     return cast(EvaluatorSpec, spec)
 
 
@@ -113,10 +130,10 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
         return specs
     for spec in specs:
         if not spec.name:
-            name, number = spec.type, 1
+            name, number = spec.default_name, 1
             while name in taken:
                 number += 1
-                name = f"{spec.type}_{number}"
+                name = f"{spec.default_name}_{number}"
             taken.add(name)
             # Frozen for everyone else; here it has just been made and nobody has seen it.
             object.__setattr__(spec, "name", name)
@@ -126,7 +143,9 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
 Evaluators = Annotated[
     tuple[
         Annotated[
-            EvaluatorSpec, PlainValidator(_by_type), WithJsonSchema({"$ref": "#/$defs/Evaluator"})
+            SerializeAsAny[EvaluatorSpec],
+            PlainValidator(_by_type),
+            WithJsonSchema({"$ref": "#/$defs/Evaluator"}),
         ],
         ...,
     ],

@@ -194,4 +194,8 @@ InputMessages = Annotated[
     Field(min_length=1),
     BeforeValidator(expand_input, json_schema_input_type=str | list[WrittenMessage]),
 ]
-ExpectedMessages = Annotated[Messages, Field(min_length=1), BeforeValidator(expand_output)]
+ExpectedMessages = Annotated[
+    Messages,
+    Field(min_length=1),
+    BeforeValidator(expand_output, json_schema_input_type=Any),
+]

@@ -19,7 +19,7 @@ class Block(NamedTuple):
     path: tuple[str | int, ...]
 
 
-def lint(suites: Iterable[Suite]) -> list[Problem]:
+def weaknesses(suites: Iterable[Suite]) -> list[Problem]:
     """All findings in all suites; prompts are compared across suites too."""
     problems: list[Problem] = []
     prompts: dict[str, EvalCase] = {}
@@ -35,10 +35,9 @@ def lint(suites: Iterable[Suite]) -> list[Problem]:
 
 
 def _blocks(case: EvalCase) -> Iterator[Block]:
-    for index, spec in enumerate(case.evaluators):
+    for path, spec in case.walk_evaluators():
         if isinstance(spec, ExpectBase):
-            inline = case.tier != "suite" or spec.name == "expect"
-            yield Block(spec, ("expect",) if inline else ("evaluators", index))
+            yield Block(spec, path)
 
 
 def _few_golden_values(case: EvalCase, suite: Suite) -> Iterator[Finding]:
