@@ -21,7 +21,7 @@ from pydantic import (
 from assay.model.shape import Json, Number, Reading, Spelling, Text, problem, shown
 
 Role = Literal["system", "user", "assistant", "tool"]
-_ROLES = frozenset(get_args(Role))
+_ROLES = get_args(Role)
 
 
 class _Record:
