@@ -29,7 +29,7 @@ def discover(paths: Iterable[Path]) -> Discovery:
     """Files are taken as they are named; directories are walked."""
     found = Discovery()
     for path in paths:
-        if path.is_dir():
+        if os.path.isdir(path):
             before = len(found.files) + len(found.problems)
             for file in _walk(path, found):
                 _consider(file, found)
@@ -78,30 +78,36 @@ def _consider(file: Path, found: Discovery) -> None:
 
 
 def _walk(folder: Path, found: Discovery) -> Iterator[Path]:
-    """All files below a folder by name; links to folders are followed, loops are problems."""
+    """All files below a folder by name; links to folders are followed once, loops are problems."""
+    visited: set[str] = set()
     todo: list[tuple[Path, frozenset[str]]] = [(folder, frozenset())]
     while todo:
         here, above = todo.pop()
-        above |= {os.path.realpath(here)}
+        real = os.path.realpath(here)
+        if real in above:
+            _note(found, here, "symlink-loop", "this link leads back to a folder it is in")
+        if real in visited:
+            continue
+        visited.add(real)
         try:
-            entries = sorted(os.scandir(here), key=lambda e: e.name)
+            names = sorted(os.listdir(here))
         except OSError as error:
             _note(found, here, "unreadable", error.strerror or str(error))
             continue
         folders: list[tuple[Path, frozenset[str]]] = []
-        for entry in entries:
-            path = here / entry.name
-            if not path.is_dir():
-                yield path
-            elif entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS:
-                continue
-            elif not (path / "pyvenv.cfg").exists():
-                if os.path.realpath(path) in above:
-                    message = "this link leads back to a folder it is in"
-                    _note(found, path, "symlink-loop", message)
-                else:
-                    folders.append((path, above))
+        for name in names:
+            if not os.path.isdir(here / name):
+                yield here / name
+            elif not _is_skipped(here, name):
+                folders.append((here / name, above | {real}))
         todo.extend(reversed(folders))
+
+
+def _is_skipped(folder: Path, name: str) -> bool:
+    """Dot folders, what package managers fill, and virtual environments."""
+    if name.startswith(".") or name in SKIPPED_FOLDERS:
+        return True
+    return os.path.exists(folder / name / "pyvenv.cfg")
 
 
 def _note(found: Discovery, path: Path, code: str, message: str, hint: str = "") -> None:

@@ -20,6 +20,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+#: The longest message or hint, in characters.
+MAX_WORDS = 500
+
 Severity = Literal["error", "warning"]
 
 #: Every slug a problem may carry, with the sentence that heads its entry in docs/errors.md.
@@ -99,6 +102,14 @@ class Problem:
     code: str
     message: str
     hint: str = ""
+
+    def __post_init__(self) -> None:
+        """What an author wrote may be huge; what we say about it is not."""
+        for name in ("message", "hint"):
+            text = getattr(self, name)
+            if len(text) > MAX_WORDS:
+                half = MAX_WORDS // 2 - 3
+                object.__setattr__(self, name, f"{text[:half]} ... {text[-half:]}")
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

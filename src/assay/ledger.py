@@ -149,7 +149,7 @@ def _entry(identity: str, status: Status, raw: Any) -> LedgerEntry:
 
 
 def _read_lock(file: Path) -> dict[str, str]:
-    if not file.exists():
+    if not os.path.lexists(file):
         return {}
     data = _read_json(file)
     hashes = data.get("cases") if isinstance(data, dict) else None
@@ -159,7 +159,7 @@ def _read_lock(file: Path) -> dict[str, str]:
 
 
 def _read_archive(file: Path) -> list[dict[str, Any]]:
-    if not file.exists():
+    if not os.path.lexists(file):
         return []
     data = _read_json(file)
     if not isinstance(data, list) or not all(isinstance(case, dict) for case in data):

@@ -71,7 +71,8 @@ def shown(file: Path) -> str:
     """The path as messages name it: relative to the working directory when below it."""
     absolute, here = os.path.abspath(file), os.getcwd()
     below = os.path.join(here, "")
-    return Path(absolute.removeprefix(below)).as_posix()
+    text = Path(absolute.removeprefix(below)).as_posix()
+    return os.fsencode(text).decode("utf-8", "backslashreplace")  # a name may hold any byte
 
 
 def _yaml(file: Path) -> Document | None:

@@ -31,7 +31,7 @@ def check(
             if not _follows_from_another(fault)
         ]
     for note in reading.notes:
-        where = (*document.path_of(note.container), note.key)
+        where = (*document.path_of(note.container, path), note.key)
         line, column = document.position(where, key=True)
         problems.append(
             Problem(document.file, line, column, note.severity, note.code, note.message, note.hint)

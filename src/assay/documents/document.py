@@ -7,6 +7,8 @@ item, for a mapping two entries a pair, the key's mark and the value's.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
@@ -102,22 +104,19 @@ class Document:
         """A warning about the key at `path`."""
         return Problem(self.file, *self.position(path, key=True), "warning", code, message, hint)
 
-    def path_of(self, container: object) -> DocPath:
-        """Where a container of this document stands, found by identity."""
-        todo: list[tuple[DocPath, Any]] = [((), self.data)]
+    def path_of(self, container: object, below: DocPath = ()) -> DocPath:
+        """Where a container stands, found by identity among what is below a path."""
+        todo: list[tuple[DocPath, Any]] = [(below, self.get(below))]
         seen: set[int] = set()
         while todo:
             path, node = todo.pop()
             if node is container:
                 return path
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            items: Iterable[tuple[str | int, Any]] = (
-                node.items() if isinstance(node, dict) else enumerate(node)
-            )
-            todo.extend(((*path, k), v) for k, v in items if isinstance(v, (dict, list)))
-        return ()
+            if id(node) not in seen and isinstance(node, (dict, list)):
+                seen.add(id(node))
+                items = node.items() if isinstance(node, dict) else enumerate(node)
+                todo += [((*path, k), v) for k, v in items if isinstance(v, (dict, list))]
+        return below
 
 
 def _child(data: Any, step: str | int) -> int | None:
@@ -145,10 +144,16 @@ def fail(file: str, mark: Mark, code: str, message: str, hint: str = "") -> Eval
     return EvalFileErrors([problem_at(file, mark, code, message, hint)])
 
 
-def mark_of(text: str, index: int) -> TextMark:
-    """The mark of a character offset; lines end with \\n, \\r\\n or \\r, as in YAML."""
-    before = text[:index].replace("\r\n", "\n").replace("\r", "\n")
-    return TextMark(before.count("\n"), len(before) - before.rfind("\n") - 1, index)
+class LineIndex:
+    """Character offsets of a text to marks; lines end with \\n, \\r\\n or \\r."""
+
+    def __init__(self, text: str, first_line: int = 1) -> None:
+        self.starts = [0, *(match.end() for match in re.finditer("\r\n|\r|\n", text))]
+        self.first_line = first_line
+
+    def mark(self, index: int) -> TextMark:
+        line = bisect_right(self.starts, index) - 1
+        return TextMark(line + self.first_line - 1, index - self.starts[line], index)
 
 
 def too_deep(data: Any) -> bool:
@@ -166,19 +171,24 @@ def too_deep(data: Any) -> bool:
     return True
 
 
-def expanded_size(data: Any, sizes: dict[int, int]) -> int:
-    """Number of nodes under `data`, aliases counted as often as they are used."""
+def measure(data: Any, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """How many nodes `data` is and how deep, aliases counted as often as they are used.
+
+    `known` remembers containers by identity: an alias bomb is measured in linear time.
+    """
     if not isinstance(data, (dict, list)):
-        return 1
+        return 1, 0
     todo = [data]
     while todo:
         node = todo[-1]
         children = node.values() if isinstance(node, dict) else node
-        nested = [c for c in children if isinstance(c, (dict, list))]
-        waiting = [c for c in nested if id(c) not in sizes]
+        nested = [child for child in children if isinstance(child, (dict, list))]
+        waiting = [child for child in nested if id(child) not in known]
         if waiting:
             todo.extend(waiting)
             continue
-        sizes[id(node)] = 1 + len(node) - len(nested) + sum(sizes[id(c)] for c in nested)
+        measures = [known[id(child)] for child in nested]
+        size = 1 + len(node) - len(nested) + sum(size for size, _ in measures)
+        known[id(node)] = size, 1 + max((depth for _, depth in measures), default=0)
         todo.pop()
-    return sizes[id(data)]
+    return known[id(data)]

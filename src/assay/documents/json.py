@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from typing import Any
 
 from assay.documents.document import (
     MAX_DEPTH,
     MAX_SCALAR,
     Document,
+    LineIndex,
     Marks,
     TextMark,
     fail,
-    mark_of,
     problem_at,
     too_deep,
 )
@@ -62,8 +61,7 @@ class Reader:
         problems = _Scanner(text, file, first_line).problems() if decoder.suspect else []
         start = TextMark(first_line - 1, 0, 0)
         if text[:1].isspace():
-            start = mark_of(text, len(text) - len(text.lstrip()))
-            start = start._replace(line=start.line + first_line - 1)
+            start = LineIndex(text, first_line).mark(len(text) - len(text.lstrip()))
         return Document(file, data, problems, _Scanner(text, file, first_line).marks, start)
 
 
@@ -83,6 +81,8 @@ class _Decoder:
         result = dict(pairs)
         if len(result) != len(pairs):
             self.suspect = True
+            result = dict(reversed(pairs))  # the first one stays, as for the scanner's marks
+            return {key: result[key] for key, _ in pairs}
         return result
 
     def _int(self, text: str) -> int:
@@ -111,7 +111,6 @@ class _Scanner:
     def __init__(self, text: str, file: str, first_line: int) -> None:
         self.text, self.file, self.first_line = text, file, first_line
         self.found: list[Problem] = []
-        self.line_starts: list[int] = []
 
     def problems(self) -> list[Problem]:
         try:
@@ -122,7 +121,7 @@ class _Scanner:
         return self.found
 
     def marks(self) -> Marks:
-        self.line_starts = [0, *(m.end() for m in re.finditer("\r\n|\r|\n", self.text))]
+        lines = LineIndex(self.text, self.first_line)
         stack: list[tuple[Marks, dict[str, TextMark] | None]] = []
         marks: Marks = []
         keys: dict[str, TextMark] | None = None  # the keys so far when inside an object
@@ -131,7 +130,7 @@ class _Scanner:
         while token := _TOKEN.match(self.text, at):
             at = token.end()
             kind = token.lastgroup
-            mark = self._mark(token.start(kind or 0) - (kind == "text"))
+            mark = lines.mark(token.start(kind or 0) - (kind == "text"))
             if kind == "mark":
                 character = token["mark"]
                 if character in "{[":
@@ -169,10 +168,6 @@ class _Scanner:
             return json.JSONDecoder().raw_decode(self.text, blank.end() if blank else start)[1]
         except (ValueError, RecursionError):
             return start
-
-    def _mark(self, index: int) -> TextMark:
-        line = bisect_right(self.line_starts, index) - 1
-        return TextMark(line + self.first_line - 1, index - self.line_starts[line], index)
 
     def _check_depth(self, depth: int, mark: TextMark) -> None:
         if depth >= MAX_DEPTH:
@@ -224,7 +219,7 @@ class _Scanner:
 
 
 def _syntax(text: str, file: str, first_line: int, error: json.JSONDecodeError) -> EvalFileErrors:
-    mark = TextMark(error.lineno + first_line - 2, error.colno - 1, error.pos)
+    mark = LineIndex(text, first_line).mark(error.pos)
     hint = ""
     before = text[: error.pos].rstrip()
     if before.endswith(",") and text[error.pos : error.pos + 1] in ("}", "]"):

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from assay.documents.document import MAX_FILE_BYTES, mark_of
+from assay.documents.document import MAX_FILE_BYTES, LineIndex
 from assay.errors import EvalFileErrors, Problem
 
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -67,13 +67,14 @@ def decode(data: bytes, shown: str, first_line: int = 1) -> str:
             f"byte 0x{found:02x} is not valid UTF-8 here",
             "save the file as UTF-8",
         ) from None
-    return text.removeprefix("\ufeff")
+    # Elsewhere than at the start of the file it is a character like any other.
+    return text.removeprefix("\ufeff") if first_line == 1 else text
 
 
 def _place(data: bytes, offset: int, first_line: int) -> tuple[int, int]:
     before = data[:offset].decode("utf-8", "replace").removeprefix("\ufeff")
-    mark = mark_of(before, len(before))
-    return mark.line + first_line, mark.column + 1
+    mark = LineIndex(before, first_line).mark(len(before))
+    return mark.line + 1, mark.column + 1
 
 
 def _kind(mode: int) -> str:

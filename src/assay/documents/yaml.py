@@ -28,12 +28,12 @@ from assay.documents.document import (
     MAX_DEPTH,
     MAX_SCALAR,
     Document,
+    LineIndex,
     Mark,
     Marks,
     TextMark,
-    expanded_size,
     fail,
-    mark_of,
+    measure,
     problem_at,
 )
 from assay.errors import EvalFileErrors, Problem
@@ -70,15 +70,21 @@ class _Builder:
     def __init__(self, text: str, file: str) -> None:
         self.file = file
         self.problems: list[Problem] = []
-        self.next_event: Callable[[], Any] = yaml.CSafeLoader(text).get_event
+        self.stand_ins = _stand_ins(text)
+        self.next_event: Callable[[], Any] = yaml.CSafeLoader(
+            text.translate({ord(real): other for other, real in self.stand_ins.items()})
+            if self.stand_ins
+            else text
+        ).get_event
         # Looked for once in the text, so that the loop below need not look at every scalar.
         self.decorated = "&" in text or "!" in text
         self.merging = "<<" in text
-        self.may_refuse = len(text) > MAX_SCALAR or _NUL_ESCAPE.search(text) is not None
+        long, nul = len(text) > MAX_SCALAR, _NUL_ESCAPE.search(text)
+        self.strange = long or nul is not None or bool(self.stand_ins)
         self.anchors: dict[str, tuple[Any, Marks]] = {}
         self.open_anchors: set[str] = set()
         self.aliased = 0
-        self.sizes: dict[int, int] = {}
+        self.measured: dict[int, tuple[int, int]] = {}
 
     def build(self) -> tuple[Any, Marks]:
         self.next_event()  # StreamStart
@@ -102,7 +108,7 @@ class _Builder:
     def _node(self) -> tuple[Any, Marks]:
         """The root node. One loop and an explicit stack: nesting costs no recursion."""
         # Local names: this loop runs once for every value of the file.
-        next_event, decorated, may_refuse = self.next_event, self.decorated, self.may_refuse
+        next_event, decorated, strange = self.next_event, self.decorated, self.strange
         scalar, no_key, constants, number_starts = ScalarEvent, _NO_KEY, _CONSTANTS, _NUMBER_STARTS
         stack: list[tuple[Any, Any, Marks]] = []
         container: Any = None  # the dict or list being filled; None above the root
@@ -119,10 +125,12 @@ class _Builder:
                 if key is no_key:
                     if decorated:
                         self._decoration(event, value)
+                    if strange:
+                        value = self._text(value, mark)
                     if value in container:
                         key = self._duplicate(container, marks, value, mark)
                     elif merging and value == "<<" and event.implicit[0]:
-                        key = _MERGE
+                        key = self._merge_key(id(container) in merges, mark)
                     else:
                         key = value
                     marks.append(mark)
@@ -134,8 +142,8 @@ class _Builder:
                         value = self._number(value, mark)
                 if decorated:
                     self._decoration(event, value)
-                if may_refuse and type(value) is str:
-                    self._refuse(value, mark)
+                if strange and type(value) is str:
+                    value = self._text(value, mark)
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
                 mark = event.start_mark
                 if key is no_key or event.tag is not None or len(stack) >= MAX_DEPTH:
@@ -155,9 +163,11 @@ class _Builder:
                     self._close_anchor(anchored.pop(id(value)), value, mark)
                 container, key, marks = stack.pop()
             else:
-                value, mark = self._alias(event)
+                value, mark = self._alias(event, len(stack))
                 if key is no_key:
-                    raise fail(self.file, event.start_mark, "yaml-key", "a key must be text")
+                    key = self._alias_key(event, value, container, marks)
+                    marks.append(event.start_mark)
+                    continue
 
             if key is None:  # in a list, or above the root
                 if container is None:
@@ -169,10 +179,9 @@ class _Builder:
                 container[key] = value
                 marks.append(mark)
             else:
-                marks.pop()
+                key_mark = marks.pop()
                 if key is _MERGE:
-                    sources = self._mergeable(value, mark)
-                    merges.setdefault(id(container), []).extend(sources)
+                    merges[id(container)] = self._mergeable(value, mark, key_mark)
             key = no_key
 
     def _check_start(self, event: Any, is_key: bool, depth: int) -> None:
@@ -235,22 +244,36 @@ class _Builder:
         )
         return 0
 
-    def _refuse(self, value: str, mark: Mark) -> None:
-        """A text that is too long or that no database stores."""
+    def _text(self, value: str, mark: Mark) -> str:
+        """The text as it was written; refused when too long or when no database stores it."""
         if len(value) > MAX_SCALAR:
             message = f"a text of {len(value):,} characters; the limit is {MAX_SCALAR:,}"
             raise fail(self.file, mark, "too-large", message)
         if "\0" in value:
             self._note(mark, "bad-character", "the text holds a NUL character", "remove the \\0")
+        for other, real in self.stand_ins.items():
+            value = value.replace(other, real)
+        return value
 
-    def _alias(self, event: Any) -> tuple[Any, Marks]:
+    def _alias_key(self, event: Any, value: Any, container: dict[str, Any], marks: Marks) -> Any:
+        """An alias in the place of a key must stand for a text."""
+        if type(value) is not str:
+            raise fail(self.file, event.start_mark, "yaml-key", "a key must be text")
+        if value in container:
+            return self._duplicate(container, marks, value, event.start_mark)
+        return value
+
+    def _alias(self, event: Any, depth: int) -> tuple[Any, Marks]:
         name, mark = event.anchor, event.start_mark
         if name in self.open_anchors:
             raise fail(self.file, mark, "yaml-alias", f"the alias *{name} contains itself")
         if name not in self.anchors:
             raise fail(self.file, mark, "yaml-alias", f"no anchor &{name} stands before this alias")
         value, marks = self.anchors[name]
-        self._spend(expanded_size(value, self.sizes), mark)
+        size, deep = measure(value, self.measured)
+        self._spend(size, mark)
+        if depth + deep > MAX_DEPTH:
+            raise fail(self.file, mark, "too-deep", f"nested deeper than {MAX_DEPTH} levels")
         return value, marks
 
     def _spend(self, nodes: int, mark: Mark) -> None:
@@ -261,15 +284,19 @@ class _Builder:
                 self.file, mark, "yaml-alias", message, "write the values out, or fewer of them"
             )
 
-    def _mergeable(self, value: Any, marks: Marks) -> list[tuple[Any, Marks]]:
+    def _merge_key(self, again: bool, mark: Mark) -> object:
+        if again:
+            hint = "merge several mappings with '<<: [*a, *b]'"
+            self._note(mark, "duplicate-key", "the key '<<' appears twice", hint)
+        return _DUPLICATE if again else _MERGE
+
+    def _mergeable(self, value: Any, marks: Marks, key_mark: Mark) -> list[tuple[Any, Marks]]:
         sources = [(value, marks)]
         if isinstance(value, list):
             sources = list(zip(value, marks[1:], strict=True))
-        for source, mark in sources:
-            if not isinstance(source, dict):
-                first = mark[0] if isinstance(mark, list) else mark
-                self._note(first, "wrong-type", "'<<' merges a mapping or a list of mappings")
-                return []
+        if not all(isinstance(source, dict) for source, _ in sources):
+            self._note(key_mark, "wrong-type", "'<<' merges a mapping or a list of mappings")
+            return []
         return sources
 
     def _merge(
@@ -285,6 +312,19 @@ class _Builder:
 
     def _note(self, mark: Mark, code: str, message: str, hint: str = "") -> None:
         self.problems.append(problem_at(self.file, mark, code, message, hint))
+
+
+#: Line breaks to libyaml, which follows YAML 1.1 here; plain characters in YAML 1.2.
+_SEPARATORS = "\x85\u2028\u2029"
+
+
+def _stand_ins(text: str) -> dict[str, str]:
+    """For each separator in the text a character that is not, to be put back after parsing."""
+    used = [character for character in _SEPARATORS if character in text]
+    if not used:
+        return {}
+    free = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
+    return {other: real for real, other in zip(used, free, strict=False)}
 
 
 _NO_KEY, _MERGE, _DUPLICATE = object(), object(), object()
@@ -307,5 +347,5 @@ def _syntax(text: str, file: str, error: yaml.MarkedYAMLError) -> EvalFileErrors
 
 def _unprintable(text: str, file: str, error: yaml.reader.ReaderError) -> EvalFileErrors:
     before = text.encode("utf-8")[: error.position].decode("utf-8", "ignore")
-    mark = mark_of(before, len(before))
+    mark = LineIndex(before).mark(len(before))
     return fail(file, mark, "bad-character", f"{error.reason}: U+{error.character:04X}")

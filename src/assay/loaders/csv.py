@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.documents.document import MAX_SCALAR, Document, Marks, TextMark, mark_of, problem_at
+from assay.documents.document import MAX_SCALAR, Document, LineIndex, Marks, TextMark, problem_at
 from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problem, nearest
 from assay.loaders.cases import CaseReader
@@ -67,12 +67,11 @@ class _Row(NamedTuple):
 
     def marks(self) -> list[TextMark]:
         """Where each cell starts."""
-        starts = [match.start() for match in _CELL.finditer(self.text)]
-        marks = (mark_of(self.text, start) for start in starts[: len(self.cells)])
-        return [mark._replace(line=mark.line + self.line - 1) for mark in marks]
+        lines = LineIndex(self.text, self.line)
+        return [lines.mark(m.start()) for m in _CELL.finditer(self.text)][: len(self.cells)]
 
 
-_CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,"\r\n])*(?:,|\r\n|\r|\n|\Z)')
+_CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,\r\n]*)(?:,|\r\n|\r|\n|\Z)')
 
 
 def _rows(text: str, file: str) -> Iterator[_Row]:
@@ -92,12 +91,18 @@ def _rows(text: str, file: str) -> Iterator[_Row]:
                 yield _Row(cells, reader.line_num - len(consumed) + 1, "".join(consumed))
             consumed.clear()
     except csv.Error as error:
-        message = str(error)
-        raise EvalFileErrors(
-            [Problem(file, max(reader.line_num, 1), 1, "error", "csv-syntax", message)]
-        ) from None
+        line = max(reader.line_num - len(consumed) + 1, 1)
+        raise EvalFileErrors([_syntax(file, line, str(error))]) from None
     finally:
         csv.field_size_limit(before)
+
+
+def _syntax(file: str, line: int, message: str) -> Problem:
+    """The row that starts here cannot be read."""
+    if "field larger" in message:
+        return Problem(file, line, 1, "error", "too-large", message)
+    hint = "a quote opens a cell that no quote closes" if "end of data" in message else ""
+    return Problem(file, line, 1, "error", "csv-syntax", message, hint)
 
 
 def _header(rows: Iterator[_Row], file: str) -> tuple[list[str], list[Problem]]:
@@ -105,17 +110,19 @@ def _header(rows: Iterator[_Row], file: str) -> tuple[list[str], list[Problem]]:
     if row is None:
         return [], [Problem(file, 1, 1, "error", "no-cases", "the file is empty")]
     names = [cell.strip() for cell in row.cells]
+    marks = row.marks()
     problems = []
+    seen: set[str] = set()
     for index, name in enumerate(names):
         code, message, hint = "", "", ""
-        if name in names[:index]:
+        if name in seen:
             code, message = "duplicate-key", f"the column {name!r} appears twice"
         elif name not in COLUMNS and not name.startswith(("metadata.", "x-")):
             code, message = "unknown-key", f"the column {name!r} is not known"
             hint = nearest(name, COLUMNS) or "other data goes into 'metadata.<name>' columns"
+        seen.add(name)
         if code:
-            mark = row.marks()[index]
-            problems.append(problem_at(file, mark, code, message, hint))
+            problems.append(problem_at(file, marks[index], code, message, hint))
     if "input" not in names:
         message = "there is no 'input' column"
         problems.append(Problem(file, row.line, 1, "error", "missing-key", message))

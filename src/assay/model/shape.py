@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -226,11 +227,18 @@ def _whole(value: Any) -> Any:
     raise problem("wrong-type", f"is {shown(value)}; it must be a whole number")
 
 
+def _single_line(value: str) -> str:
+    if value != value.strip() or "\n" in value or "\r" in value:
+        raise problem("wrong-value", f"{value!r} has space around it or spans lines")
+    return value
+
+
 Json = Any  # the documents reader lets only JSON values through
 Flag = StrictBool
 Number = Annotated[float, Strict()]
 Whole = Annotated[int, BeforeValidator(_whole)]
 Text = Annotated[str, Field(min_length=1)]
+CaseId = Annotated[Text, AfterValidator(_single_line)]
 Rate = Annotated[Number, Field(ge=0, le=1)]
 Positive = Annotated[Number, Field(gt=0)]
 Count = Annotated[Whole, Field(ge=0)]

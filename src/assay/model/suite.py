@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, SkipValidation
+from pydantic import Field, SkipValidation
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -12,19 +12,12 @@ from assay.model.evaluator import Evaluators
 from assay.model.expect import Expect
 from assay.model.message import ExpectedMessages, InputMessages
 from assay.model.rubric import Rubrics
-from assay.model.shape import Empty, Flag, Json, Key, Positive, Rate, Shape, Text, Whole, problem
+from assay.model.shape import CaseId, Empty, Flag, Json, Key, Positive, Rate, Shape, Text, Whole
 
 CASES_KEYS = ("cases", "evalcases", "eval_cases", "tests")
 INPUT_KEYS = ("input", "input_messages")
 
 
-def _single_line(value: str) -> str:
-    if value != value.strip() or "\n" in value or "\r" in value:
-        raise problem("wrong-value", f"the id {value!r} has space around it or spans lines")
-    return value
-
-
-CaseId = Annotated[Text, AfterValidator(_single_line)]
 Repeat = Annotated[Whole, Field(ge=1)]
 
 

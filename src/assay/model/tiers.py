@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, SkipValidation, model_va
 from assay import tokens
 from assay.model.expect import Expect, ExpectBase, GoldenExpect
 from assay.model.rubric import Dimensions
-from assay.model.shape import Empty, Flag, Json, Shape, Text, Whole, problem
+from assay.model.shape import CaseId, Empty, Flag, Json, Shape, Text, Whole, problem
 
 DEFAULT_MAX_TURNS = 5
 
@@ -25,7 +25,7 @@ class TierInput(Shape):
 class TierCase(Shape):
     """What the cases of all tiers may carry."""
 
-    id: Text
+    id: CaseId
     description: str
     input: TierInput
     tags: list[Text] = Empty(list)
