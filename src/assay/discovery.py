@@ -35,6 +35,8 @@ def discover(paths: Iterable[Path]) -> Discovery:
                 _consider(file, found)
             if len(found.files) + len(found.problems) == before:
                 _note(found, path, "no-eval-files", "there is no eval file in this directory")
+        elif reason := _unreachable(path):
+            _note(found, path, "unreadable", reason)
         elif os.path.lexists(path):
             if loader_for(path) is None:
                 _note(
@@ -48,9 +50,20 @@ def discover(paths: Iterable[Path]) -> Discovery:
                 found.files.append(path)
         else:
             _note(found, path, "not-found", "there is no such file or directory", _nearby(path))
-    unique = {os.path.realpath(file): file for file in reversed(found.files)}
-    found.files = [file for file in found.files if unique[os.path.realpath(file)] is file]
+    found.files = list({os.path.realpath(file): file for file in reversed(found.files)}.values())
+    found.files.reverse()
     return found
+
+
+def _unreachable(path: Path) -> str:
+    """Why nobody can tell whether the path exists; empty when that is clear."""
+    try:
+        os.lstat(path)
+    except PermissionError as error:
+        return error.strerror or str(error)
+    except (OSError, ValueError):  # not there, too long to be there, a NUL in it
+        return ""
+    return ""
 
 
 def loader_for(file: Path) -> Loader | None:

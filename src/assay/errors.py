@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 #: The longest message or hint, in characters.
@@ -210,6 +211,11 @@ class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """A hint with the nearest known spelling, or nothing."""
+    return _nearest(name, tuple(known), cutoff) if len(name) <= 60 else ""
+
+
+@lru_cache(maxsize=1024)
+def _nearest(name: str, known: tuple[str, ...], cutoff: float) -> str:
     import difflib  # only errors need it
 
     folded = {k.lower().replace("-", "_"): k for k in known}

@@ -127,6 +127,7 @@ _TYPES = {
 }
 _RULES = {
     "string_too_short": "not be empty",
+    "string_pattern_mismatch": "not be empty",
     "too_short": "have at least {min_length} item(s)",
     "too_long": "have at most {max_length} item(s)",
     "greater_than_equal": "be >= {ge:g}",

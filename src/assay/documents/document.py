@@ -20,6 +20,8 @@ Marks = Any  # recursive: Mark | list[Mark | Marks]
 MAX_DEPTH = 100
 MAX_FILE_BYTES = 256 * 1024 * 1024
 MAX_SCALAR = 10 * 1024 * 1024
+#: After so many problems in one place, what they say is kept cheap.
+MANY = 100
 
 
 class Mark(Protocol):
@@ -44,7 +46,7 @@ class TextMark(NamedTuple):
 class Document:
     """The data of one file or one line, with what was wrong in its syntax."""
 
-    __slots__ = ("_find_marks", "_marks", "_start", "data", "file", "problems")
+    __slots__ = ("_find_marks", "_marks", "_places", "_start", "data", "file", "problems")
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class Document:
     ) -> None:
         self.file, self.data, self.problems = file, data, problems
         self._find_marks, self._marks, self._start = find_marks, None, start
+        self._places: dict[int, dict[Any, int]] = {}  # of large mappings, by identity
 
     @property
     def marks(self) -> Marks:
@@ -71,20 +74,33 @@ class Document:
             return self._start
         data, marks, found = self.data, self.marks, None
         for step in path:
-            index = _child(data, step)
+            index = self._child(data, step)
             if index is None or not isinstance(marks, list):
                 return _own(marks)
             found = marks[index - 1] if isinstance(data, dict) else None
             data, marks = data[step], marks[index]
         return found if key and found is not None else _own(marks)
 
+    def _child(self, data: Any, step: str | int) -> int | None:
+        """Index of a child's mark among its container's marks."""
+        if isinstance(data, dict) and step in data:
+            if len(data) < MANY:
+                return 2 * list(data).index(step) + 2
+            if id(data) not in self._places:
+                self._places[id(data)] = {key: 2 * i + 2 for i, key in enumerate(data)}
+            return self._places[id(data)][step]
+        if isinstance(data, list) and isinstance(step, int) and 0 <= step < len(data):
+            return step + 1
+        return None
+
     def get(self, path: Iterable[str | int]) -> Any:
         """The value at `path`; None when there is none."""
         data = self.data
         for step in path:
-            if _child(data, step) is None:
+            try:
+                data = data[step]
+            except (KeyError, IndexError, TypeError):
                 return None
-            data = data[step]
         return data
 
     def position(self, path: Iterable[str | int], *, key: bool = False) -> tuple[int, int]:
@@ -117,15 +133,6 @@ class Document:
                 items = node.items() if isinstance(node, dict) else enumerate(node)
                 todo += [((*path, k), v) for k, v in items if isinstance(v, (dict, list))]
         return below
-
-
-def _child(data: Any, step: str | int) -> int | None:
-    """Index of the child's mark in its container's marks."""
-    if isinstance(data, dict) and step in data:
-        return 2 * list(data).index(step) + 2
-    if isinstance(data, list) and isinstance(step, int) and 0 <= step < len(data):
-        return step + 1
-    return None
 
 
 def _own(marks: Marks) -> Mark:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from assay.documents.document import (
@@ -24,12 +25,7 @@ from assay.documents.document import (
 from assay.errors import EvalFileErrors, Problem
 
 _SUSPECT_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
-_TOKEN = re.compile(
-    r"""[ \t\r\n]*(?:(?P<mark>[{}\[\]:,])
-    |"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"
-    |(?P<word>[^\s{}\[\]:,"]+))""",
-    re.VERBOSE | re.DOTALL,
-)
+_TOKEN = re.compile(r'[ \t\r\n]*([{}\[\]:,"]|[^\s{}\[\]:,"]+)')
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -129,24 +125,10 @@ class _Scanner:
         at = 0
         while token := _TOKEN.match(self.text, at):
             at = token.end()
-            kind = token.lastgroup
-            mark = lines.mark(token.start(kind or 0) - (kind == "text"))
-            if kind == "mark":
-                character = token["mark"]
-                if character in "{[":
-                    self._check_depth(len(stack), mark)
-                    stack.append((marks, keys))
-                    marks, keys = [mark], ({} if character == "{" else None)
-                    expect_key = character == "{"
-                elif character in "}]":
-                    parent, keys = stack.pop()
-                    parent.append(marks)
-                    marks, expect_key = parent, False
-                elif character == ",":
-                    expect_key = keys is not None
-                continue
-            if kind == "text":
-                value = self._text(token["text"], mark)
+            word, mark = token[1], lines.mark(token.start(1))
+            if word == '"':
+                value, at = scanstring(self.text, at, False)
+                self._check_text(value, mark)
                 if expect_key and keys is not None:
                     expect_key = False
                     if value in keys:
@@ -154,8 +136,22 @@ class _Scanner:
                         at = self._skip_value(at)
                         continue
                     keys[value] = mark
+            elif word in "{[":
+                self._check_depth(len(stack), mark)
+                stack.append((marks, keys))
+                marks, keys = [mark], ({} if word == "{" else None)
+                expect_key = word == "{"
+                continue
+            elif word in "}]":
+                parent, keys = stack.pop()
+                parent.append(marks)
+                marks, expect_key = parent, False
+                continue
+            elif word in ",:":
+                expect_key = word == "," and keys is not None
+                continue
             else:
-                self._word(token["word"], mark)
+                self._check_word(word, mark)
             marks.append(mark)
         return marks[0] if marks else TextMark(self.first_line - 1, 0, 0)
 
@@ -173,29 +169,19 @@ class _Scanner:
         if depth >= MAX_DEPTH:
             raise fail(self.file, mark, "too-deep", f"nested deeper than {MAX_DEPTH} levels")
 
-    def _text(self, raw: str, mark: TextMark) -> str:
-        if len(raw) > MAX_SCALAR:
-            message = f"a text of {len(raw):,} characters; the limit is {MAX_SCALAR:,}"
+    def _check_text(self, value: str, mark: TextMark) -> None:
+        if len(value) > MAX_SCALAR:
+            message = f"a text of {len(value):,} characters; the limit is {MAX_SCALAR:,}"
             self._note(mark, "too-large", message)
-            return raw
-        if "\\" not in raw:
-            return raw
-        value: str = json.loads(f'"{raw}"', strict=False)
-        if lone := _SURROGATE.search(value):
-            code = f"\\u{ord(lone[0]):04x}"
-            self._note(
-                mark,
-                "bad-character",
-                f"{code} is half of a surrogate pair",
-                "write the character itself",
-            )
-        if "\0" in value:
+        elif lone := _SURROGATE.search(value):
+            message = f"\\u{ord(lone[0]):04x} is half of a surrogate pair"
+            self._note(mark, "bad-character", message, "write the character itself")
+        elif "\0" in value:
             self._note(
                 mark, "bad-character", "the text holds a NUL character", "remove the \\u0000"
             )
-        return value
 
-    def _word(self, word: str, mark: TextMark) -> None:
+    def _check_word(self, word: str, mark: TextMark) -> None:
         if word in ("true", "false", "null"):
             return
         decoder = _Decoder()

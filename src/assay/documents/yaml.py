@@ -25,6 +25,7 @@ from yaml.events import (
 )
 
 from assay.documents.document import (
+    MANY,
     MAX_DEPTH,
     MAX_SCALAR,
     Document,
@@ -198,7 +199,7 @@ class _Builder:
         if event.tag is not None:
             self._tag(event)
         if event.anchor is not None:
-            self.anchors[event.anchor] = (value, event.start_mark)
+            self._close_anchor(event.anchor, value, event.start_mark)
 
     def _close_anchor(self, name: str, value: Any, marks: Marks) -> None:
         self.open_anchors.discard(name)
@@ -214,13 +215,11 @@ class _Builder:
         )
 
     def _duplicate(self, container: dict[str, Any], marks: Marks, key: str, mark: Mark) -> Any:
-        first = marks[2 * list(container).index(key) + 1]
-        self._note(
-            mark,
-            "duplicate-key",
-            f"the key {key!r} appears twice; first on line {first.line + 1}",
-            "keep one of the two",
-        )
+        message = f"the key {key!r} appears twice"
+        if len(self.problems) < MANY:  # finding the first one takes time
+            first = marks[2 * list(container).index(key) + 1]
+            message += f"; first on line {first.line + 1}"
+        self._note(mark, "duplicate-key", message, "keep one of the two")
         return _DUPLICATE
 
     def _number(self, text: str, mark: Mark) -> Any:

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from assay.evaluators.code_judge import Script
+from assay.evaluators.llm_judge import Prompt
 from assay.model.evaluator import Evaluators, EvaluatorSpec
-from assay.model.shape import Empty, Key, Number, Rate, Shape, Text, problem
+from assay.model.shape import Empty, Key, Number, Rate, Shape, problem
+
+Kind = Literal["weighted_average", "min", "all", "any", "threshold", "code_judge", "llm_judge"]
+Spelled = Kind | Literal["weighted-average", "code-judge", "llm-judge"]
+_OWN_KEY = {
+    "threshold": "threshold",
+    "code_judge": "script",
+    "llm_judge": "prompt",
+}
+
+
+def _snake(raw: Any) -> Any:
+    return raw.replace("-", "_") if isinstance(raw, str) else raw
 
 
 class Aggregator(Shape):
     """How the members' scores become one."""
 
-    type: Literal[
-        "weighted_average", "min", "all", "any", "threshold", "code_judge", "llm_judge"
-    ] = "weighted_average"
+    type: Annotated[Kind, BeforeValidator(_snake, json_schema_input_type=Spelled)] = (
+        "weighted_average"
+    )
     weights: dict[str, Annotated[Number, Field(ge=0)]] = Empty(dict)
     threshold: Rate | None = None
     script: Script | None = Key(None, aliases=("path",))
-    prompt: Text | None = None
+    prompt: Prompt | None = None
 
     @model_validator(mode="after")
-    def _has_what_it_needs(self) -> Aggregator:
-        needs = {"threshold": "threshold", "code_judge": "script", "llm_judge": "prompt"}
-        key = needs.get(self.type)
-        if key is not None and getattr(self, key) is None:
-            raise problem("missing-key", f"the aggregator {self.type!r} needs {key!r}")
+    def _keys_fit(self) -> Aggregator:
+        """Some kinds of aggregator need a key that the others do not have."""
+        own = _OWN_KEY.get(self.type)
+        if own is not None and getattr(self, own) is None:
+            raise problem("missing-key", f"the aggregator {self.type!r} needs {own!r}")
+        for key in self.model_fields_set - {"type", "weights", own}:
+            message = f"{key!r} has no meaning for the aggregator {self.type!r}"
+            raise problem("conflicting-keys", message, at=key)
         return self
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Required
 from assay.model.expect import Expect
 from assay.model.shape import problem
 
@@ -13,6 +13,7 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
     """All assertions run; the score is held / all; a failed one fails the case."""
 
     type: str = "expect"
+    required: Required = True
 
     @model_validator(mode="after")
     def _asserts(self) -> ExpectEvaluator:

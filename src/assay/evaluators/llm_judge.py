@@ -24,11 +24,14 @@ def _prompt(prompt: str, info: ValidationInfo) -> str:
     return prompt
 
 
+Prompt = Annotated[Text, AfterValidator(_prompt)]
+
+
 class LlmJudgeEvaluator(EvaluatorSpec):
     """Asks a judge for a score; `prompt` is text or the path of a file with it."""
 
     type: str = "llm_judge"
-    prompt: Annotated[Text, AfterValidator(_prompt)] | None = None
+    prompt: Prompt | None = None
     model: Text | None = None
     target: Text | None = None
     samples: Annotated[Whole, Field(ge=1)] = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -11,6 +11,8 @@ from assay.model.expect import Regex
 from assay.model.shape import Json, Text, problem, shown
 from assay.patterns import compile_pattern
 
+T = TypeVar("T", bound=NegatableSpec)
+
 
 def _listed(raw: Any) -> Any:
     if isinstance(raw, (str, list)):
@@ -18,6 +20,13 @@ def _listed(raw: Any) -> Any:
     raise problem(
         "wrong-type", f"is {shown(raw)}, neither text nor a list of texts", "put it in quotes"
     )
+
+
+def _not_both(spec: T) -> T:
+    """`value` and `values` are two ways to write one thing."""
+    if {"value", "values"} <= spec.model_fields_set:
+        raise problem("conflicting-keys", "'value' and 'values' exclude each other")
+    return spec
 
 
 class _TextSpec(NegatableSpec):
@@ -33,11 +42,9 @@ class _TextSpec(NegatableSpec):
 
     @model_validator(mode="after")
     def _one_of_both(self) -> _TextSpec:
-        if (self.value is None) == (self.values is None):
-            if self.value is None:
-                raise problem("missing-key", f"{self.type!r} needs 'value', or 'values' for a list")
-            raise problem("conflicting-keys", "'value' and 'values' exclude each other")
-        return self
+        if self.value is None and self.values is None:
+            raise problem("missing-key", f"{self.type!r} needs 'value', or 'values' for a list")
+        return _not_both(self)
 
 
 class ContainsEvaluator(_TextSpec):
@@ -59,7 +66,7 @@ class EndsWithEvaluator(_TextSpec):
 class RegexEvaluator(_TextSpec):
     """The regular expression is found in the answer."""
 
-    value: Annotated[Regex, Field(min_length=1)] | None = None
+    value: Regex | None = None
     values: Annotated[list[Annotated[Regex, Field(min_length=1)]], Field(min_length=1)] | None = (
         None
     )
@@ -94,10 +101,13 @@ class ContainsAllEvaluator(_ManySpec):
 
 
 class EqualsEvaluator(NegatableSpec):
-    """The answer equals the value, or the case's expected output when there is none."""
+    """The answer equals the value, or the case's expected output when none is given."""
 
     compares_with_expected: ClassVar[bool] = True
     value: Json = None
+    values: Annotated[list[Json], Field(min_length=1)] | None = None
+
+    _one_of_both = model_validator(mode="after")(_not_both)
 
 
 class SimilarityEvaluator(NegatableSpec):
@@ -105,6 +115,9 @@ class SimilarityEvaluator(NegatableSpec):
 
     compares_with_expected: ClassVar[bool] = True
     value: Text | None = None
+    values: Annotated[list[Text], Field(min_length=1)] | None = None
+
+    _one_of_both = model_validator(mode="after")(_not_both)
 
 
 class IsJsonEvaluator(NegatableSpec):

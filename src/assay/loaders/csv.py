@@ -71,7 +71,7 @@ class _Row(NamedTuple):
         return [lines.mark(m.start()) for m in _CELL.finditer(self.text)][: len(self.cells)]
 
 
-_CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,\r\n]*)(?:,|\r\n|\r|\n|\Z)')
+_CELL = re.compile(r'(?:"[^"]*(?:""[^"]*)*(?:"|\Z)|[^,\r\n]*)(?:,|\r\n|\r|\n|\Z)')
 
 
 def _rows(text: str, file: str) -> Iterator[_Row]:
@@ -92,15 +92,18 @@ def _rows(text: str, file: str) -> Iterator[_Row]:
             consumed.clear()
     except csv.Error as error:
         line = max(reader.line_num - len(consumed) + 1, 1)
-        raise EvalFileErrors([_syntax(file, line, str(error))]) from None
+        raise EvalFileErrors([_syntax(file, line, "".join(consumed), str(error))]) from None
     finally:
         csv.field_size_limit(before)
 
 
-def _syntax(file: str, line: int, message: str) -> Problem:
-    """The row that starts here cannot be read."""
-    if "field larger" in message:
-        return Problem(file, line, 1, "error", "too-large", message)
+def _syntax(file: str, line: int, text: str, message: str) -> Problem:
+    """The row that starts on this line cannot be read."""
+    for cell in _CELL.finditer(text):
+        if len(cell[0]) > MAX_SCALAR:
+            mark = LineIndex(text, line).mark(cell.start())
+            message = f"a cell of more than {MAX_SCALAR:,} characters"
+            return problem_at(file, mark, "too-large", message)
     hint = "a quote opens a cell that no quote closes" if "end of data" in message else ""
     return Problem(file, line, 1, "error", "csv-syntax", message, hint)
 

@@ -76,7 +76,7 @@ def expect_evaluator(block: ExpectBase) -> EvaluatorSpec:
     """The block as an evaluator; a failed assertion in it fails the case."""
     cls = evaluator_class("expect")
     settings = {name: getattr(block, name) for name in block.model_fields_set}
-    return cls.model_construct(**settings, type="expect", required=True)
+    return cls.model_construct(**settings, type="expect")
 
 
 def trajectory_evaluator(calls: Sequence[ToolCall]) -> EvaluatorSpec:
@@ -89,5 +89,5 @@ def trajectory_evaluator(calls: Sequence[ToolCall]) -> EvaluatorSpec:
 def needs_expected(spec: EvaluatorSpec) -> bool:
     """Does the evaluator, or a member of it, compare with the case's expected output?"""
     if spec.compares_with_expected:
-        return getattr(spec, "value", None) is None
+        return spec.model_fields_set.isdisjoint(("value", "values"))
     return any(needs_expected(member) for member in spec.members)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from assay.settings import Settings, shown
 
 #: Files up to this size are held in memory; larger ones are read again on each iteration.
 HELD_BYTES = 32 * 1024 * 1024
+_INPUT_WORD = re.compile(rf"""["'](?:{"|".join(INPUT_KEYS)})["']""".encode())
 MAX_LINE = 4 * MAX_SCALAR
 
 
@@ -44,10 +46,12 @@ def recognises(file: Path) -> str:
         return ""
     with open_binary(file, shown(file)) as stream:
         for line in _lines(stream, shown(file)):
-            data = Reader(shown(file)).parse(_text(line, shown(file)), line.number).data
-            if isinstance(data, dict) and any(key in data for key in INPUT_KEYS):
-                return ""
-            return "its first line has no input"
+            try:
+                data = Reader(shown(file)).parse(_text(line, shown(file)), line.number).data
+                case = isinstance(data, dict) and any(key in data for key in INPUT_KEYS)
+            except EvalFileErrors:  # a case with a slip in it must not be passed over
+                case = _INPUT_WORD.search(line.data) is not None
+            return "" if case else "its first line has no input"
     return "it is empty"
 
 

@@ -19,7 +19,12 @@ from assay.model.shape import shown as shown_value
 from assay.model.suite import CASES_KEYS, INPUT_KEYS, SuiteExecution, SuiteFile
 from assay.settings import Settings, shown
 
-_CASES_LINE = re.compile(rf"^(?:{'|'.join(CASES_KEYS)})\s*:", re.MULTILINE)
+#: Words of a suite in a text that does not parse: a key for cases, or an input in a list.
+_SUITE_WORDS = re.compile(
+    rf"""^[{{\s]*["']?(?:{"|".join(CASES_KEYS)})["']?\s*:"""
+    rf"""|^[-{{\s]*["']?(?:{"|".join(INPUT_KEYS)})["']?\s*:""",
+    re.MULTILINE,
+)
 
 
 def load(file: Path, settings: Settings) -> Suite:
@@ -48,14 +53,13 @@ def recognises(file: Path) -> str:
         return f"it is the sidecar of {file.stem}.jsonl"
     if ".eval." in file.name:
         return ""
-    text = read_text(file, shown(file))
     try:
-        data = yaml.parse(text, shown(file)).data
+        data = yaml.parse(read_text(file, shown(file)), shown(file)).data
     except EvalFileErrors as error:
         # A suite with a slip in it must not be passed over.
-        return (
-            "" if _CASES_LINE.search(text) else f"it is not valid YAML: {error.problems[0].message}"
-        )
+        text = file.read_bytes().decode("utf-8", "replace")
+        wrong = f"it is not valid YAML: {error.problems[0].message}"
+        return "" if _SUITE_WORDS.search(text) else wrong
     if isinstance(data, dict) and cases_key(data):
         return ""
     if isinstance(data, list) and data and all(_has_input(item) for item in data):

@@ -25,6 +25,12 @@ def _required(value: Any) -> Any:
     raise problem("wrong-value", f"is {shown(value)}, neither true, false nor a score from 0 to 1")
 
 
+Required = Annotated[
+    bool | float,
+    BeforeValidator(_required, json_schema_input_type=Flag | Annotated[float, Field(ge=0, le=1)]),
+]
+
+
 class EvaluatorSpec(Shape):
     """One entry of an `evaluators` list. Subclasses add their keys as fields.
 
@@ -38,12 +44,7 @@ class EvaluatorSpec(Shape):
     name: Text = ""
     type: str
     weight: Annotated[Number, Field(ge=0)] = 1.0
-    required: Annotated[
-        bool | float,
-        BeforeValidator(
-            _required, json_schema_input_type=Flag | Annotated[float, Field(ge=0, le=1)]
-        ),
-    ] = False
+    required: Required = False
 
     @property
     def default_name(self) -> str:

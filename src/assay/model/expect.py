@@ -76,7 +76,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-Regex = Annotated[str, AfterValidator(_check_pattern)]
+Regex = Annotated[Text, AfterValidator(_check_pattern)]
 Tokened = Annotated[Text, AfterValidator(_check_tokens)]
 ToolName = Text
 ToolSet = Annotated[list[ToolName], AfterValidator(_check_set)]

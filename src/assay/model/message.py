@@ -171,6 +171,8 @@ Messages = tuple[WrittenMessage, ...]
 def expand_input(raw: Any) -> Any:
     """A text is one user message."""
     if isinstance(raw, str):
+        if not raw.strip():
+            raise problem("wrong-value", "the text is empty")
         return (Message("user", raw),)
     if isinstance(raw, dict):
         hint = "for one message write a list with it" if "role" in raw else ""
@@ -180,11 +182,16 @@ def expand_input(raw: Any) -> Any:
     return raw
 
 
+def _is_message(raw: Any) -> bool:
+    """A mapping with a role that says something; other data may have a `role` of its own."""
+    return isinstance(raw, dict) and "role" in raw and ("content" in raw or "tool_calls" in raw)
+
+
 def expand_output(raw: Any) -> Any:
-    """Anything but a list of messages is the content of one assistant message."""
-    if isinstance(raw, dict) and "role" in raw:
+    """Anything but messages is the content of one assistant message."""
+    if _is_message(raw):
         return [raw]
-    if isinstance(raw, list) and any(isinstance(item, dict) and "role" in item for item in raw):
+    if isinstance(raw, list) and any(_is_message(item) for item in raw):
         return raw
     return raw if isinstance(raw, tuple) else (Message("assistant", raw),)
 

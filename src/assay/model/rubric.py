@@ -51,9 +51,9 @@ class Rubric(Shape):
         if self.score_ranges:
             _check_cover(self.score_ranges)
             self._max_score = float(max(r.score_range[1] for r in self.score_ranges))
-            if self.required_min_score is not None and self.required_min_score > self._max_score:
-                message = f"required_min_score is above the highest score, {self._max_score:g}"
-                raise problem("wrong-value", message)
+        if self.required_min_score is not None and self.required_min_score > self._max_score:
+            message = f"is above the highest score of the item, {self._max_score:g}"
+            raise problem("wrong-value", message, at="required_min_score")
         return self
 
 

@@ -116,6 +116,7 @@ class Spelling:
         if type(raw) is not dict or self.known.issuperset(raw):
             return raw
         result = {key: value for key, value in raw.items() if key in self.known}
+        noted = 0
         for key, value in raw.items():
             if key in self.known or key.startswith("x-") or key == "$schema":
                 continue
@@ -128,7 +129,8 @@ class Spelling:
             elif self.any_key or reading is None:
                 result[key] = value
             else:
-                reading.notes.append(self.unknown(raw, key))
+                noted += 1
+                reading.notes.append(self.unknown(raw, key, hinted=noted < 100))
         return result
 
     def _note_alias(
@@ -150,9 +152,12 @@ class Spelling:
         """The other spellings of a key."""
         return [alias for alias, name in self.aliases.items() if name == canonical]
 
-    def unknown(self, raw: object, key: str) -> Note:
-        hint = nearest(key, [*self.known, *self.aliases])
-        hint = hint or "known here: " + ", ".join(sorted(self.known))
+    def unknown(self, raw: object, key: str, *, hinted: bool = True) -> Note:
+        """A note about a key; hints are found for the first of many only, as they take time."""
+        hint = ""
+        if hinted:
+            hint = nearest(key, [*self.known, *self.aliases])
+            hint = hint or "known here: " + ", ".join(sorted(self.known))
         return Note(raw, key, "error", "unknown-key", f"the key {key!r} is not known here", hint)
 
     def describe(self, body: dict[str, Any]) -> None:
@@ -238,7 +243,8 @@ Flag = StrictBool
 Number = Annotated[float, Strict()]
 Whole = Annotated[int, BeforeValidator(_whole)]
 Text = Annotated[str, Field(min_length=1)]
-CaseId = Annotated[Text, AfterValidator(_single_line)]
+Words = Annotated[str, Field(pattern=r"\S")]
+CaseId = Annotated[Words, AfterValidator(_single_line)]
 Rate = Annotated[Number, Field(ge=0, le=1)]
 Positive = Annotated[Number, Field(gt=0)]
 Count = Annotated[Whole, Field(ge=0)]

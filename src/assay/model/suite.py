@@ -12,7 +12,19 @@ from assay.model.evaluator import Evaluators
 from assay.model.expect import Expect
 from assay.model.message import ExpectedMessages, InputMessages
 from assay.model.rubric import Rubrics
-from assay.model.shape import CaseId, Empty, Flag, Json, Key, Positive, Rate, Shape, Text, Whole
+from assay.model.shape import (
+    CaseId,
+    Empty,
+    Flag,
+    Json,
+    Key,
+    Positive,
+    Rate,
+    Shape,
+    Text,
+    Whole,
+    Words,
+)
 
 CASES_KEYS = ("cases", "evalcases", "eval_cases", "tests")
 INPUT_KEYS = ("input", "input_messages")
@@ -42,7 +54,7 @@ class CaseFile(Shape):
 
     id: CaseId | None = None
     description: str = ""
-    expected_outcome: Text | None = Key(None, aliases=("outcome", "criteria"))
+    expected_outcome: Words | None = Key(None, aliases=("outcome", "criteria"))
     input_messages: InputMessages = Key((), aliases=("input",))
     expected_messages: ExpectedMessages | None = Key(None, aliases=("expected_output",))
     rubrics: Rubrics | None = None
@@ -55,7 +67,7 @@ class CaseFile(Shape):
     threshold: Rate | None = None
     repeat: Repeat | None = None
     min_pass_rate: Rate | None = None
-    skip: Text | None = None
+    skip: Words | None = None
     cluster: Text | None = None
     critical: Flag = False
     evaluator: Any = None

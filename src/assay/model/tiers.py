@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, SkipValidation, model_va
 from assay import tokens
 from assay.model.expect import Expect, ExpectBase, GoldenExpect
 from assay.model.rubric import Dimensions
-from assay.model.shape import CaseId, Empty, Flag, Json, Shape, Text, Whole, problem
+from assay.model.shape import CaseId, Empty, Flag, Json, Shape, Text, Whole, Words, problem
 
 DEFAULT_MAX_TURNS = 5
 
@@ -19,7 +19,7 @@ DEFAULT_MAX_TURNS = 5
 class TierInput(Shape):
     """What is sent to the agent."""
 
-    message: Text
+    message: Words
 
 
 class TierCase(Shape):
@@ -32,7 +32,7 @@ class TierCase(Shape):
     metadata: dict[str, Json] = Empty(dict)
     critical: Flag | None = None
     cluster: Text | None = None
-    skip: Text | None = None
+    skip: Words | None = None
     stubs: dict[str, Json] = Empty(dict)
     maxTurns: Annotated[Whole, Field(ge=1)] = DEFAULT_MAX_TURNS
 
@@ -90,7 +90,7 @@ class RegressionEvalCase(TierCase):
     id: _id_of("rg")  # type: ignore[valid-type]
     difficulty: Literal["regression"]
     createdAt: Annotated[str, AfterValidator(_iso)]
-    bugRef: Text
+    bugRef: Words
     expect: Expect
 
     @model_validator(mode="after")
