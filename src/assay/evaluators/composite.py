@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -50,6 +50,7 @@ class Aggregator(Shape):
 class CompositeEvaluator(EvaluatorSpec):
     """Members are evaluators of any type; the aggregator combines them."""
 
+    depends_on_case: ClassVar[bool] = True
     evaluators: Annotated[Evaluators, Field(min_length=1)] = Key(aliases=("assert", "assertions"))
     aggregator: Aggregator = Aggregator()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import model_validator
 
 from assay.model.evaluator import EvaluatorSpec, Required
@@ -12,6 +14,7 @@ from assay.model.shape import problem
 class ExpectEvaluator(Expect, EvaluatorSpec):
     """All assertions run; the score is held / all; a failed one fails the case."""
 
+    depends_on_case: ClassVar[bool] = True
     type: str = "expect"
     required: Required = True
 

@@ -72,9 +72,14 @@ class CaseReader:
             self.problems.append(document.problem(path, "missing-key", message))
             return None
         case = self._case(written, identity, locate or Locator(document, path))
-        if not self._can_fail(case, document, path):
+        if not case.evaluators and case.skip is None and not self.unsure:
+            message = f"the case {case.id!r} has nothing that could fail"
+            hint = "give it an expected_output, expected_outcome, rubrics, evaluators or expect"
+            self.problems.append(document.problem(path, "asserts-nothing", message, hint))
             return None
-        self.problems += self.seeds.warnings(case)
+        for spec in case.evaluators:
+            if spec.depends_on_case:
+                return case if self._check_evaluators(case) else None
         return case
 
     def _warn(self, written: CaseFile, document: Document, path: DocPath) -> None:
@@ -120,13 +125,8 @@ class CaseReader:
             locate=locate,
         )
 
-    def _can_fail(self, case: EvalCase, document: Document, path: DocPath) -> bool:
-        """A case that asserts nothing would pass for ever; refuse it unless it is skipped."""
-        if not case.evaluators and case.skip is None and not self.unsure:
-            message = f"the case {case.id!r} has nothing that could fail"
-            hint = "give it an expected_output, expected_outcome, rubrics, evaluators or expect"
-            self.problems.append(document.problem(path, "asserts-nothing", message, hint))
-            return False
+    def _check_evaluators(self, case: EvalCase) -> bool:
+        """What an evaluator asks of its case: an expected output, values for its tokens."""
         before = len(self.problems)
         for index, spec in enumerate(case.evaluators):
             if needs_expected(spec) and case.expected_output is None:
@@ -134,7 +134,9 @@ class CaseReader:
                 place = case.origin_of(("evaluators", index))
                 hint = "give the case an expected_output"
                 self.problems.append(Problem(*place, "error", "needs-expected", message, hint))
-        return len(self.problems) == before
+        good = len(self.problems) == before
+        self.problems += self.seeds.warnings(case)
+        return good
 
 
 def _first(*values: Any) -> Any:

@@ -38,13 +38,20 @@ class EvaluatorSpec(Shape):
     prints and what docs/evaluators.md lists.
     """
 
-    #: needs the case to have an expected output when these settings are absent
+    #: compares with the case's expected output when it has no value of its own
     compares_with_expected: ClassVar[bool] = False
+    #: a loader has to look at this evaluator together with its case
+    depends_on_case: ClassVar[bool] = False
 
     name: Text = ""
     type: str
     weight: Annotated[Number, Field(ge=0)] = 1.0
     required: Required = False
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        cls.depends_on_case = cls.depends_on_case or cls.compares_with_expected
 
     @property
     def default_name(self) -> str:

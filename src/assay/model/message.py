@@ -191,8 +191,10 @@ def expand_output(raw: Any) -> Any:
     """Anything but messages is the content of one assistant message."""
     if _is_message(raw):
         return [raw]
-    if isinstance(raw, list) and any(_is_message(item) for item in raw):
-        return raw
+    if isinstance(raw, list):
+        for item in raw:
+            if _is_message(item):
+                return raw
     return raw if isinstance(raw, tuple) else (Message("assistant", raw),)
 
 

@@ -1,4 +1,4 @@
-"""Every scenario of seed 001; its fragments are completed with an id, an input and an output."""
+"""Every scenario of the YAML schema; fragments are completed with an id, an input and an output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The case interfaces of seed 004 and what is checked when a tier file is loaded."""
+"""The case interfaces of the tiers, and what is checked when a tier file is loaded."""
 
 from __future__ import annotations
 

@@ -1,0 +1,17 @@
+"""Hypothesis profiles: few examples by default, many with ASSAY_TEST_PROFILE=full."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_SLOW = [HealthCheck.too_slow]
+
+settings.register_profile(
+    "default", max_examples=50, deadline=None, derandomize=False, suppress_health_check=_SLOW
+)
+settings.register_profile(
+    "full", max_examples=2000, deadline=None, derandomize=False, suppress_health_check=_SLOW
+)
+settings.load_profile("full" if os.environ.get("ASSAY_TEST_PROFILE") == "full" else "default")
