@@ -8,7 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from assay.errors import UnknownName
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
-from assay.model.suite import CaseFile, SuiteFile
+from assay.model.suite import INPUT_KEYS, CaseFile, SuiteFile
 from assay.model.tiers import TIERS, TierFile
 from assay.registry import evaluators
 
@@ -39,7 +39,11 @@ def _eval_schema() -> dict[str, Any]:
     for key in spellings:
         suite["properties"][key] = {**suite["properties"][key], "minItems": 1}
     suite["properties"]["$schema"] = {"type": "string"}
-    defs["ListedCase"] = {"allOf": [{"$ref": f"#/$defs/{names[CaseFile]}"}, {"required": ["id"]}]}
+    case = {"$ref": f"#/$defs/{names[CaseFile]}"}
+    identified = {"required": ["id"], "properties": {"id": {"type": "string"}}}
+    defs["ListedCase"] = {"allOf": [case, identified]}
+    for key in ("expected_messages", "expected_output"):
+        defs[names[CaseFile]]["properties"][key] |= _expected_messages()
     for key in spellings:
         suite["properties"][key]["items"] = {"$ref": "#/$defs/ListedCase"}
     return {
@@ -50,9 +54,24 @@ def _eval_schema() -> dict[str, Any]:
         "else": {
             "if": {"type": "object", "anyOf": [{"required": [key]} for key in spellings]},
             "then": {"$ref": f"#/$defs/{names[SuiteFile]}"},
-            "else": {"$ref": f"#/$defs/{names[CaseFile]}"},
+            "else": {"allOf": [case, {"anyOf": [{"required": [key]} for key in INPUT_KEYS]}]},
         },
         "$defs": defs,
+    }
+
+
+def _expected_messages() -> dict[str, Any]:
+    """Messages when something in it is one; any JSON value otherwise."""
+    message = {
+        "type": "object",
+        "required": ["role"],
+        "anyOf": [{"required": ["content"]}, {"required": ["tool_calls"]}],
+    }
+    written = {"$ref": "#/$defs/Message"}
+    return {
+        "if": {"type": "array", "contains": message},
+        "then": {"items": written},
+        "else": {"if": message, "then": written},
     }
 
 
@@ -71,17 +90,13 @@ def _evaluator(
             matches = {"enum": spelled}
         condition = {"properties": {"type": matches}, "required": ["type"]}
         rules.append({"if": condition, "then": {"$ref": f"#/$defs/{names[cls]}"}})
-        _require_type(defs[names[cls]])
+        defs[names[cls]]["properties"]["type"].setdefault("type", "string")
     return {
         "type": "object",
         "required": ["type"],
         "properties": {"type": {"anyOf": [{"enum": sorted(known)}, {"pattern": "^python:"}]}},
         "allOf": rules,
     }
-
-
-def _require_type(body: dict[str, Any]) -> None:
-    body["properties"]["type"] = {"type": "string"}
 
 
 def spellings_of(type_name: str, cls: type[EvaluatorSpec]) -> list[str]:

@@ -9,7 +9,18 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from assay.errors import nearest
 from assay.model.evaluator import EvaluatorSpec
-from assay.model.shape import Empty, Json, Note, Positive, Reading, Spelling, Text, problem, shown
+from assay.model.shape import (
+    Empty,
+    Json,
+    Note,
+    Positive,
+    Reading,
+    Spelling,
+    Text,
+    Words,
+    problem,
+    shown,
+)
 
 
 def shell_argv(script: str) -> list[str]:
@@ -31,7 +42,7 @@ Script = Annotated[
     list[Text],
     Field(min_length=1),
     BeforeValidator(
-        _script, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
+        _script, json_schema_input_type=Words | Annotated[list[Text], Field(min_length=1)]
     ),
 ]
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from assay.evaluators.code_judge import Script
 from assay.evaluators.llm_judge import Prompt
-from assay.model.evaluator import Evaluators, EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
 from assay.model.shape import Empty, Key, Number, Rate, Shape, problem
 
 Kind = Literal["weighted_average", "min", "all", "any", "threshold", "code_judge", "llm_judge"]
@@ -51,7 +51,7 @@ class CompositeEvaluator(EvaluatorSpec):
     """Members are evaluators of any type; the aggregator combines them."""
 
     depends_on_case: ClassVar[bool] = True
-    evaluators: Annotated[Evaluators, Field(min_length=1)] = Key(aliases=("assert", "assertions"))
+    evaluators: SomeEvaluators = Key(aliases=("assert", "assertions"))
     aggregator: Aggregator = Aggregator()
 
     @property

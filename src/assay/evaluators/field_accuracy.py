@@ -10,11 +10,11 @@ from pydantic import AfterValidator, Field, model_validator
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.shape import Empty, Flag, Number, Shape, Text, problem
 
-_PATH = re.compile(r"(?:[^.\[\]]+|\[[0-9]+\])(?:\.[^.\[\]]+|\[[0-9]+\])*\Z")
+_PATH = r"(?:[^.\[\]]+|\[[0-9]+\])(?:\.[^.\[\]]+|\[[0-9]+\])*"
 
 
 def _path(path: str) -> str:
-    if not _PATH.match(path):
+    if not re.fullmatch(_PATH, path):
         raise problem("wrong-value", f"{path!r} is not a path", "for example 'items[1].price'")
     return path
 
@@ -22,7 +22,7 @@ def _path(path: str) -> str:
 class FieldRule(Shape):
     """One field: where it is and how it is compared."""
 
-    path: Annotated[Text, AfterValidator(_path)]
+    path: Annotated[Text, AfterValidator(_path), Field(json_schema_extra={"pattern": f"^{_PATH}$"})]
     match: Literal["exact", "numeric_tolerance", "date"] = "exact"
     tolerance: Annotated[Number, Field(ge=0)] = 0.0
     relative: Flag = False

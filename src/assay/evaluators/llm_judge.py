@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import AfterValidator, ValidationInfo
 
 from assay.model.evaluator import EvaluatorSpec
-from assay.model.shape import Reading, Text, Whole
+from assay.model.shape import AtLeastOne, Reading, Text
 
 _PROMPT_SUFFIXES = (".md", ".txt", ".prompt", ".j2", ".jinja", ".html", ".xml")
 
@@ -34,4 +34,4 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     prompt: Prompt | None = None
     model: Text | None = None
     target: Text | None = None
-    samples: Annotated[Whole, Field(ge=1)] = 1
+    samples: AtLeastOne = 1

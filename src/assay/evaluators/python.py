@@ -10,11 +10,12 @@ from pydantic import AfterValidator, ConfigDict, Field
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.shape import problem
 
-_REFERENCE = re.compile(r"python:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\Z")
+_NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+_REFERENCE = f"python:{_NAME}:{_NAME}"
 
 
 def _reference(value: str) -> str:
-    if not _REFERENCE.match(value):
+    if not re.fullmatch(_REFERENCE, value):
         message = f"{value!r} does not have the form 'python:package.module:function'"
         raise problem("unknown-evaluator", message)
     return value
@@ -28,5 +29,5 @@ class PythonEvaluator(EvaluatorSpec):
     type: Annotated[
         str,
         AfterValidator(_reference),
-        Field(json_schema_extra={"pattern": "^python:[A-Za-z_][\\w.]*:[A-Za-z_][\\w.]*$"}),
+        Field(json_schema_extra={"pattern": f"^{_REFERENCE}$"}),
     ]

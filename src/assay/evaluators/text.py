@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from assay.model.evaluator import NegatableSpec
 from assay.model.expect import Regex
@@ -133,4 +133,4 @@ def _schema(raw: Any) -> Any:
 class JsonSchemaEvaluator(NegatableSpec):
     """The answer is JSON that the schema accepts."""
 
-    value: Annotated[Any, AfterValidator(_schema)]
+    value: Annotated[Any, BeforeValidator(_schema, json_schema_input_type=dict[str, Any] | bool)]

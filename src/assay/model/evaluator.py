@@ -148,14 +148,10 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
     return specs
 
 
-Evaluators = Annotated[
-    tuple[
-        Annotated[
-            SerializeAsAny[EvaluatorSpec],
-            PlainValidator(_by_type),
-            WithJsonSchema({"$ref": "#/$defs/Evaluator"}),
-        ],
-        ...,
-    ],
-    AfterValidator(named),
+Entry = Annotated[
+    SerializeAsAny[EvaluatorSpec],
+    PlainValidator(_by_type),
+    WithJsonSchema({"$ref": "#/$defs/Evaluator"}),
 ]
+Evaluators = Annotated[tuple[Entry, ...], AfterValidator(named)]
+SomeEvaluators = Annotated[tuple[Entry, ...], Field(min_length=1), AfterValidator(named)]

@@ -15,6 +15,7 @@ from assay import tokens
 from assay.errors import BadPattern, nearest
 from assay.model.shape import (
     ALIASES,
+    AtLeastOne,
     Count,
     Empty,
     Flag,
@@ -22,7 +23,6 @@ from assay.model.shape import (
     Positive,
     Shape,
     Text,
-    Whole,
     problem,
 )
 from assay.patterns import compile_pattern
@@ -89,7 +89,7 @@ class ToolParam(Shape):
     paramName: Text
     assertion: Literal["equals", "contains", "oneOf", "exists", "notExists", "matches"]
     value: Annotated[Json, AfterValidator(_check_value_tokens)] = None
-    call: Annotated[Whole, Field(ge=1)] | None = None
+    call: AtLeastOne | None = None
 
     @model_validator(mode="after")
     def _value_fits(self) -> ToolParam:

@@ -18,7 +18,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from assay.model.shape import Json, Number, Reading, Spelling, Text, problem, shown
+from assay.model.shape import Json, Number, Reading, Spelling, Text, Words, problem, shown
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = get_args(Role)
@@ -127,6 +127,18 @@ class Message(_Record):
     tool_calls: tuple[Annotated[ToolCall, _written(ToolCall)], ...] = ()
     name: str | None = None
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
+        """What `_message` checks: it says something, and only assistants call tools."""
+        schema: dict[str, Any] = handler(core)
+        calls = {"required": ["tool_calls"], "properties": {"tool_calls": {"minItems": 1}}}
+        says = {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}}
+        assistant = {"properties": {"role": {"const": "assistant"}}}
+        body = handler.resolve_ref_schema(schema)
+        Spelling(frozenset(cls.keys)).describe(body)
+        body |= {"anyOf": [says, calls], "if": calls, "then": assistant}
+        return schema
+
     def to_dict(self) -> dict[str, Any]:
         result = _Record.to_dict(self)
         if isinstance(self.content, tuple):
@@ -198,10 +210,11 @@ def expand_output(raw: Any) -> Any:
     return raw if isinstance(raw, tuple) else (Message("assistant", raw),)
 
 
+SomeMessages = Annotated[list[WrittenMessage], Field(min_length=1)]
 InputMessages = Annotated[
     Messages,
     Field(min_length=1),
-    BeforeValidator(expand_input, json_schema_input_type=str | list[WrittenMessage]),
+    BeforeValidator(expand_input, json_schema_input_type=Words | SomeMessages),
 ]
 ExpectedMessages = Annotated[
     Messages,

@@ -233,8 +233,8 @@ def _whole(value: Any) -> Any:
 
 
 def _single_line(value: str) -> str:
-    if value != value.strip() or "\n" in value or "\r" in value:
-        raise problem("wrong-value", f"{value!r} has space around it or spans lines")
+    if not value or value != value.strip() or "\n" in value or "\r" in value:
+        raise problem("wrong-value", f"{value!r} is empty, has space around it or spans lines")
     return value
 
 
@@ -244,10 +244,16 @@ Number = Annotated[float, Strict()]
 Whole = Annotated[int, BeforeValidator(_whole)]
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[str, Field(pattern=r"\S")]
-CaseId = Annotated[Words, AfterValidator(_single_line)]
+CaseId = Annotated[
+    str,
+    AfterValidator(_single_line),
+    Field(json_schema_extra={"pattern": r"^\S([^\r\n]*\S)?$"}),
+]
 Rate = Annotated[Number, Field(ge=0, le=1)]
 Positive = Annotated[Number, Field(gt=0)]
-Count = Annotated[Whole, Field(ge=0)]
+# Limits stand before the validator: behind it, JSON Schema would not show them.
+Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
+AtLeastOne = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
 
 
 def Empty(factory: type) -> Any:  # noqa: N802 - reads as part of the field's type

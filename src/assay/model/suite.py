@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, SkipValidation
+from pydantic import SkipValidation
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -13,6 +13,7 @@ from assay.model.expect import Expect
 from assay.model.message import ExpectedMessages, InputMessages
 from assay.model.rubric import Rubrics
 from assay.model.shape import (
+    AtLeastOne,
     CaseId,
     Empty,
     Flag,
@@ -22,7 +23,6 @@ from assay.model.shape import (
     Rate,
     Shape,
     Text,
-    Whole,
     Words,
 )
 
@@ -30,7 +30,7 @@ CASES_KEYS = ("cases", "evalcases", "eval_cases", "tests")
 INPUT_KEYS = ("input", "input_messages")
 
 
-Repeat = Annotated[Whole, Field(ge=1)]
+Repeat = AtLeastOne
 
 
 class CaseExecution(Shape):
@@ -46,7 +46,7 @@ class CaseExecution(Shape):
 class SuiteExecution(CaseExecution):
     """How a suite runs, and what its cases inherit."""
 
-    workers: Annotated[Whole, Field(ge=1)] | None = None
+    workers: AtLeastOne | None = None
 
 
 class CaseFile(Shape):

@@ -11,7 +11,18 @@ from pydantic import AfterValidator, ConfigDict, Field, SkipValidation, model_va
 from assay import tokens
 from assay.model.expect import Expect, ExpectBase, GoldenExpect
 from assay.model.rubric import Dimensions
-from assay.model.shape import CaseId, Empty, Flag, Json, Shape, Text, Whole, Words, problem
+from assay.model.shape import (
+    AtLeastOne,
+    CaseId,
+    Count,
+    Empty,
+    Flag,
+    Json,
+    Shape,
+    Text,
+    Words,
+    problem,
+)
 
 DEFAULT_MAX_TURNS = 5
 
@@ -34,7 +45,7 @@ class TierCase(Shape):
     cluster: Text | None = None
     skip: Words | None = None
     stubs: dict[str, Json] = Empty(dict)
-    maxTurns: Annotated[Whole, Field(ge=1)] = DEFAULT_MAX_TURNS
+    maxTurns: AtLeastOne = DEFAULT_MAX_TURNS
 
     @property
     def block(self) -> ExpectBase | None:
@@ -119,7 +130,7 @@ class TierMetadata(Shape):
     toolVersion: str = ""
     descriptionHash: str = ""
     description: str = ""
-    registrySize: Annotated[Whole, Field(ge=0)] = 0
+    registrySize: Count = 0
     generatedAt: str | None = None
     tier: Literal["golden", "labeled", "regression", "rubric"] | None = None
 
