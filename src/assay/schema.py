@@ -38,7 +38,6 @@ def _eval_schema() -> dict[str, Any]:
     spellings = ("cases", *(a for a, c in SuiteFile.spelling.aliases.items() if c == "cases"))
     for key in spellings:
         suite["properties"][key] = {**suite["properties"][key], "minItems": 1}
-    suite["properties"]["$schema"] = {"type": "string"}
     case = {"$ref": f"#/$defs/{names[CaseFile]}"}
     identified = {"required": ["id"], "properties": {"id": {"type": "string"}}}
     defs["ListedCase"] = {"allOf": [case, identified]}
@@ -119,7 +118,6 @@ def _tier_schema(name: str) -> dict[str, Any]:
     if name != "regression":
         cases["minItems"] = 1
     defs[envelope]["properties"]["cases"] = cases
-    defs[envelope]["properties"]["$schema"] = {"type": "string"}
     return {
         "$schema": DIALECT,
         "title": f"Assay {name} cases",
