@@ -299,6 +299,28 @@ def test_a_pasted_line_separator_breaks_no_plain_text(separator: str) -> None:
     assert data(f"a: one{separator}two\nb: 1\n") == {"a": f"one{separator}two", "b": 1}
 
 
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85"])
+def test_a_line_separator_in_an_anchored_text(separator: str) -> None:
+    text = f"x{separator}y"
+    assert data(f"- &a '{text}'\n- *a\n- &k '{text}': 1\n- {{*k : 2}}\n- [&b {text}, *b]\n") == [
+        text,
+        text,
+        {text: 1},
+        {text: 2},
+        [text, text],
+    ]
+
+
+def test_characters_of_private_use_stay_what_they_are() -> None:
+    private = "".join(map(chr, range(0xE000, 0xE100)))
+    assert data(f"- '{private}'\n- '\u2028'\n- &a '\x85{private}'\n- *a\n") == [
+        private,
+        "\u2028",
+        f"\x85{private}",
+        f"\x85{private}",
+    ]
+
+
 def test_places_of_aliased_parts_are_those_of_the_anchor() -> None:
     document = read("a: &x\n  k: [1, 2]\nb: *x\nc: [*x]\n")
     assert document.data["b"] is document.data["a"]

@@ -603,6 +603,10 @@ def test_peak_memory_of_a_large_text_is_a_few_times_its_size(tmp_path: Path) -> 
     assert children.ru_maxrss < 4 * 1024**2  # kilobytes, of the largest child of this process
 
 
+SEEDS = [f"{{{{seed:x}}}} {number}" for number in range(3000)]
+LONELY = [[f"{number}"] for number in range(3000)]
+
+
 @pytest.mark.parametrize(
     ("file", "text"),
     [
@@ -653,6 +657,27 @@ def test_peak_memory_of_a_large_text_is_a_few_times_its_size(tmp_path: Path) -> 
             id="10,000 tag directives",
         ),
         pytest.param(
+            "named.yaml",
+            "id: a\ninput: x\nevaluators:\n" + "- {type: is_json}\n" * 5000,
+            id="5,000 evaluators without a name",
+        ),
+        pytest.param(
+            "seeds.jsonl",
+            json.dumps({"id": "a", "input": "x", "expect": {"responseContains": SEEDS}}),
+            id="3,000 seed tokens on a line",
+        ),
+        pytest.param(
+            "synonyms.jsonl",
+            json.dumps({"id": "a", "input": "x", "expect": {"responseContainsAny": LONELY}}),
+            id="3,000 weak synonym groups on a line",
+        ),
+        pytest.param(
+            "regex.yaml",
+            "id: a\ninput: x\nevaluators: [{type: regex, value: '"
+            + "(?:(?:(?:a{1000}){1000}){1000}){1000}(?=b)'}]\n",
+            id="a regex of a trillion letters",
+        ),
+        pytest.param(
             "tokens.yaml",
             "id: a\ninput: x\nbad: 1\nexpect: {response_contains: ['" + "{{a:" * 50_000 + "']}\n",
             id="50,000 open tokens",
@@ -661,8 +686,8 @@ def test_peak_memory_of_a_large_text_is_a_few_times_its_size(tmp_path: Path) -> 
 )
 def test_the_time_grows_with_the_file_and_not_faster(tmp_path: Path, file: str, text: str) -> None:
     (tmp_path / file).write_text(text)
-    code, _ = command("validate", file, cwd=tmp_path, timeout=20)
-    assert code == 2
+    code, _ = command("lint", file, cwd=tmp_path, timeout=20, memory=GIGABYTE)
+    assert code in (0, 2)
 
 
 # The file system
@@ -799,10 +824,75 @@ def test_a_file_name_that_is_not_utf_8(tmp_path: Path, encoding: str, option: st
     assert "no-cases" in output
 
 
+@pytest.mark.parametrize("character", ["\x1b", "\x07", "\x85", "\u2028", "\u202e", "\x0c", "\t"])
+def test_an_id_cannot_forge_what_is_printed(project: Project, character: str) -> None:
+    """Escape sequences and turned text are refused in an id, or shown as such."""
+    lines = [
+        json.dumps({"id": f"{name}{character}x", "input": "Hi", "outcome": "y", "metadata": {}})
+        for name in "ab"
+    ]
+    project.write("a.jsonl", "\n".join(lines))
+    problems = assay.lint("a.jsonl").problems
+    assert len(problems) >= 1  # the same prompt twice, or the ids
+    for problem in problems:
+        assert character not in str(problem)
+
+
 def test_odd_text_in_messages_can_be_printed(tmp_path: Path) -> None:
     (tmp_path / "a.eval.jsonl").write_text('{"id": "a", "input": "x", "\\udce9 😀 é": 1}\n')
     output = refused_by_command(tmp_path, ".", encoding="ascii:strict")
     assert "a.eval.jsonl:1:27: error[unknown-key]" in output
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("pyproject.toml", b"tool = 5\n"),
+        ("pyproject.toml", b"[tool]\nassay = 5\n"),
+        ("pyproject.toml", b"x = " + b"[" * 5000),
+        ("pyproject.toml", b"[tool.assay]\nseed_manifest = 2026-01-01\n"),
+        ("pyproject.toml", b"# caf\xe9\n[tool.assay]\n"),
+        ("assay.yaml", b"a: &a [*a]\n"),
+        ("assay.yaml", b"[" * 100_000),
+        ("assay.yaml", b"\0"),
+        ("assay.yaml", b'seed_manifest: "a\\0"\n'),
+        ("assay.yaml", b"seed_manifest: ../x\n"),
+        ("evals/seed-manifest.json", b"[" * 100_000),
+        ("evals/seed-manifest.json", b'{"x": NaN}'),
+    ],
+)
+def test_a_configuration_that_is_broken(tmp_path: Path, file: str, content: bytes) -> None:
+    (tmp_path / "evals").mkdir()
+    (tmp_path / file).write_bytes(content)
+    expect = {"responseContains": ["{{seed:x}}"], "responseNonEmpty": True}
+    (tmp_path / "a.eval.jsonl").write_text(
+        json.dumps({"id": "a", "input": "x", "expect": expect}) + "\n"
+    )
+    code, output = command("validate", ".", cwd=tmp_path)
+    assert code == 2 or (file, content) == ("pyproject.toml", b"tool = 5\n")
+    assert file in output or code == 0
+
+
+@pytest.mark.parametrize("change", ["emptied", "deleted", "broken", "replaced by a pipe"])
+def test_a_large_file_that_changes_after_it_was_checked(
+    project: Project, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr("assay.loaders.jsonl.HELD_BYTES", 0)
+    suite = project.suite(f"{LINE}\n{LINE.replace('a', 'b', 1)}\n", "a.jsonl")
+    file = project.root / "a.jsonl"
+    if change == "emptied":
+        file.write_text("")
+    elif change == "broken":
+        file.write_text("{" * 200)
+    else:
+        file.unlink()
+        if change != "deleted":
+            os.mkfifo(file)
+    for index in (0, 1, -1):
+        with pytest.raises(assay.EvalFileErrors):
+            suite.cases[index]
+    with pytest.raises(assay.EvalFileErrors):
+        list(suite)
 
 
 # Permissions: root may read everything, so the child becomes nobody

@@ -16,7 +16,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from assay.model.shape import Flag, Number, Shape, Text, problem, shown
+from assay.model.shape import Flag, Number, Reading, Shape, Text, problem, shown
 
 
 def _required(value: Any) -> Any:
@@ -95,36 +95,45 @@ def resolve_type(raw: dict[str, Any]) -> dict[str, Any]:
 
 def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     """Validate an entry with the class that its `type` names."""
-    if isinstance(raw, EvaluatorSpec):
-        return raw
-    if not isinstance(raw, dict):
-        hint = (
-            "for a criterion in words: {type: rubric, rubrics: [...]}"
-            if isinstance(raw, str)
-            else ""
-        )
+    if type(raw) is not dict:
+        if isinstance(raw, EvaluatorSpec):
+            return raw
+        hint = ""
+        if isinstance(raw, str):
+            hint = "for a criterion in words: {type: rubric, rubrics: [...]}"
         raise problem("wrong-type", f"is {shown(raw)}, not a mapping with a 'type'", hint)
-    if not isinstance(raw.get("type"), str):
-        message = (
-            f"'type' is {shown(raw['type'])}, not text" if "type" in raw else "'type' is missing"
-        )
-        raise problem("wrong-type" if "type" in raw else "missing-key", message)
-    if info.context is None:
+    written = raw.get("type")
+    if type(written) is not str:
+        if "type" not in raw:
+            raise problem("missing-key", "'type' is missing")
+        raise problem("wrong-type", f"'type' is {shown(written)}, not text")
+    reading: Reading | None = info.context
+    if reading is None:
         raise problem("wrong-type", "evaluators in a file are read through a loader")
+    if "-" in written or written.startswith("not_"):
+        return _respelled(raw, reading)
+    cls = reading.find_evaluator(written)
+    spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(raw, context=reading)
+    return spec
+
+
+def _respelled(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
+    """An entry whose type is in kebab-case or has the `not_` prefix."""
     entry = resolve_type(raw)
-    cls: type[EvaluatorSpec] = info.context.find_evaluator(entry["type"])
-    negated = entry["type"] != raw["type"].replace("-", "_")
+    cls = reading.find_evaluator(entry["type"])
+    written = raw["type"].replace("-", "_")
+    negated = entry["type"] != written and entry["type"] != raw["type"]
     if negated and not issubclass(cls, NegatableSpec):
         raise problem("unknown-evaluator", f"{entry['type']!r} cannot be negated")
-    notes = info.context.notes
-    before = len(notes)
-    spec = cls.__pydantic_validator__.validate_python(entry, context=info.context)
-    for index in range(before, len(notes)):
-        if notes[index].container is entry:  # positions are found by the author's own mapping
-            notes[index] = replace(notes[index], container=raw)
+    before = len(reading.notes)
+    spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(entry, context=reading)
+    for index in range(before, len(reading.notes)):
+        note = reading.notes[index]
+        if note.container is entry:  # positions are found by the author's own mapping
+            reading.notes[index] = replace(note, container=raw)
     if negated:
-        spec._written_type = raw["type"].replace("-", "_")
-    return cast(EvaluatorSpec, spec)
+        cast(NegatableSpec, spec)._written_type = written
+    return spec
 
 
 def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
