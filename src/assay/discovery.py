@@ -78,7 +78,7 @@ def _consider(file: Path, found: Discovery) -> None:
     if loader is None or file.name == "assay.yaml":
         return
     try:
-        # A pipe or a folder with such a name is taken: loading it will say what it is.
+        # A pipe with such a name is taken: loading it will say what it is.
         reason = loader.recognises(file) if stat.S_ISREG(os.stat(file).st_mode) else ""
     except OSError:
         reason = ""

@@ -53,7 +53,7 @@ def check(file: Path) -> list[Problem]:
     """What the ledger has to say about a regression file that loads."""
     book = _Book(file)
     problems: list[Problem] = []
-    hint = "restore it, or move it away with 'assay regression archive {}'"
+    hint = "restore it; if it no longer applies, then run 'assay regression archive {}'"
     for index, (identity, raw) in enumerate(book.cases):
         line, column = book.document.position((*book.base, index))
         place = (book.document.file, line, column)
@@ -63,6 +63,9 @@ def check(file: Path) -> list[Problem]:
             problems.append(
                 Problem(*place, "error", "regression-changed", message, hint.format(identity))
             )
+        elif book.is_archived(identity) and not book.is_archived(identity, raw):
+            message = f"the id {identity!r} belongs to an archived case; take the next number"
+            problems.append(Problem(*place, "error", "duplicate-id", message))
         elif status == "unlocked":
             message = f"the case {identity!r} is not locked"
             fix = f"run 'assay regression lock {book.document.file}'"
@@ -99,20 +102,26 @@ def lock(file: Path) -> list[str]:
 
 
 def archive(file: Path, identity: str) -> Path:
-    """Move a case to the archive. A crash in between leaves it in both, never in none."""
+    """Move a case to the archive.
+
+    A crash in between leaves it in both places, or in the lock; archiving again finishes.
+    """
     book = _Book(file)
-    index = next((i for i, (known, _) in enumerate(book.cases) if known == identity), None)
-    if index is None:
-        raise LedgerError(_not_here(book, identity))
-    raw = book.cases[index][1]
-    if book.status(identity, raw) == "changed":
-        raise LedgerError(
-            f"the case {identity!r} was changed after it was locked: restore it first"
-        )
     target = archive_file(file)
-    kept = [case for case in book.archived if case.get("id") != identity]
-    _write(target, json.dumps([*kept, raw], indent=2, ensure_ascii=False) + "\n")
-    _write(file, _without_item(book, index))
+    index = next((i for i, (known, _) in enumerate(book.cases) if known == identity), None)
+    if index is not None:
+        raw = book.cases[index][1]
+        if book.status(identity, raw) == "changed":
+            message = f"the case {identity!r} was changed after it was locked: restore it first"
+            raise LedgerError(message)
+        if not book.is_archived(identity):
+            archived = [*book.archived, raw]
+            _write(target, json.dumps(archived, indent=2, ensure_ascii=False) + "\n")
+        elif not book.is_archived(identity, raw):
+            raise LedgerError(f"another case {identity!r} is archived: take the next number")
+        _write(file, _without_item(book, index))
+    elif not (identity in book.hashes and book.is_archived(identity)):
+        raise LedgerError(_not_here(book, identity))
     if identity in book.hashes:
         _write(lock_file(file), _lock_text({k: v for k, v in book.hashes.items() if k != identity}))
     return target
@@ -139,8 +148,19 @@ class _Book:
         return "locked" if self.hashes[identity] == case_hash(raw) else "changed"
 
     def gone(self) -> list[str]:
-        here = {identity for identity, _ in self.cases}
-        return [identity for identity in self.hashes if identity not in here]
+        """Locked cases that are neither in the file nor, unchanged, in the archive."""
+        kept = {identity for identity, _ in self.cases}
+        kept |= {
+            str(c.get("id"))
+            for c in self.archived
+            if self.hashes.get(str(c.get("id"))) == case_hash(c)
+        }
+        return [identity for identity in self.hashes if identity not in kept]
+
+    def is_archived(self, identity: str, raw: Any = None) -> bool:
+        """Is a case with this id archived, and with this content when it is given?"""
+        found = [case for case in self.archived if case.get("id") == identity]
+        return bool(found) if raw is None else raw in found
 
 
 def _entry(identity: str, status: Status, raw: Any) -> LedgerEntry:
@@ -207,6 +227,7 @@ def _without_item(book: _Book, index: int) -> str:
 def _write(file: Path, text: str) -> None:
     """Replace a file in one step: a crash leaves the old one or the new one."""
     temporary = ""
+    file = Path(os.path.realpath(file))  # a link stays a link
     try:
         mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
         handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")

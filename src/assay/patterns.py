@@ -7,11 +7,14 @@ limit on every search.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any, Protocol
 
 from assay.errors import BadPattern
 
+#: How many parts a pattern of the backtracking engine may expand to.
+MAX_EXPANDED = 100_000
 #: Seconds that one search of the backtracking engine may take.
 TIME_LIMIT = 1.0
 
@@ -58,27 +61,51 @@ def compile_pattern(pattern: str) -> Pattern:
 def _backtracking(pattern: str) -> Pattern:
     import regex
 
+    if _expanded(pattern) > MAX_EXPANDED:
+        raise BadPattern(f"its counted repeats expand to more than {MAX_EXPANDED:,} parts")
     try:
         flags = regex.VERSION0 | regex.ASCII
         return _Backtracking(regex.compile(_absolute_end(pattern), flags))
-    except (regex.error, ValueError, OverflowError, RecursionError) as error:
+    except (regex.error, ValueError, OverflowError, RecursionError, MemoryError) as error:
         raise BadPattern(str(error)) from None
 
 
+#: A class, an escape, a counted repeat, a group's start with its flags, or any character.
+_PART = re.compile(
+    r"(?P<klass>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<escape>\\.)|\{(?P<least>\d*),?(?P<most>\d*)\}"
+    r"|(?P<open>\()|(?P<close>\))|(?P<end>\$)|(?P<other>.)",
+    re.DOTALL,
+)
+
+
+def _expanded(pattern: str) -> int:
+    """How many parts the engine makes of the pattern: it writes counted repeats out."""
+    sizes, last = [0], 0
+    for part in _PART.finditer(pattern):
+        kind = part.lastgroup
+        if kind == "open":
+            sizes.append(0)
+        elif kind == "close" and len(sizes) > 1:
+            last = sizes.pop()
+            sizes[-1] += last
+        elif part["least"] is not None:
+            count = max(int(part["least"][:9] or 0), int(part["most"][:9] or 0), 1)
+            sizes[-1] += last * (count - 1)
+            last *= count
+        else:
+            last = 1
+            sizes[-1] += 1
+    return sum(sizes)
+
+
 def _absolute_end(pattern: str) -> str:
-    """`$` outside classes becomes `\\Z`: in `regex` it would also match before a final newline."""
-    result: list[str] = []
-    in_class = escaped = False
-    for character in pattern:
-        if escaped:
-            escaped = False
-        elif character == "\\":
-            escaped = True
-        elif character == "[":
-            in_class = True
-        elif character == "]":
-            in_class = False
-        elif character == "$" and not in_class:
-            character = r"\Z"
-        result.append(character)
-    return "".join(result)
+    """`$` outside classes becomes `\\Z`: in `regex` it would also match before a final newline.
+
+    Not with the flag `m`, under which `$` is the end of a line.
+    """
+    if _MULTILINE.search(pattern):
+        return pattern
+    return _PART.sub(lambda part: r"\Z" if part.lastgroup == "end" else part[0], pattern)
+
+
+_MULTILINE = re.compile(r"\(\?[a-zA-Z]*m")

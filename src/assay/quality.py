@@ -42,9 +42,9 @@ def _blocks(case: EvalCase) -> Iterator[Block]:
 
 def _few_golden_values(case: EvalCase, suite: Suite) -> Iterator[Finding]:
     for block in _blocks(case):
-        if case.tier == "golden" and len(block.expect.responseContains) < 2:
+        count = len(set(block.expect.responseContains))
+        if case.tier == "golden" and count < 2:
             hint = "add exact values that only the tool could have returned"
-            count = len(block.expect.responseContains)
             yield "few-golden-values", f"checks {count} exact values", block.path, hint
 
 
@@ -70,7 +70,7 @@ def _ambiguous_one_way(case: EvalCase, suite: Suite) -> Iterator[Finding]:
 def _edge_no_negative(case: EvalCase, suite: Suite) -> Iterator[Finding]:
     for block in _blocks(case):
         negative = block.expect.responseNotContains or block.expect.toolsNotCalled
-        if case.difficulty == "edge" and not negative and not _forbids_tools(block):
+        if case.difficulty == "edge" and not negative and not _limits_tools(block):
             hint = "add responseNotContains, toolsNotCalled or toolsAcceptable: [['__none__']]"
             yield "edge-no-negative", "an edge case that forbids nothing", block.path, hint
 
@@ -134,7 +134,8 @@ def _get(block: Block, key: str) -> Any:
     return getattr(block.expect, key, None)
 
 
-def _forbids_tools(block: Block) -> bool:
+def _limits_tools(block: Block) -> bool:
+    """Does the block say which tools, or none, are right?"""
     acceptable = _get(block, "toolsAcceptable")
     return acceptable is not None or _get(block, "toolsCalled") == []
 

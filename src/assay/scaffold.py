@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from assay.errors import UsageError
@@ -68,13 +69,18 @@ def write_project(folder: Path) -> list[Path]:
         folder / "evals" / "eval.schema.json": json.dumps(schema("eval"), indent=2) + "\n",
         folder / "evals" / "seed-manifest.json": "{}\n",
     }
-    taken = [shown(file) for file in files if file.exists()]
+    taken = [shown(file) for file in files if os.path.lexists(file)]
+    taken += [shown(p) for p in (folder, folder / "evals") if os.path.lexists(p) and not p.is_dir()]
     if taken:
         raise UsageError(f"already there, and not overwritten: {', '.join(taken)}")
+    written: list[Path] = []
     try:
         for file, text in files.items():
             file.parent.mkdir(parents=True, exist_ok=True)
+            written.append(file)
             file.write_text(text, encoding="utf-8")
     except OSError as error:
+        for file in written:
+            file.unlink(missing_ok=True)
         raise UsageError(f"cannot write {shown(folder)}: {error.strerror}") from None
-    return list(files)
+    return written

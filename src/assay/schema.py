@@ -61,10 +61,11 @@ def _eval_schema() -> dict[str, Any]:
 
 def _expected_messages() -> dict[str, Any]:
     """Messages when something in it is one; any JSON value otherwise."""
+    ours = {"properties": {"role": {"enum": ["system", "user", "assistant", "tool"]}}}
     message = {
         "type": "object",
         "required": ["role"],
-        "anyOf": [{"required": ["content"]}, {"required": ["tool_calls"]}],
+        "anyOf": [ours, {"required": ["content"]}, {"required": ["tool_calls"]}],
     }
     written = {"$ref": "#/$defs/Message"}
     return {

@@ -45,7 +45,7 @@ def load(paths: Paths) -> list[Suite]:
 
 def validate(paths: Paths) -> Loaded:
     """Load everything and keep going: all suites, and all problems of all files."""
-    settings = Settings.find(Path.cwd())
+    settings = _settings()
     suites: list[Suite] = []
     with _garbage_later():
         found = discover(_as_paths(paths))
@@ -109,7 +109,7 @@ def list_regressions(paths: Paths) -> dict[str, list[ledger.LedgerEntry]]:
 
 def regression_files(paths: Paths) -> Sequence[Path]:
     """The regression files among the paths, each of which loads."""
-    settings = Settings.find(Path.cwd())
+    settings = _settings()
     found: Discovery = discover(_as_paths(paths))
     files = [file for file in found.files if file.name.endswith(ledger.SUFFIX)]
     problems = list(found.problems)
@@ -128,9 +128,18 @@ def regression_files(paths: Paths) -> Sequence[Path]:
 
 
 def _as_paths(paths: Paths) -> list[Path]:
-    if isinstance(paths, (str, os.PathLike)):
-        return [Path(paths)]
-    return [Path(path) for path in paths]
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not all(os.fspath(path) for path in listed):
+        raise UsageError("a path is empty")
+    return [Path(path) for path in listed]
+
+
+def _settings() -> Settings:
+    """The settings of the project that the working directory is in."""
+    try:
+        return Settings.find(Path.cwd())
+    except FileNotFoundError:
+        raise UsageError("the working directory no longer exists") from None
 
 
 @contextmanager

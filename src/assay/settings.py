@@ -86,7 +86,8 @@ def _toml(file: Path) -> Document | None:
     import tomllib
 
     try:
-        table = tomllib.loads(read_text(file, shown(file))).get("tool", {}).get("assay")
+        tool = tomllib.loads(read_text(file, shown(file))).get("tool")
+        table = tool.get("assay") if isinstance(tool, dict) else None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{shown(file)}: {error}") from None
     except EvalFileErrors as error:

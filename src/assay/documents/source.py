@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import stat
 from pathlib import Path
@@ -38,7 +39,7 @@ def open_binary(file: Path, shown: str) -> BinaryIO:
     except FileNotFoundError:
         raise _whole(shown, "not-found", "there is no such file") from None
     except OSError as error:
-        if error.errno == 40:  # ELOOP
+        if error.errno == errno.ELOOP:
             raise _whole(shown, "symlink-loop", "the symbolic link leads back to itself") from None
         raise _whole(shown, "unreadable", error.strerror or str(error)) from None
 

@@ -18,6 +18,12 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
     type: str = "expect"
     required: Required = True
 
+    def cannot_fail(self) -> str:
+        vacuous = {"minLength": self.minLength, "minToolCalls": self.minToolCalls}
+        if all(key in vacuous and vacuous[key] == 0 for key in self.asserted()):
+            return "a minimum of 0 always holds"
+        return ""
+
     @model_validator(mode="after")
     def _asserts(self) -> ExpectEvaluator:
         if not self.asserted():

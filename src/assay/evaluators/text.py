@@ -42,9 +42,12 @@ class _TextSpec(NegatableSpec):
 
     @model_validator(mode="after")
     def _one_of_both(self) -> _TextSpec:
-        if self.value is None and self.values is None:
-            raise problem("missing-key", f"{self.type!r} needs 'value', or 'values' for a list")
-        return _not_both(self)
+        if self.values is None:
+            if self.value is None:
+                raise problem("missing-key", f"{self.type!r} needs 'value', or 'values' for a list")
+        elif self.value is not None:
+            raise problem("conflicting-keys", "'value' and 'values' exclude each other")
+        return self
 
 
 class ContainsEvaluator(_TextSpec):

@@ -26,7 +26,6 @@ from assay.model.shape import (
 )
 
 ARGS_MODES = ("exact", "superset", "subset", "ignore")
-TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
 
 
 class Predicate(Shape):
@@ -59,6 +58,13 @@ def literal(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: literal(item) for key, item in value.items()}
     return [literal(item) for item in value] if isinstance(value, list) else value
+
+
+def _literal_args(value: Any) -> dict[str, Any]:
+    """The `args` of a step for the input of a call, if it has one."""
+    if isinstance(value, dict):
+        return {"args": {key: literal(item) for key, item in value.items()}}
+    return {} if value is None else {"args": literal(value)}
 
 
 def _check_predicates(value: Any) -> Any:
@@ -94,7 +100,17 @@ ArgsMatch = Annotated[
         | Annotated[list[Text], Field(min_length=1)],
     ),
 ]
-Arguments = Annotated[Json, AfterValidator(_check_predicates)]
+
+
+def _check_args(value: Any) -> Any:
+    """Arguments are a mapping of values; the mapping itself is never a condition."""
+    for item in value.values() if isinstance(value, dict) else [value]:
+        _check_predicates(item)
+    return value
+
+
+Arguments = Annotated[Json, AfterValidator(_check_args)]
+Output = Annotated[Json, AfterValidator(_check_predicates)]
 
 
 class Call(Shape):
@@ -102,7 +118,7 @@ class Call(Shape):
 
     tool: Text
     args: Arguments = Key(None, aliases=("input",))
-    output: Arguments = None
+    output: Output = None
     args_match: ArgsMatch = "superset"
     max_duration_ms: Positive | None = None
 
@@ -155,7 +171,8 @@ class ToolTrajectoryEvaluator(EvaluatorSpec):
     def of_calls(cls, calls: Sequence[ToolCall]) -> ToolTrajectoryEvaluator:
         """The calls of expected messages in order; their inputs are data, never conditions."""
         steps = [
-            {"tool": call.tool} | ({} if call.input is None else {"args": literal(call.input)})
+            {"tool": call.tool}
+            | ({} if call.input is None else {"args": _literal_args(call.input)})
             for call in calls
         ]
         return cls.model_validate(

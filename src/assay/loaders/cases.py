@@ -64,23 +64,23 @@ class CaseReader:
             return None
         self._warn(written, document, path)
         identity = written.id or default_id
+        case = self._case(written, identity, locate or Locator(document, path))
+        before = len(self.problems)
         if not identity:
             self.problems.append(document.problem(path, "missing-key", "the key 'id' is missing"))
-            return None
         if not written.input_messages and written.skip is None:
             message = missing(CaseFile, "input_messages")
             self.problems.append(document.problem(path, "missing-key", message))
-            return None
-        case = self._case(written, identity, locate or Locator(document, path))
         if not case.evaluators and case.skip is None and not self.unsure:
-            message = f"the case {case.id!r} has nothing that could fail"
+            name = f"the case {identity!r}" if identity else "the case"
+            message = f"{name} has nothing that could fail"
             hint = "give it an expected_output, expected_outcome, rubrics, evaluators or expect"
             self.problems.append(document.problem(path, "asserts-nothing", message, hint))
-            return None
         for spec in case.evaluators:
             if spec.depends_on_case:
-                return case if self._check_evaluators(case) else None
-        return case
+                self._check_evaluators(case)
+                break
+        return case if not any(p.severity == "error" for p in self.problems[before:]) else None
 
     def _warn(self, written: CaseFile, document: Document, path: DocPath) -> None:
         given = written.model_fields_set
@@ -125,18 +125,15 @@ class CaseReader:
             locate=locate,
         )
 
-    def _check_evaluators(self, case: EvalCase) -> bool:
+    def _check_evaluators(self, case: EvalCase) -> None:
         """What an evaluator asks of its case: an expected output, values for its tokens."""
-        before = len(self.problems)
         for index, spec in enumerate(case.evaluators):
             if needs_expected(spec) and case.expected_output is None:
                 message = f"{spec.type!r} compares with the expected output; {case.id!r} has none"
                 place = case.origin_of(("evaluators", index))
                 hint = "give the case an expected_output"
                 self.problems.append(Problem(*place, "error", "needs-expected", message, hint))
-        good = len(self.problems) == before
         self.problems += self.seeds.warnings(case)
-        return good
 
 
 def _first(*values: Any) -> Any:

@@ -123,9 +123,8 @@ class CaseLines:
         try:
             with open_binary(self.file, shown(self.file)) as stream:
                 for line in _lines(stream, shown(self.file)):
-                    case = self._case(line, parser, reader)
+                    case = self._case(line, parser, reader, hashes)
                     if case is not None:
-                        hashes.append(_hash(case.id))
                         found.offsets.append(line.offset)
                         found.numbers.append(line.number)
                         if keep:
@@ -174,13 +173,19 @@ class CaseLines:
         inherited, unsure = self.sidecar.keys.execution, self.sidecar.broken
         return CaseReader(self.file, self.settings, inherited, unsure=unsure)
 
-    def _case(self, line: _Line, parser: Reader, reader: CaseReader) -> EvalCase | None:
+    def _case(
+        self, line: _Line, parser: Reader, reader: CaseReader, hashes: array[int] | None = None
+    ) -> EvalCase | None:
+        """The case on a line; its id's hash is kept whether or not the case is right."""
         try:
             text = _text(line, parser.file)
             document = parser.parse(text, line.number)
         except EvalFileErrors as error:
             reader.problems += error.problems
             return None
+        identity = document.data.get("id") if isinstance(document.data, dict) else None
+        if hashes is not None and isinstance(identity, str):
+            hashes.append(_hash(identity))
         reader.problems += document.problems
         locate = LineLocator(parser.file, line.number, text, self.sidecar.document)
         case = reader.read(document, (), locate=locate)

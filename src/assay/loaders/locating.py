@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from assay.model.shape import Shape
 from assay.model.suite import CaseFile
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Locator:
     """Finds the parts of the case at `path` of a document.
 
@@ -46,23 +47,28 @@ class Locator:
         for document, base in places:
             found = document.get(written_path(document, base, ("evaluators",), self.shape))
             if isinstance(found, list):
-                if len(steps) < 2 or int(steps[1]) < len(found):
+                if len(steps) < 2 or _number(steps[1]) < len(found):
                     return document, base, steps
                 listed = len(found)
                 break
         case = self.document.get(self.path)
         inline = [key for key in _INLINE if isinstance(case, dict) and key in case]
-        index = int(steps[1]) - listed if len(steps) > 1 else 0
+        index = _number(steps[1]) - listed if len(steps) > 1 else 0
         if index < len(inline):
             return self.document, self.path, (inline[index], *steps[2:])
         return self.document, self.path, ()
+
+
+def _number(step: str | int) -> int:
+    """The index in a path; text that is none leads nowhere."""
+    return int(step) if str(step).isdecimal() else sys.maxsize
 
 
 #: The keys of a case that add an evaluator, in the order in which they do.
 _INLINE = ("rubrics", "rubric", "expect")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LineLocator:
     """Finds the parts of a case on a line of JSONL; it keeps the text and parses it again."""
 

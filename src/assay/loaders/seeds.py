@@ -20,14 +20,19 @@ class Seeds:
     def __init__(self, settings: Settings) -> None:
         self.file = settings.seed_manifest
 
+        self._broken: list[Problem] = []
+
     @cached_property
     def data(self) -> Any:
-        """The manifest; empty when the project has none."""
+        """The manifest; empty when the project has none, or when it cannot be read."""
         if not self.file.is_file():
             return {}
-        document = json.parse(read_text(self.file, shown(self.file)), shown(self.file))
-        if document.problems:
-            raise EvalFileErrors(document.problems)
+        try:
+            document = json.parse(read_text(self.file, shown(self.file)), shown(self.file))
+        except EvalFileErrors as error:
+            self._broken += error.problems
+            return {}
+        self._broken += document.problems
         return document.data
 
     def warnings(self, case: EvalCase) -> list[Problem]:
@@ -41,6 +46,8 @@ class Seeds:
                     if token.source == "seed" and not tokens.value_of(token, {"seed": self.data}):
                         place = case.origin_of((*path, *steps))
                         problems.append(self._unresolved(token, place))
+        if self._broken:  # told once, by the first case that asked for a value
+            problems, self._broken = self._broken, []
         return problems
 
     def _unresolved(self, token: tokens.Token, place: Origin) -> Problem:

@@ -49,9 +49,8 @@ def load(file: Path, settings: Settings) -> Suite:
 
 def recognises(file: Path) -> str:
     """Why the file is no suite: it has neither cases nor a list of inputs."""
-    if file.with_suffix(".jsonl").is_file():
-        return f"it is the sidecar of {file.stem}.jsonl"
-    if ".eval." in file.name:
+    sidecar = file.with_suffix(".jsonl").is_file()
+    if ".eval." in file.name and not sidecar:
         return ""
     try:
         data = yaml.parse(read_text(file, shown(file)), shown(file)).data
@@ -62,6 +61,8 @@ def recognises(file: Path) -> str:
         return "" if _SUITE_WORDS.search(text) else wrong
     if isinstance(data, dict) and cases_key(data):
         return ""
+    if sidecar:
+        return f"it is the sidecar of {file.stem}.jsonl"
     if isinstance(data, list) and data and all(_has_input(item) for item in data):
         return ""
     return "it has no cases"

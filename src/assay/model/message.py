@@ -15,7 +15,6 @@ from pydantic import (
     PlainValidator,
     TypeAdapter,
     ValidationInfo,
-    WrapValidator,
 )
 
 from assay.model.shape import Json, Number, Reading, Spelling, Text, Words, problem, shown
@@ -161,14 +160,18 @@ class Message(_Record):
 _MESSAGE_KEYS = Spelling(frozenset(Message.keys))
 
 
-def _message(raw: Any, handler: Any, info: ValidationInfo) -> Message:
+_MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
+
+
+def _message(raw: Any, info: ValidationInfo) -> Message:
     if type(raw) is dict:
         content = raw.get("content")
         if len(raw) == 2 and type(content) is str and raw.get("role") in _ROLES:
             return Message(raw["role"], content)  # most messages: nothing left to check
     elif not isinstance(raw, Message):
         raise problem("wrong-type", f"is {shown(raw)}, not a mapping")
-    message: Message = handler(_MESSAGE_KEYS.canonical(raw, info.context))
+    keys = _MESSAGE_KEYS.canonical(raw, info.context)
+    message = _MESSAGE.validate_python(keys, context=info.context)
     if message.content is None and not message.tool_calls:
         raise problem("missing-key", "the message has neither 'content' nor 'tool_calls'")
     if message.tool_calls and message.role != "assistant":
@@ -176,7 +179,7 @@ def _message(raw: Any, handler: Any, info: ValidationInfo) -> Message:
     return message
 
 
-WrittenMessage = Annotated[Message, WrapValidator(_message)]
+WrittenMessage = Annotated[Message, PlainValidator(_message, json_schema_input_type=Message)]
 Messages = tuple[WrittenMessage, ...]
 
 
@@ -195,8 +198,10 @@ def expand_input(raw: Any) -> Any:
 
 
 def _is_message(raw: Any) -> bool:
-    """A mapping with a role that says something; other data may have a `role` of its own."""
-    return isinstance(raw, dict) and "role" in raw and ("content" in raw or "tool_calls" in raw)
+    """A mapping with a role of ours, or that says something in a role; `role: admin` is data."""
+    if not isinstance(raw, dict) or "role" not in raw:
+        return False
+    return raw["role"] in _ROLES or "content" in raw or "tool_calls" in raw
 
 
 def expand_output(raw: Any) -> Any:

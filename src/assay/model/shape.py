@@ -115,22 +115,25 @@ class Spelling:
         """Aliases become canonical keys; `x-` keys and `$schema` go; the rest is noted."""
         if type(raw) is not dict or self.known.issuperset(raw):
             return raw
-        result = {key: value for key, value in raw.items() if key in self.known}
-        noted = 0
+        known, aliases = self.known, self.aliases
+        result: dict[str, Any] = {}
+        unknown = 0
         for key, value in raw.items():
-            if key in self.known or key.startswith("x-") or key == "$schema":
-                continue
-            canonical = self.aliases.get(key)
-            if canonical is not None:
-                taken = canonical in result
-                result.setdefault(canonical, value)
-                if reading is not None:
+            if key in known:
+                result[key] = value
+            elif (canonical := aliases.get(key)) is not None:
+                taken = canonical in raw or canonical in result
+                if not taken:
+                    result[canonical] = value
+                if reading is not None and (taken or key in self.deprecated):
                     self._note_alias(raw, key, canonical, taken, reading)
+            elif key.startswith("x-") or key == "$schema":
+                continue
             elif self.any_key or reading is None:
                 result[key] = value
             else:
-                noted += 1
-                reading.notes.append(self.unknown(raw, key, hinted=noted < 100))
+                unknown += 1
+                reading.notes.append(self.unknown(raw, key, hinted=unknown < 100))
         return result
 
     def _note_alias(
