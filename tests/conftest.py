@@ -1,4 +1,4 @@
-"""Hypothesis profiles: few and always the same examples by default, many new ones with ASSAY_TEST_PROFILE=full."""
+"""Hypothesis profiles: few fixed examples, or many new ones with ASSAY_TEST_PROFILE=full."""
 
 from __future__ import annotations
 

@@ -115,10 +115,13 @@ class Problem:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def place(self) -> str:
+        return self.file + (f":{self.line}:{self.column}" if self.line else "")
+
     def __str__(self) -> str:
-        where = self.file + (f":{self.line}:{self.column}" if self.line else "")
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{where}: {self.severity}[{self.code}]: {self.message}{hint}"
+        return printable(f"{self.place}: {self.severity}[{self.code}]: {self.message}{hint}")
 
 
 class AssayError(Exception):
@@ -207,6 +210,15 @@ class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
 
     def __str__(self) -> str:
         return "\n".join([self.message + ":", *(str(p) for p in self.problems)])
+
+
+def printable(text: str) -> str:
+    """The text with escapes for what would move a cursor, ring a bell or turn the line around."""
+    return (
+        text
+        if text.isprintable()
+        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    )
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:

@@ -88,7 +88,7 @@ def _toml(file: Path) -> Document | None:
     try:
         tool = tomllib.loads(read_text(file, shown(file))).get("tool")
         table = tool.get("assay") if isinstance(tool, dict) else None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{shown(file)}: {error}") from None
     except EvalFileErrors as error:
         raise ConfigError(_lines(error.problems)) from None

@@ -476,15 +476,16 @@ def test_composites_90_levels_deep_are_read_or_refused(project: Project) -> None
             assert project.refusals(text) == ["3:1533 too-deep"]
 
 
-def test_a_fault_40_composites_deep_has_its_place(project: Project) -> None:
+def test_a_fault_40_composites_deep_has_its_place(tmp_path: Path) -> None:
     text = "{type: composite, evaluators: [" * 40 + "{type: is_jsn}" + "]}" * 40
-    place, message = project.refused(f"id: a\ninput: x\nevaluators: [{text}]\n")
-    assert place == f"3:{14 + 31 * 40 + 7} unknown-evaluator"
-    assert "did you mean 'is_json'?" in message
+    (tmp_path / "a.yaml").write_text(f"id: a\ninput: x\nevaluators: [{text}]\n")
+    output = refused_by_command(tmp_path, "a.yaml", timeout=20)  # and not after 2 ** 40 attempts
+    assert f"a.yaml:3:{14 + 31 * 40 + 7}: error[unknown-evaluator]" in output
+    assert "did you mean 'is_json'?" in output
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(a+)+$", "(?=(a+)+$)b", "(.*)*" * 20, "(?:a{1000}){1000}", "[[a]", "(?i)\\pL"]
+    "pattern", ["(a+)+$", "(?=(a+)+$)b", "(.*)*" * 20, "(?:a{100}){100}", "[[a]", "(?i)\\pL"]
 )
 def test_regexes_that_blow_up_elsewhere_load(project: Project, pattern: str) -> None:
     text = json.dumps({"id": "a", "input": "x", "expect": {"responseMatches": [pattern]}})

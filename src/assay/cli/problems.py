@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from assay.errors import Problem
+from assay.errors import Problem, printable
 from assay.service import Loaded, Paths
 
 paths_argument = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
@@ -34,7 +34,7 @@ def report(
         for problem in loaded.problems:
             echo_problem(problem)
     for file, reason in loaded.passed_over:
-        click.echo(f"passed over {file}: {reason}", err=True)
+        click.echo(printable(f"passed over {file}: {reason}"), err=True)
     click.echo(_summary(loaded), err=True)
     failed = loaded.errors or (strict and loaded.problems)
     raise SystemExit(2 if failed else 0)
@@ -42,12 +42,11 @@ def report(
 
 def echo_problem(problem: Problem) -> None:
     """One problem, its severity in colour on a terminal, its hint on a line of its own."""
-    where = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
     colour = "red" if problem.severity == "error" else "yellow"
     label = click.style(f"{problem.severity}[{problem.code}]", fg=colour, bold=True)
-    click.echo(f"{where}: {label}: {problem.message}")
+    click.echo(f"{printable(problem.place)}: {label}: {printable(problem.message)}")
     if problem.hint:
-        click.echo(f"    {problem.hint}")
+        click.echo(f"    {printable(problem.hint)}")
 
 
 def _summary(loaded: Loaded) -> str:

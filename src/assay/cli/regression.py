@@ -8,6 +8,7 @@ from dataclasses import asdict
 import click
 
 from assay import service
+from assay.errors import printable
 from assay.settings import shown
 
 _paths = click.argument("paths", nargs=-1, metavar="[PATH]...")
@@ -40,7 +41,7 @@ def lock(paths: tuple[str, ...]) -> None:
     """
     for file, added in service.lock_regressions(paths or (".",)).items():
         for identity in added:
-            click.echo(f"{file}: locked {identity}")
+            click.echo(printable(f"{file}: locked {identity}"))
         if not added:
             click.echo(f"{file}: nothing to lock")
 
@@ -84,4 +85,4 @@ def list_cases(paths: tuple[str, ...], as_json: bool) -> None:
             facts = "  ".join(
                 part for part in (entry.created_at, entry.bug_ref, entry.description) if part
             )
-            click.echo(f"  {entry.id}  {entry.status}" + (f"  {facts}" if facts else ""))
+            click.echo(printable(f"  {entry.id}  {entry.status}" + (f"  {facts}" if facts else "")))

@@ -124,10 +124,10 @@ class _Builder:
                 mark = event.start_mark
                 value = event.value
                 if key is no_key:
-                    if decorated:
-                        self._decoration(event, value)
                     if strange:
                         value = self._text(value, mark)
+                    if decorated:
+                        self._decoration(event, value)
                     if value in container:
                         key = self._duplicate(container, marks, value, mark)
                     elif merging and value == "<<" and event.implicit[0]:
@@ -141,10 +141,10 @@ class _Builder:
                         value = constants[value]
                     elif value[0] in number_starts:
                         value = self._number(value, mark)
-                if decorated:
-                    self._decoration(event, value)
                 if strange and type(value) is str:
                     value = self._text(value, mark)
+                if decorated:
+                    self._decoration(event, value)
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
                 mark = event.start_mark
                 if key is no_key or event.tag is not None or len(stack) >= MAX_DEPTH:

@@ -170,11 +170,7 @@ class ToolTrajectoryEvaluator(EvaluatorSpec):
     @classmethod
     def of_calls(cls, calls: Sequence[ToolCall]) -> ToolTrajectoryEvaluator:
         """The calls of expected messages in order; their inputs are data, never conditions."""
-        steps = [
-            {"tool": call.tool}
-            | ({} if call.input is None else {"args": _literal_args(call.input)})
-            for call in calls
-        ]
+        steps = [{"tool": call.tool} | _literal_args(call.input) for call in calls]
         return cls.model_validate(
             {"type": "tool_trajectory", "mode": "in_order", "expected": steps}
         )

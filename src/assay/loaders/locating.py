@@ -70,13 +70,15 @@ _INLINE = ("rubrics", "rubric", "expect")
 
 @dataclass(slots=True)
 class LineLocator:
-    """Finds the parts of a case on a line of JSONL; it keeps the text and parses it again."""
+    """Finds the parts of a case on a line of JSONL; it keeps the text and parses it when asked."""
 
     file: str
     number: int
     text: str
     sidecar: Document | None
+    document: Document | None = None
 
     def __call__(self, steps: Sequence[str | int]) -> Origin:
-        document = Reader(self.file).parse(self.text, self.number)
-        return Locator(document, (), suite=self.sidecar)(steps)
+        if self.document is None:
+            self.document = Reader(self.file).parse(self.text, self.number)
+        return Locator(self.document, (), suite=self.sidecar)(steps)

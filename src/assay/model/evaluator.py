@@ -6,17 +6,15 @@ from dataclasses import replace
 from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     PlainValidator,
     PrivateAttr,
     SerializeAsAny,
-    TypeAdapter,
-    ValidationError,
     ValidationInfo,
     WithJsonSchema,
 )
-from pydantic_core import PydanticCustomError
 
 from assay.model.shape import Flag, Number, Reading, Shape, Text, problem, shown
 
@@ -147,12 +145,14 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
         taken.add(spec.name)
     if "" not in taken:
         return specs
+    numbers: dict[str, int] = {}
     for spec in specs:
         if not spec.name:
-            name, number = spec.default_name, 1
+            name, number = spec.default_name, numbers.get(spec.default_name, 1)
             while name in taken:
                 number += 1
                 name = f"{spec.default_name}_{number}"
+            numbers[spec.default_name] = number
             taken.add(name)
             # Frozen for everyone else; here it has just been made and nobody has seen it.
             object.__setattr__(spec, "name", name)
@@ -164,34 +164,5 @@ Entry = Annotated[
     PlainValidator(_by_type),
     WithJsonSchema({"$ref": "#/$defs/Evaluator"}),
 ]
-_ENTRIES: TypeAdapter[tuple[EvaluatorSpec, ...]] = TypeAdapter(tuple[Entry, ...])
-
-
-def _entries(raw: Any, info: ValidationInfo) -> tuple[EvaluatorSpec, ...]:
-    """A list of entries; a right one is read at once, of a wrong one pydantic finds all faults."""
-    reading: Reading | None = info.context
-    if type(raw) is list and reading is not None:
-        before = len(reading.notes)
-        try:
-            return named(tuple([_by_type(entry, info) for entry in raw]))
-        except (ValidationError, PydanticCustomError):
-            del reading.notes[before:]
-    return named(_ENTRIES.validate_python(raw, context=info.context))
-
-
-def _some_entries(raw: Any, info: ValidationInfo) -> tuple[EvaluatorSpec, ...]:
-    if raw == []:
-        raise problem("wrong-value", "is an empty list; it must have at least 1 item(s)")
-    return _entries(raw, info)
-
-
-Evaluators = Annotated[
-    SerializeAsAny[tuple[EvaluatorSpec, ...]],
-    PlainValidator(_entries, json_schema_input_type=list[Entry]),
-]
-SomeEvaluators = Annotated[
-    SerializeAsAny[tuple[EvaluatorSpec, ...]],
-    PlainValidator(
-        _some_entries, json_schema_input_type=Annotated[list[Entry], Field(min_length=1)]
-    ),
-]
+Evaluators = Annotated[tuple[Entry, ...], AfterValidator(named)]
+SomeEvaluators = Annotated[tuple[Entry, ...], Field(min_length=1), AfterValidator(named)]
