@@ -369,7 +369,6 @@ def one_by_one(data: Any) -> Iterator[Any]:
 
 
 @pytest.mark.full
-@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_every_single_change_is_judged_alike(folder: Path, name: str) -> None:
     for file in FILES[name]:
