@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
     PlainValidator,
-    PrivateAttr,
     SerializeAsAny,
     ValidationInfo,
     WithJsonSchema,
@@ -54,11 +53,6 @@ class EvaluatorSpec(Shape):
         cls.depends_on_case = cls.depends_on_case or cls.compares_with_expected
 
     @property
-    def default_name(self) -> str:
-        """What the evaluator is called when its author gives no name."""
-        return self.type
-
-    @property
     def members(self) -> tuple[EvaluatorSpec, ...]:
         """The evaluators that this one is made of."""
         return ()
@@ -72,11 +66,6 @@ class NegatableSpec(EvaluatorSpec):
     """An evaluator that `negate: true` or a `not_` prefix of its type inverts."""
 
     negate: Flag = False
-    _written_type: str = PrivateAttr(default="")
-
-    @property
-    def default_name(self) -> str:
-        return self._written_type or self.type
 
 
 def resolve_type(raw: dict[str, Any]) -> dict[str, Any]:
@@ -131,32 +120,38 @@ def _respelled(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
         note = reading.notes[index]
         if note.container is entry:  # positions are found by the author's own mapping
             reading.notes[index] = replace(note, container=raw)
-    if negated:
-        cast(NegatableSpec, spec)._written_type = written
+    if negated and not spec.name:
+        _call(spec, written)
     return spec
 
 
 def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
     """Give each unnamed evaluator its type as its name, numbered when it repeats."""
     taken: set[str] = set()
+    unnamed: list[EvaluatorSpec] = []
     for spec in specs:
-        if spec.name and spec.name in taken:
+        if "name" not in spec.model_fields_set:
+            unnamed.append(spec)
+        elif spec.name in taken:
             raise problem("wrong-value", f"two evaluators are called {spec.name!r}")
-        taken.add(spec.name)
-    if "" not in taken:
-        return specs
+        else:
+            taken.add(spec.name)
     numbers: dict[str, int] = {}
-    for spec in specs:
-        if not spec.name:
-            name, number = spec.default_name, numbers.get(spec.default_name, 1)
-            while name in taken:
-                number += 1
-                name = f"{spec.default_name}_{number}"
-            numbers[spec.default_name] = number
-            taken.add(name)
-            # Frozen for everyone else; here it has just been made and nobody has seen it.
-            object.__setattr__(spec, "name", name)
+    for spec in unnamed:
+        default = name = spec.name or spec.type
+        number = numbers.get(default, 1)
+        while name in taken:
+            number += 1
+            name = f"{default}_{number}"
+        numbers[default] = number
+        taken.add(name)
+        _call(spec, name)
     return specs
+
+
+def _call(spec: EvaluatorSpec, name: str) -> None:
+    """Frozen for everyone else; here it has just been made and nobody has seen it."""
+    object.__setattr__(spec, "name", name)
 
 
 Entry = Annotated[
