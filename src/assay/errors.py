@@ -8,6 +8,7 @@
       LedgerError        2     a locked regression case was changed or removed
       BadPattern         2     a regular expression that cannot be compiled
       PluginError        3     a registered plugin could not be loaded
+      TargetError        3     a target gave no answer
       EvalFileErrors     2     the group of all EvalFileError of a load
 
 A `Problem` is the value: what was found, where, what would be right. Errors and
@@ -168,6 +169,22 @@ class PluginError(AssayError):
 
     slug = "plugin-failed"
     exit_code = 3
+
+
+class TargetError(AssayError):
+    """A target gave no answer. `retryable` says whether asking again may help.
+
+    `retry_after` is how many seconds the target asked to be left alone.
+    """
+
+    slug = "target-failed"
+    exit_code = 3
+
+    def __init__(
+        self, message: str, *, retryable: bool = False, retry_after: float | None = None
+    ) -> None:
+        self.retryable, self.retry_after = retryable, retry_after
+        super().__init__(message)
 
 
 class BadPattern(AssayError):

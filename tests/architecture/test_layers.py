@@ -18,9 +18,9 @@ SOURCE = Path(assay.__file__).parent
 #: layers below its own; in layer 0 and 1 the order of the list is the order of imports.
 LAYERS: list[list[str]] = [
     ["version", "errors", "tokens", "patterns", "model"],
-    ["documents", "settings", "ports", "registry"],
-    ["loaders", "evaluators"],
-    ["discovery", "ledger", "quality", "schema", "scaffold"],
+    ["documents", "observations", "process", "settings", "ports", "retrying", "registry"],
+    ["loaders", "evaluators", "targets"],
+    ["discovery", "ledger", "quality", "schema", "scaffold", "roster", "grading"],
     ["service"],
     ["cli", ""],
 ]

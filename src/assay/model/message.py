@@ -56,7 +56,11 @@ def _written(cls: type[_Record]) -> BeforeValidator:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall(_Record):
-    """A call an assistant makes, or is expected to make. None means not given."""
+    """A call an assistant made, or is expected to make. None means not given.
+
+    The last three belong to calls that were observed; nobody writes them in a file. `notes`
+    say what is odd about the record of the call: it has no result, its input is no JSON.
+    """
 
     keys = ("tool", "input", "output", "id", "duration_ms")
 
@@ -65,6 +69,9 @@ class ToolCall(_Record):
     output: Json = None
     id: str | None = None
     duration_ms: Annotated[Number, Field(ge=0)] | None = None
+    success: bool | None = None
+    error: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,38 @@
+"""Context: all that an evaluator may look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from assay.model.case import EvalCase
+from assay.model.message import ToolCall
+from assay.model.observation import Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One case and one observation of it. `repeat` counts the trials of a case from 0."""
+
+    case: EvalCase
+    observation: Observation
+    repeat: int = 0
+
+    @property
+    def response(self) -> str:
+        """The text of the answer."""
+        return self.observation.response
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...] | None:
+        """The calls made; None when the target cannot tell."""
+        return self.observation.tool_calls
+
+    @property
+    def question(self) -> str:
+        return self.case.question
+
+    @property
+    def expected(self) -> Any:
+        """The expected output; None when the case has none."""
+        return self.case.expected_output

@@ -1,0 +1,76 @@
+"""What a target did: the one normal form of every transcript, trace and reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.model.message import Message, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that a target reported; None is not reported."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    @property
+    def total(self) -> int | None:
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
+
+    def to_dict(self) -> dict[str, int]:
+        pairs = (("inputTokens", self.input_tokens), ("outputTokens", self.output_tokens))
+        return {key: value for key, value in pairs if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One answer of a target, and everything it did on the way.
+
+    `tool_calls` is None when the target cannot tell which tools it called, and empty when
+    it called none. Everything else that is None was not reported. `raw` is what was read.
+    """
+
+    response: str = ""
+    tool_calls: tuple[ToolCall, ...] | None = None
+    messages: tuple[Message, ...] = ()
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+    llm_calls: int | None = None
+    error: str | None = None
+    notes: tuple[str, ...] = ()
+    raw: Any = field(default=None, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The interchange form, as a line of a replay file has it."""
+        calls = None if self.tool_calls is None else [observed(c) for c in self.tool_calls]
+        pairs = {
+            "response": self.response,
+            "toolCalls": calls,
+            "durationMs": self.duration_ms,
+            "usage": self.usage.to_dict() if self.usage else None,
+            "costUsd": self.cost_usd,
+            "llmCalls": self.llm_calls,
+            "error": self.error,
+            "notes": list(self.notes) or None,
+        }
+        return {key: value for key, value in pairs.items() if value is not None}
+
+
+def observed(call: ToolCall) -> dict[str, Any]:
+    """A call in the interchange form."""
+    pairs = {
+        "name": call.tool,
+        "params": call.input,
+        "result": call.output,
+        "success": call.success,
+        "error": call.error,
+        "durationMs": call.duration_ms,
+        "id": call.id,
+        "notes": list(call.notes) or None,
+    }
+    return {key: value for key, value in pairs.items() if value is not None}

@@ -1,0 +1,95 @@
+"""EvalCaseResult: what became of one case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from assay.model.observation import Observation
+from assay.model.score import EvaluationScore, Verdict
+
+Outcome = Literal["passed", "failed", "errored", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorResult:
+    """The score that one evaluator of a case gave."""
+
+    name: str
+    type: str
+    weight: float
+    score: EvaluationScore
+
+    def to_dict(self) -> dict[str, Any]:
+        head = {"name": self.name, "type": self.type, "weight": self.weight}
+        return head | self.score.to_dict()
+
+
+@dataclass(frozen=True, slots=True)
+class EvalCaseResult:
+    """A graded case. `error` is the reason why it did not pass, in one line.
+
+    `score` is None when it could not be judged; `failures` are all reasons.
+    """
+
+    id: str
+    description: str
+    outcome: Outcome
+    score: float | None
+    verdict: Verdict | None
+    evaluators: tuple[EvaluatorResult, ...]
+    observation: Observation
+    failures: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome == "passed"
+
+    @property
+    def duration_ms(self) -> float:
+        return self.observation.duration_ms or 0.0
+
+    @property
+    def error(self) -> str | None:
+        return None if self.passed else "; ".join(self.failures)
+
+    @property
+    def skipped_assertions(self) -> int:
+        """How many assertions could not be checked for want of seed or snapshot data."""
+        return sum(len(e.score.details.get("skipped", ())) for e in self.evaluators)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        seen = self.observation
+        details: dict[str, Any] = {
+            "outcome": self.outcome,
+            "score": self.score,
+            "verdict": self.verdict,
+            "evaluators": [result.to_dict() for result in self.evaluators],
+            "response": seen.response,
+            "failures": list(self.failures),
+        }
+        if seen.tool_calls is not None:
+            details["toolsCalled"] = [call.tool for call in seen.tool_calls]
+        if seen.usage is not None:
+            details["usage"] = seen.usage.to_dict()
+        if seen.cost_usd is not None:
+            details["costUsd"] = seen.cost_usd
+        if self.skipped_assertions:
+            details["skippedAssertions"] = self.skipped_assertions
+        if self.source:
+            details["source"] = self.source
+        return details
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of a result file."""
+        result: dict[str, Any] = {
+            "id": self.id,
+            "description": self.description,
+            "passed": self.passed,
+            "durationMs": self.duration_ms,
+        }
+        if self.error:
+            result["error"] = self.error
+        return result | {"details": self.details}

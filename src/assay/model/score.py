@@ -1,0 +1,101 @@
+"""EvaluationScore: what an evaluator says about one observation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Verdict = Literal["pass", "borderline", "fail"]
+
+PASS_FROM = 0.8
+BORDERLINE_FROM = 0.6
+#: Sums of floats miss their round value by less than this.
+TOLERANCE = 1e-9
+
+
+def reaches(score: float, least: float) -> bool:
+    return score >= least - TOLERANCE
+
+
+def verdict_of(score: float) -> Verdict:
+    if reaches(score, PASS_FROM):
+        return "pass"
+    return "borderline" if reaches(score, BORDERLINE_FROM) else "fail"
+
+
+def weighted(pairs: Iterable[tuple[float, float]]) -> float:
+    """The mean of scores by weight, of (weight, score) pairs; 0 when nothing has weight."""
+    total = sum_of = 0.0
+    for weight, score in pairs:
+        total += weight
+        sum_of += weight * score
+    return sum_of / total if total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationScore:
+    """A score from 0 to 1, or the reason why there is none.
+
+    Exactly one of `score`, `error` and `skipped` is given: an evaluator that broke is not a
+    zero, and one that had nothing left to check is neither. The verdict follows from the
+    score unless a stricter one is given. `failed_gate` says which requirement inside the
+    evaluator was not met; it fails the case whatever the score.
+    """
+
+    score: float | None = None
+    verdict: Verdict | None = None
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    reasoning: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    failed_gate: str = ""
+    error: str = ""
+    skipped: str = ""
+
+    def __post_init__(self) -> None:
+        given = (self.score is not None) + bool(self.error) + bool(self.skipped)
+        if given != 1:
+            raise ValueError("a score, an error or a reason to skip: exactly one is given")
+        if self.score is None:
+            if self.verdict is not None or self.failed_gate:
+                raise ValueError("without a score there is no verdict")
+            return
+        score = self.score
+        if type(score) is bool or not isinstance(score, (int, float)) or not math.isfinite(score):
+            raise ValueError(f"the score is {score!r}, not a number")
+        if not -TOLERANCE <= score <= 1 + TOLERANCE:
+            raise ValueError(f"the score is {score!r}, not between 0 and 1")
+        object.__setattr__(self, "score", min(1.0, max(0.0, float(score))))
+        if self.verdict is None:
+            object.__setattr__(self, "verdict", verdict_of(score))
+
+    @classmethod
+    def errored(cls, reason: str, **details: Any) -> EvaluationScore:
+        """The evaluator could not judge; the reason is shown to the user."""
+        return cls(error=reason or "unknown error", details=details)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Score, verdict, hits and misses always; the rest when there is something to say."""
+        always = {
+            "score": self.score,
+            "verdict": self.verdict,
+            "hits": list(self.hits),
+            "misses": list(self.misses),
+        }
+        rest = {
+            "reasoning": self.reasoning,
+            "details": dict(self.details),
+            "failedGate": self.failed_gate,
+            "error": self.error,
+            "skipped": self.skipped,
+        }
+        return always | {key: value for key, value in rest.items() if value}
+
+
+def checks(hits: Iterable[str], misses: Iterable[str], **rest: Any) -> EvaluationScore:
+    """The share of checks that held; hits and misses name them."""
+    hits, misses = tuple(hits), tuple(misses)
+    total = len(hits) + len(misses)
+    return EvaluationScore(len(hits) / total if total else 1.0, hits=hits, misses=misses, **rest)
