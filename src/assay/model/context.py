@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from assay.model.case import EvalCase
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """One case and one observation of it. `repeat` counts the trials of a case from 0."""
 
     case: EvalCase

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from assay.model.message import Message, ToolCall
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Tokens that a target reported; None is not reported."""
 
     input_tokens: int | None = None
@@ -26,8 +26,7 @@ class Usage:
         return {key: value for key, value in pairs if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True):
     """One answer of a target, and everything it did on the way.
 
     `tool_calls` is None when the target cannot tell which tools it called, and empty when
@@ -43,7 +42,7 @@ class Observation:
     llm_calls: int | None = None
     error: str | None = None
     notes: tuple[str, ...] = ()
-    raw: Any = field(default=None, compare=False, repr=False)
+    raw: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """The interchange form, as a line of a replay file has it."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
+
+from assay.model.case import EvalCase
 from assay.model.observation import Observation
 from assay.model.score import EvaluationScore, Verdict
 
 Outcome = Literal["passed", "failed", "errored", "skipped"]
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatorResult:
+class EvaluatorResult(msgspec.Struct, frozen=True):
     """The score that one evaluator of a case gave."""
 
     name: str
@@ -25,22 +26,27 @@ class EvaluatorResult:
         return head | self.score.to_dict()
 
 
-@dataclass(frozen=True, slots=True)
-class EvalCaseResult:
-    """A graded case. `error` is the reason why it did not pass, in one line.
+class EvalCaseResult(msgspec.Struct, frozen=True):
+    """What became of one case. `score` is None when it could not be judged.
 
-    `score` is None when it could not be judged; `failures` are all reasons.
+    `failures` are all reasons why it did not pass; `error` is them in one text.
     """
 
-    id: str
-    description: str
+    case: EvalCase
     outcome: Outcome
     score: float | None
     verdict: Verdict | None
     evaluators: tuple[EvaluatorResult, ...]
     observation: Observation
     failures: tuple[str, ...] = ()
-    source: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.case.id
+
+    @property
+    def description(self) -> str:
+        return self.case.description
 
     @property
     def passed(self) -> bool:
@@ -78,8 +84,9 @@ class EvalCaseResult:
             details["costUsd"] = seen.cost_usd
         if self.skipped_assertions:
             details["skippedAssertions"] = self.skipped_assertions
-        if self.source:
-            details["source"] = self.source
+        if self.case.locate is not None:
+            origin = self.case.origin
+            details["source"] = f"{origin.file}:{origin.line}"
         return details
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any, Literal
+
+import msgspec
+import msgspec.structs
 
 Verdict = Literal["pass", "borderline", "fail"]
 
@@ -34,8 +36,7 @@ def weighted(pairs: Iterable[tuple[float, float]]) -> float:
     return sum_of / total if total else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationScore:
+class EvaluationScore(msgspec.Struct, frozen=True):
     """A score from 0 to 1, or the reason why there is none.
 
     Exactly one of `score`, `error` and `skipped` is given: an evaluator that broke is not a
@@ -49,7 +50,7 @@ class EvaluationScore:
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
     reasoning: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = {}
     failed_gate: str = ""
     error: str = ""
     skipped: str = ""
@@ -67,9 +68,10 @@ class EvaluationScore:
             raise ValueError(f"the score is {score!r}, not a number")
         if not -TOLERANCE <= score <= 1 + TOLERANCE:
             raise ValueError(f"the score is {score!r}, not between 0 and 1")
-        object.__setattr__(self, "score", min(1.0, max(0.0, float(score))))
+        # Frozen for everyone else; here the record is still being made.
+        msgspec.structs.force_setattr(self, "score", min(1.0, max(0.0, float(score))))
         if self.verdict is None:
-            object.__setattr__(self, "verdict", verdict_of(score))
+            msgspec.structs.force_setattr(self, "verdict", verdict_of(score))
 
     @classmethod
     def errored(cls, reason: str, **details: Any) -> EvaluationScore:
