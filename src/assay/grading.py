@@ -79,6 +79,11 @@ class Grader:
             return self._later(observation, scores)
         return aggregate(self.case, observation, scores)
 
+    async def graded(self, observation: Observation, repeat: int = 0) -> EvalCaseResult:
+        """The result, waited for."""
+        result = self.grade(observation, repeat)
+        return result if isinstance(result, EvalCaseResult) else await result
+
     async def _later(self, observation: Observation, scores: list[Any]) -> EvalCaseResult:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_settled(score)) for score in scores]

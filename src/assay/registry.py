@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from assay.errors import PluginError, UnknownName
 
 if TYPE_CHECKING:
     from assay.model.evaluator import EvaluatorSpec
+    from assay.model.target import TargetSpec
     from assay.ports import Loader
 
 T = TypeVar("T")
+
+
+class Registered(NamedTuple):
+    """One name of a registry: where it comes from, and why it cannot be used."""
+
+    kind: str
+    name: str
+    source: str
+    fault: str
 
 
 class Registry(Generic[T]):
@@ -22,6 +32,7 @@ class Registry(Generic[T]):
     def __init__(self, group: str, kind: str) -> None:
         self.group, self.kind = group, kind
         self._loaded: dict[str, T] = {}
+        self._added: dict[str, str] = {}
 
     @cached_property
     def _entries(self) -> dict[str, list[EntryPoint]]:
@@ -35,10 +46,7 @@ class Registry(Generic[T]):
         return entries
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._entries))
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._entries
+        return iter(sorted({*self._entries, *self._added}))
 
     def get(self, name: str) -> T:
         """The object called `name`; raises UnknownName, or PluginError when it is broken."""
@@ -46,10 +54,31 @@ class Registry(Generic[T]):
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
+    def add(self, name: str, value: T, source: str) -> None:
+        """Register an object of a project's own module; the same source may do so again."""
+        if any(entry.value == source for entry in self._entries.get(name, ())):
+            return  # it is an entry point too and is being loaded as one
+        if name in self._entries or self._added.get(name, source) != source:
+            owner = self._added.get(name) or _distribution(self._entries[name][0])
+            raise PluginError(f"the {self.kind} {name!r} of {source} is there already: {owner}")
+        self._loaded[name], self._added[name] = value, source
+
+    def listed(self) -> Iterator[Registered]:
+        """Everything that is registered; each is loaded to see whether it can be."""
+        for name in self:
+            entries = self._entries.get(name, [])
+            sources = [_distribution(entry) for entry in entries] or [self._added[name]]
+            fault = ""
+            try:
+                self.get(name)
+            except PluginError as error:
+                fault = str(error)
+            yield Registered(self.kind, name, ", ".join(sources), fault)
+
     def _load(self, name: str) -> T:
         entries = self._entries.get(name, [])
         if not entries:
-            raise UnknownName(self.kind, name, self._entries)
+            raise UnknownName(self.kind, name, self)
         if len(entries) > 1:
             both = " and ".join(sorted(_distribution(entry) for entry in entries))
             raise PluginError(f"the {self.kind} {name!r} is registered by {both}")
@@ -63,9 +92,24 @@ class Registry(Generic[T]):
             ) from error
 
 
+class _Evaluators(Registry["type[EvaluatorSpec]"]):
+    """Evaluators are classes; a function with `@assay.evaluator` stands for its class."""
+
+    def _load(self, name: str) -> type[EvaluatorSpec]:
+        from assay.model.evaluator import EvaluatorSpec
+
+        found: Any = super()._load(name)
+        found = getattr(found, "__assay_spec__", found)
+        if not (isinstance(found, type) and issubclass(found, EvaluatorSpec)):
+            what = f"{found!r}, neither an EvaluatorSpec nor a function with @assay.evaluator"
+            raise PluginError(f"the evaluator {name!r} is {what}")
+        return found
+
+
 def _distribution(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else entry.value
 
 
-evaluators: Registry[type[EvaluatorSpec]] = Registry("assay.evaluators", "evaluator")
+evaluators: Registry[type[EvaluatorSpec]] = _Evaluators("assay.evaluators", "evaluator")
 loaders: Registry[Loader] = Registry("assay.loaders", "loader")
+targets: Registry[type[TargetSpec]] = Registry("assay.targets", "target provider")

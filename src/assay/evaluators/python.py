@@ -1,17 +1,157 @@
-"""`python:pkg.module:function`: a function of the project, named inline."""
+"""`@assay.evaluator` and `python:pkg.module:function`: functions of the project that judge.
+
+A function says by its parameters what it wants to see (`CONTEXT` has their names); every
+other parameter is a key of the evaluator in eval files, with its annotation and default.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, TypeVar, cast, overload
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, create_model
 
+from assay.errors import PluginError, UsageError
+from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.score import EvaluationScore, Verdict
 from assay.model.shape import problem
+from assay.ports import Check, Resources
+from assay.registry import evaluators as registered
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: What a parameter of this name receives.
+CONTEXT: dict[str, Callable[[Context], Any]] = {
+    "context": lambda context: context,
+    "case": lambda context: context.case,
+    "observation": lambda context: context.observation,
+    "response": lambda context: context.observation.response,
+    "tool_calls": lambda context: context.observation.tool_calls,
+    "question": lambda context: context.case.question,
+    "expected": lambda context: context.case.expected_output,
+    "metadata": lambda context: context.case.metadata,
+}
+_LABELS: dict[str, float] = {"pass": 1.0, "borderline": 0.6, "fail": 0.0}
 _NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
-_REFERENCE = f"python:{_NAME}:{_NAME}"
+_REFERENCE = f"python:({_NAME}):({_NAME})"
+
+
+class FunctionSpec(EvaluatorSpec):
+    """Base of the evaluators that functions are made into."""
+
+    function: ClassVar[Callable[..., Any]]
+    wanted: ClassVar[tuple[str, ...]] = ()
+    settings: ClassVar[tuple[str, ...]] = ()
+
+    def prepare(self, resources: Resources) -> Check:
+        function = type(self).function
+        given = {name: getattr(self, name) for name in self.settings}
+        readers = [(name, CONTEXT[name]) for name in self.wanted]
+
+        def check(context: Context) -> EvaluationScore | Awaitable[EvaluationScore]:
+            said = function(**{name: read(context) for name, read in readers}, **given)
+            return _awaited(said) if inspect.isawaitable(said) else score_of(said)
+
+        return check
+
+
+async def _awaited(said: Awaitable[Any]) -> EvaluationScore:
+    return score_of(await said)
+
+
+@overload
+def evaluator(function: F) -> F: ...
+@overload
+def evaluator(*, name: str) -> Callable[[F], F]: ...
+def evaluator(function: Any = None, *, name: str = "") -> Any:
+    """Make a function an evaluator; eval files name it by its `type`."""
+    if function is None:
+        return lambda decorated: _register(decorated, name)
+    return _register(function, name)
+
+
+def _register(function: F, name: str) -> F:
+    spec = spec_class(function)
+    setattr(function, "__assay_spec__", spec)  # noqa: B010 - a function has no such attribute
+    source = f"{function.__module__}:{function.__qualname__}"
+    registered.add(name or function.__name__, spec, source)
+    return function
+
+
+def spec_class(function: Callable[..., Any]) -> type[FunctionSpec]:
+    """The class whose fields are the function's own parameters."""
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (TypeError, ValueError, NameError) as error:
+        raise PluginError(f"the parameters of {function!r} cannot be read: {error}") from None
+    fields: dict[str, Any] = {}
+    wanted = []
+    for key, parameter in signature.parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        if parameter.kind is parameter.POSITIONAL_ONLY or key in EvaluatorSpec.model_fields:
+            why = "is positional only" if key not in EvaluatorSpec.model_fields else "is taken"
+            raise PluginError(f"the parameter {key!r} of {function.__qualname__} {why}")
+        if key in CONTEXT:
+            wanted.append(key)
+            continue
+        empty = inspect.Parameter.empty
+        annotation = Any if parameter.annotation is empty else parameter.annotation
+        fields[key] = (annotation, ... if parameter.default is empty else parameter.default)
+    made: type[FunctionSpec] = create_model(
+        function.__name__, __base__=FunctionSpec, __doc__=function.__doc__ or "", **fields
+    )
+    made.function, made.wanted, made.settings = staticmethod(function), tuple(wanted), tuple(fields)
+    return made
+
+
+def score_of(said: Any) -> EvaluationScore:
+    """What a function returned, as a score."""
+    if isinstance(said, EvaluationScore):
+        return said
+    if isinstance(said, bool):
+        return EvaluationScore(float(said))
+    if isinstance(said, (int, float)):
+        if not 0 <= said <= 1:
+            return EvaluationScore.errored(f"it returned {said!r}, which is not between 0 and 1")
+        return EvaluationScore(float(said))
+    if isinstance(said, str):
+        if said not in _LABELS:
+            known = ", ".join(_LABELS)
+            return EvaluationScore.errored(f"it returned {said!r}, which is none of {known}")
+        return EvaluationScore(_LABELS[said], cast(Verdict, said))
+    if isinstance(said, (list, tuple)):
+        return _all_of([score_of(item) for item in said])
+    return EvaluationScore.errored(
+        f"it returned {type(said).__name__}, "
+        "neither a bool, a number, a label, an EvaluationScore nor a list of them"
+    )
+
+
+def _all_of(scores: list[EvaluationScore]) -> EvaluationScore:
+    """Several checks of one function: the mean, and every hit and miss."""
+    if not scores:
+        return EvaluationScore.errored("it returned an empty list")
+    for index, score in enumerate(scores, 1):
+        if score.score is None:
+            return EvaluationScore.errored(f"item {index}: {score.error or score.skipped}")
+    hits: list[str] = []
+    misses: list[str] = []
+    for index, score in enumerate(scores, 1):
+        hits += score.hits
+        misses += score.misses
+        if not score.hits and not score.misses:
+            (hits if score.verdict == "pass" else misses).append(f"check {index}")
+    mean = sum(score.score or 0.0 for score in scores) / len(scores)
+    gate = next((score.failed_gate for score in scores if score.failed_gate), "")
+    reasons = " ".join(score.reasoning for score in scores if score.reasoning)
+    return EvaluationScore(
+        mean, hits=tuple(hits), misses=tuple(misses), reasoning=reasons, failed_gate=gate
+    )
 
 
 def _reference(value: str) -> str:
@@ -31,3 +171,29 @@ class PythonEvaluator(EvaluatorSpec):
         AfterValidator(_reference),
         Field(json_schema_extra={"pattern": f"^{_REFERENCE}$"}),
     ]
+
+    def prepare(self, resources: Resources) -> Check:
+        """Import the function; loading a file never runs a project's code, preparing does."""
+        made = spec_class(self._function())
+        given = {"type": self.type, "name": self.name, **(self.model_extra or {})}
+        try:
+            return made.model_validate(given).prepare(resources)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            key = ".".join(map(str, first["loc"])) or "its keys"
+            raise UsageError(f"{self.type}: {key}: {first['msg']}") from None
+
+    def _function(self) -> Callable[..., Any]:
+        match = re.fullmatch(_REFERENCE, self.type)
+        module, names = match.groups() if match else ("", "")
+        try:
+            found: Any = import_module(module)
+            for name in names.split("."):
+                found = getattr(found, name)
+        except Exception as error:  # whatever a project's module does when it is imported
+            cause = f"{type(error).__name__}: {error}"
+            raise PluginError(f"{self.type} could not be imported: {cause}") from error
+        if not callable(found):
+            raise PluginError(f"{self.type} is {type(found).__name__}, not a function")
+        function: Callable[..., Any] = found
+        return function

@@ -1,0 +1,329 @@
+"""Scores to outcomes: weights, gates, thresholds, and what errored means."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.grading import Preparation, aggregate
+from assay.model.case import EvalCase
+from assay.model.context import Context
+from assay.model.evaluator import EvaluatorSpec
+from assay.model.message import Message
+from assay.model.observation import Observation
+from assay.model.result import EvalCaseResult
+from assay.model.score import EvaluationScore
+from assay.ports import Check, Resources
+
+SEEN = Observation("an answer")
+
+
+class Fixed(EvaluatorSpec):
+    """Says what it is told to say."""
+
+    says: Any = 1.0
+
+    def evaluate(self, context: Context) -> EvaluationScore:
+        if isinstance(self.says, Exception):
+            raise self.says
+        if isinstance(self.says, (int, float)):
+            return EvaluationScore(float(self.says))
+        said: EvaluationScore = self.says
+        return said
+
+
+def spec(says: Any = 1.0, **keys: Any) -> Fixed:
+    return Fixed.model_construct(type="fixed", says=says, **{"name": "fixed", **keys})
+
+
+def case(*specs: EvaluatorSpec, **keys: Any) -> EvalCase:
+    return EvalCase("c1", (Message("user", "hello"),), specs, **keys)
+
+
+def grade(*specs: EvaluatorSpec, observation: Observation = SEEN, **keys: Any) -> EvalCaseResult:
+    grader = Preparation(Resources()).grader(case(*specs, **keys))
+    result = grader.grade(observation)
+    assert isinstance(result, EvalCaseResult)
+    return result
+
+
+# Weights and thresholds
+
+
+def test_the_score_of_a_case_is_the_mean_by_weight() -> None:
+    result = grade(spec(1.0, weight=3.0), spec(0.2, weight=1.0))
+    assert result.score == pytest.approx(0.8)
+    assert (result.outcome, result.verdict) == ("passed", "pass")
+
+
+def test_weight_zero_reports_but_does_not_count() -> None:
+    result = grade(spec(1.0), spec(0.0, weight=0.0, name="shadow"))
+    assert (result.score, result.outcome) == (1.0, "passed")
+    assert [e.score.score for e in result.evaluators] == [1.0, 0.0]
+
+
+def test_all_weights_zero_gives_zero() -> None:
+    result = grade(spec(1.0, weight=0.0))
+    assert (result.score, result.outcome) == (0.0, "failed")
+
+
+@pytest.mark.parametrize(
+    ("score", "verdict"),
+    [(1.0, "pass"), (0.8, "pass"), (0.8 - 1e-12, "pass"), (0.79, "borderline"), (0.6, "borderline"),
+     (0.6 - 1e-12, "borderline"), (0.59, "fail"), (0.0, "fail")],
+)  # fmt: skip
+def test_the_verdict_follows_from_the_score(score: float, verdict: str) -> None:
+    assert EvaluationScore(score).verdict == verdict
+    assert grade(spec(score)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("threshold", "outcome"), [(None, "failed"), (0.7, "passed"), (0.75, "failed"), (0.0, "passed")]
+)
+def test_a_case_passes_from_its_threshold(threshold: float | None, outcome: str) -> None:
+    assert grade(spec(0.7), threshold=threshold).outcome == outcome
+
+
+def test_thresholds_tolerate_rounding() -> None:
+    result = grade(
+        *(spec(s, weight=w) for s, w in ((0.9, 0.1), (0.8, 0.7), (0.7, 0.2))), threshold=0.79
+    )
+    assert result.outcome == "passed"
+
+
+# Gates
+
+
+def test_a_required_evaluator_that_does_not_pass_fails_the_case() -> None:
+    result = grade(spec(1.0, weight=99.0), spec(0.7, required=True, name="gate"))
+    assert (result.outcome, result.verdict) == ("failed", "fail")
+    assert result.failures[0].startswith("gate: the score 0.7 is not a pass")
+
+
+@pytest.mark.parametrize(("score", "outcome"), [(0.5, "passed"), (0.49, "failed")])
+def test_required_may_be_a_least_score(score: float, outcome: str) -> None:
+    assert grade(spec(1.0, weight=9.0), spec(score, required=0.5)).outcome == outcome
+
+
+def test_a_required_evaluator_of_weight_zero_is_still_a_gate() -> None:
+    assert grade(spec(1.0), spec(0.0, weight=0.0, required=True)).outcome == "failed"
+
+
+def test_a_gate_inside_an_evaluator_fails_the_case_whatever_the_score() -> None:
+    result = grade(spec(EvaluationScore(0.95, "fail", failed_gate="'safe' is not met")))
+    assert (result.outcome, result.failures) == ("failed", ("fixed: 'safe' is not met",))
+
+
+# Errors are not zeros
+
+
+def test_an_errored_evaluator_makes_the_case_errored_not_failed() -> None:
+    result = grade(spec(1.0), spec(EvaluationScore.errored("the judge is away"), name="judge"))
+    assert (result.outcome, result.score, result.verdict) == ("errored", None, None)
+    assert result.failures == ("judge: the judge is away",)
+    assert [e.score.score for e in result.evaluators] == [1.0, None]
+
+
+def test_a_crash_is_an_error_and_the_others_still_run() -> None:
+    result = grade(spec(ZeroDivisionError("division by zero")), spec(0.5))
+    assert result.outcome == "errored"
+    assert "it raised ZeroDivisionError: division by zero" in result.failures[0]
+    assert result.evaluators[1].score.score == 0.5
+
+
+def test_an_errored_evaluator_without_weight_does_not_count() -> None:
+    broken = EvaluationScore.errored("away")
+    assert grade(spec(1.0), spec(broken, weight=0.0)).outcome == "passed"
+    assert grade(spec(1.0), spec(broken, weight=0.0, required=True)).outcome == "errored"
+    assert grade(spec(1.0), spec(broken, weight=0.0, required=0.0)).outcome == "errored"
+
+
+def test_a_failed_gate_decides_although_another_evaluator_errored() -> None:
+    result = grade(spec(EvaluationScore.errored("away")), spec(0.0, required=True, name="gate"))
+    assert result.outcome == "failed"
+    assert any("away" in reason for reason in result.failures)
+
+
+def test_an_evaluator_that_returns_something_else_is_errored() -> None:
+    class Odd(EvaluatorSpec):
+        def evaluate(self, context: Context) -> Any:
+            return 0.9
+
+    result = graded(case(Odd.model_construct(type="odd", name="odd")))
+    assert result.failures == ("odd: it returned float, not an EvaluationScore",)
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), -0.1, 1.1, True, "1"])
+def test_no_other_value_is_a_score(score: Any) -> None:
+    with pytest.raises(ValueError, match="score"):
+        EvaluationScore(score)
+
+
+def test_a_score_and_an_error_exclude_each_other() -> None:
+    with pytest.raises(ValueError, match="exactly one"):
+        EvaluationScore(0.5, error="broken")
+    with pytest.raises(ValueError, match="exactly one"):
+        EvaluationScore()
+    with pytest.raises(ValueError, match="no verdict"):
+        EvaluationScore(verdict="pass", error="broken")
+
+
+def test_a_target_that_failed_makes_the_case_errored() -> None:
+    result = grade(spec(1.0), observation=Observation(error="connection refused"))
+    assert (result.outcome, result.error, result.evaluators) == (
+        "errored",
+        "connection refused",
+        (),
+    )
+
+
+# Skipped
+
+
+def test_a_case_to_skip_is_not_judged() -> None:
+    result = grade(spec(0.0), skip="the tool is being rebuilt")
+    assert (result.outcome, result.error) == ("skipped", "the tool is being rebuilt")
+
+
+def test_nothing_left_to_check_is_skipped_not_passed() -> None:
+    result = grade(spec(EvaluationScore(skipped="nothing verified")))
+    assert (result.outcome, result.failures) == ("skipped", ("nothing verified",))
+    assert grade(spec(EvaluationScore(skipped="nothing verified")), spec(1.0)).outcome == "passed"
+
+
+# Waiting
+
+
+class Slow(EvaluatorSpec):
+    """Answers when all that it waits for have been asked."""
+
+    gate: ClassVar[asyncio.Barrier]
+
+    async def evaluate(self, context: Context) -> EvaluationScore:
+        await Slow.gate.wait()
+        return EvaluationScore(1.0)
+
+
+def graded(of: EvalCase, observation: Observation = SEEN) -> EvalCaseResult:
+    async def go() -> EvalCaseResult:
+        return await Preparation(Resources()).grader(of).graded(observation)
+
+    return asyncio.run(go())
+
+
+def test_evaluators_wait_at_the_same_time() -> None:
+    async def go() -> EvalCaseResult:
+        Slow.gate = asyncio.Barrier(2)  # neither comes back before both are asked
+        slow = [Slow.model_construct(type="slow", name=f"slow{i}") for i in range(2)]
+        async with asyncio.timeout(10):
+            return await Preparation(Resources()).grader(case(*slow)).graded(SEEN)
+
+    assert asyncio.run(go()).outcome == "passed"
+
+
+# Preparing
+
+
+class Counting(EvaluatorSpec):
+    """Counts how often it is prepared."""
+
+    prepared: ClassVar[list[str]] = []
+
+    def prepare(self, resources: Resources) -> Check:
+        self.prepared.append(self.name)
+        return lambda context: EvaluationScore(1.0)
+
+
+def test_an_evaluator_that_cases_share_is_prepared_once() -> None:
+    shared, own = (Counting.model_construct(type="counting", name=n) for n in ("shared", "own"))
+    Counting.prepared.clear()
+    preparation = Preparation(Resources())
+    for specs in ((shared,), (shared, own), (shared,)):
+        preparation.grader(case(*specs)).grade(SEEN)
+    assert Counting.prepared == ["shared", "own"]
+
+
+def test_what_was_prepared_is_not_kept_for_ever() -> None:
+    Counting.prepared.clear()
+    preparation = Preparation(Resources())
+    for index in range(5000):
+        one = Counting.model_construct(type="counting", name=str(index))
+        preparation.grader(case(one))
+    assert len(Counting.prepared) == 5000
+    assert len(preparation._ready) <= 1024
+
+
+# Properties
+
+scores = st.floats(0, 1) | st.none()
+
+
+@given(
+    st.lists(st.tuples(scores, st.floats(0, 10), st.booleans()), min_size=1, max_size=6),
+    st.floats(0, 1),
+)
+def test_passed_means_no_error_no_failed_gate_and_enough_points(
+    rows: list[tuple[float | None, float, bool]], threshold: float
+) -> None:
+    specs = [spec(weight=w, required=r, name=f"e{i}") for i, (_, w, r) in enumerate(rows)]
+    given_scores = [
+        EvaluationScore.errored("x") if s is None else EvaluationScore(s) for s, _, _ in rows
+    ]
+    result = aggregate(case(*specs, threshold=threshold), SEEN, given_scores)
+    gates = any(r and s is not None and s < 0.8 - 1e-9 for s, _, r in rows)
+    errors = any(s is None and (w or r) for s, w, r in rows)
+    if gates:
+        assert result.outcome == "failed"
+    elif errors:
+        assert result.outcome == "errored"
+    elif all(s is None for s, _, _ in rows):
+        assert result.outcome == "skipped"
+    else:
+        weight = sum(w for s, w, _ in rows if s is not None)
+        mean = sum((s or 0) * w for s, w, _ in rows) / weight if weight else 0.0
+        assert result.outcome == ("passed" if mean >= threshold - 1e-9 else "failed")
+    assert (result.score is None) == (result.outcome in ("errored", "skipped"))
+
+
+@given(st.permutations([0.1, 0.5, 0.9, 1.0]))
+def test_the_order_of_evaluators_does_not_change_the_outcome(order: list[float]) -> None:
+    result = grade(*(spec(s, name=str(s)) for s in order), threshold=0.6)
+    assert result.outcome == "passed"
+    assert result.score == pytest.approx(0.625)
+
+
+# The record
+
+
+def test_a_result_is_the_json_of_a_result_file() -> None:
+    seen = Observation("hi", tool_calls=(), duration_ms=12.5, cost_usd=0.01)
+    result = grade(spec(0.0, name="words"), observation=seen, description="greets").to_dict()
+    assert {key: result[key] for key in ("id", "description", "passed", "durationMs", "error")} == {
+        "id": "c1",
+        "description": "greets",
+        "passed": False,
+        "durationMs": 12.5,
+        "error": "words: scored 0; the score 0 is below the threshold 0.8",
+    }
+    details = result["details"]
+    assert details["outcome"] == "failed"
+    assert (details["score"], details["verdict"], details["toolsCalled"]) == (0.0, "fail", [])
+    assert details["evaluators"] == [
+        {
+            "name": "words",
+            "type": "fixed",
+            "weight": 1.0,
+            "score": 0.0,
+            "verdict": "fail",
+            "hits": [],
+            "misses": [],
+        }
+    ]
+
+
+def test_a_passed_result_has_no_error() -> None:
+    assert "error" not in grade(spec(1.0)).to_dict()
