@@ -37,9 +37,6 @@ class Registry(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._entries))
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._entries
-
     def get(self, name: str) -> T:
         """The object called `name`; raises UnknownName, or PluginError when it is broken."""
         if name not in self._loaded:
