@@ -11,7 +11,7 @@ from pathlib import Path
 from assay.errors import EvalFileErrors, Problem, nearest
 from assay.ports import Loader
 from assay.registry import loaders
-from assay.settings import shown
+from assay.settings import shown_path
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 
@@ -124,7 +124,7 @@ def _is_skipped(folder: Path, name: str) -> bool:
 
 
 def _note(found: Discovery, path: Path, code: str, message: str, hint: str = "") -> None:
-    found.problems.append(Problem(shown(path), 0, 0, "error", code, message, hint))
+    found.problems.append(Problem(shown_path(path), 0, 0, "error", code, message, hint))
 
 
 def _formats() -> str:

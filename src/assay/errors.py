@@ -20,10 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 #: The longest message or hint, in characters.
-MAX_WORDS = 500
+MAX_MESSAGE = 500
+#: How many errors, and how many warnings, are told about one file.
+MAX_PROBLEMS = 1000
 
 Severity = Literal["error", "warning"]
 
@@ -40,6 +42,7 @@ SLUGS: dict[str, str] = {
     "bad-character": "The text has a character that cannot be stored.",
     "too-large": "The file, line or value is larger than the limit.",
     "too-deep": "The document is nested deeper than the limit.",
+    "too-many-problems": "The file has more problems than are told.",
     # syntax
     "yaml-syntax": "The file is not valid YAML.",
     "yaml-tag": "YAML tags are not supported.",
@@ -47,6 +50,7 @@ SLUGS: dict[str, str] = {
     "yaml-key": "A YAML key is not text.",
     "multiple-documents": "The file holds more than one YAML document.",
     "json-syntax": "The file or line is not valid JSON.",
+    "toml-syntax": "The file is not valid TOML.",
     "csv-syntax": "The file is not valid CSV.",
     "duplicate-key": "A key appears twice in one mapping.",
     "bad-number": "A number is not finite or does not fit 64 bits.",
@@ -109,8 +113,8 @@ class Problem:
         """What an author wrote may be huge; what we say about it is not."""
         for name in ("message", "hint"):
             text = getattr(self, name)
-            if len(text) > MAX_WORDS:
-                half = MAX_WORDS // 2 - 3
+            if len(text) > MAX_MESSAGE:
+                half = MAX_MESSAGE // 2 - 3
                 object.__setattr__(self, name, f"{text[:half]} ... {text[-half:]}")
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,11 +129,67 @@ class Problem:
         return printable(f"{self.place}: {self.severity}[{self.code}]: {self.message}{hint}")
 
 
+class Problems:
+    """What is wrong with one file: the first thousand errors and warnings, and that there are more.
+
+    A file may be wrong a million times; what is kept of it stays small.
+    """
+
+    def __init__(self, file: str, found: Iterable[Problem] = ()) -> None:
+        self.file = file
+        self._kept: list[Problem] = []
+        self._counts: dict[Severity, int] = {"error": 0, "warning": 0}
+        self += found
+
+    def append(self, problem: Problem) -> None:
+        self._counts[problem.severity] += 1
+        if self._counts[problem.severity] <= MAX_PROBLEMS:
+            self._kept.append(problem)
+
+    def __iadd__(self, found: Iterable[Problem]) -> Self:
+        """Take in what was found; a generator is not asked on when no more errors are told."""
+        for problem in found:
+            self.append(problem)
+            if self.full:
+                break
+        return self
+
+    @property
+    def errors(self) -> int:
+        return self._counts["error"]
+
+    @property
+    def full(self) -> bool:
+        """Are there more errors than are told? Then there is no use in reading on."""
+        return self.errors > MAX_PROBLEMS
+
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
+    def told(self) -> list[Problem]:
+        """The problems in the order of their places; the last one says that there are more."""
+        files = list(dict.fromkeys(p.file for p in self._kept))
+        told = sorted(self._kept, key=lambda p: (files.index(p.file), p.line, p.column))
+        for severity, count in self._counts.items():
+            if count > MAX_PROBLEMS:
+                message = (
+                    f"there are more than {MAX_PROBLEMS:,} {severity}s; these were found first"
+                )
+                hint = "mend these first" if severity == "error" else ""
+                told.append(Problem(self.file, 0, 0, severity, "too-many-problems", message, hint))
+        return told
+
+
 class AssayError(Exception):
     """Base of everything we raise on purpose; `slug` leads to docs/errors.md."""
 
     slug = "assay"
     exit_code = 3
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The error as problems, for those who read them by program."""
+        return (Problem("", 0, 0, "error", self.slug, str(self)),)
 
 
 class UsageError(AssayError):
@@ -151,10 +211,18 @@ class UnknownName(UsageError):
 
 
 class ConfigError(AssayError):
-    """The project's configuration is wrong."""
+    """The project's configuration is wrong; `problems` says where."""
 
     slug = "config"
     exit_code = 2
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self._problems = tuple(problems)
+        super().__init__("\n".join(str(p) for p in problems))
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self._problems
 
 
 class LedgerError(AssayError):
@@ -204,23 +272,31 @@ class EvalFileError(AssayError):
         self.slug = problem.code
         super().__init__(str(problem))
 
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return (self.problem,)
+
 
 class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
     """All problems of a load in one group; `problems` has warnings too, in file order."""
 
     slug = "eval-files"
     exit_code = 2
-    problems: tuple[Problem, ...]
+    _problems: tuple[Problem, ...]
 
     def __new__(cls, problems: Sequence[Problem]) -> EvalFileErrors:
         errors = [EvalFileError(p) for p in problems if p.severity == "error"]
         noun = "problem" if len(errors) == 1 else "problems"
         group = super().__new__(cls, f"{len(errors)} {noun} in the eval files", errors)
-        group.problems = tuple(problems)
+        group._problems = tuple(problems)
         return group
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         """The group was built by __new__; ExceptionGroup takes nothing here."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self._problems
 
     def derive(self, excs: Sequence[Any]) -> EvalFileErrors:  # type: ignore[override]
         return EvalFileErrors([e.problem for e in excs])

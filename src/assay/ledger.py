@@ -17,8 +17,8 @@ from typing import Any, Literal
 from assay.documents import json as documents
 from assay.documents.document import Document
 from assay.documents.source import read_text
-from assay.errors import EvalFileErrors, LedgerError, Problem, nearest
-from assay.settings import shown
+from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
+from assay.settings import shown_path
 
 SUFFIX = ".regression.json"
 Status = Literal["locked", "unlocked", "changed", "gone", "archived"]
@@ -51,8 +51,11 @@ def case_hash(raw: Any) -> str:
 
 def check(file: Path) -> list[Problem]:
     """What the ledger has to say about a regression file that loads."""
-    book = _Book(file)
-    problems: list[Problem] = []
+    return _check(_Book(file))
+
+
+def _check(book: _Book) -> list[Problem]:
+    problems = Problems(book.document.file)
     hint = "restore it; if it no longer applies, then run 'assay regression archive {}'"
     for index, (identity, raw) in enumerate(book.cases):
         line, column = book.document.position((*book.base, index))
@@ -76,7 +79,7 @@ def check(file: Path) -> list[Problem]:
         )
         place = (book.document.file, 1, 1)
         problems.append(Problem(*place, "error", "regression-gone", message, hint.format(identity)))
-    return problems
+    return problems.told()
 
 
 def entries(file: Path) -> list[LedgerEntry]:
@@ -91,7 +94,7 @@ def entries(file: Path) -> list[LedgerEntry]:
 def lock(file: Path) -> list[str]:
     """Lock the cases that are not locked yet; refuses when a locked one was changed."""
     book = _Book(file)
-    if broken := [p for p in check(file) if p.severity == "error"]:
+    if broken := [p for p in _check(book) if p.severity == "error"]:
         raise LedgerError("\n".join(str(p) for p in broken))
     added = [identity for identity, _ in book.cases if identity not in book.hashes]
     if added:
@@ -131,8 +134,8 @@ class _Book:
     """A regression file with its lock and its archive."""
 
     def __init__(self, file: Path) -> None:
-        self.text = read_text(file, shown(file))
-        self.document: Document = documents.parse(self.text, shown(file))
+        self.text = read_text(file, shown_path(file))
+        self.document: Document = documents.parse(self.text, shown_path(file))
         data = self.document.data
         self.base: tuple[str, ...] = ("cases",) if isinstance(data, dict) else ()
         raw_cases = data.get("cases", []) if isinstance(data, dict) else data
@@ -188,7 +191,7 @@ def _read_archive(file: Path) -> list[dict[str, Any]]:
 
 
 def _read_json(file: Path) -> Any:
-    document = documents.parse(read_text(file, shown(file)), shown(file))
+    document = documents.parse(read_text(file, shown_path(file)), shown_path(file))
     if document.problems:
         raise EvalFileErrors(document.problems)
     return document.data
@@ -196,7 +199,9 @@ def _read_json(file: Path) -> Any:
 
 def _broken(file: Path, message: str) -> EvalFileErrors:
     hint = "restore it from version control"
-    return EvalFileErrors([Problem(shown(file), 1, 1, "error", "ledger-broken", message, hint)])
+    return EvalFileErrors(
+        [Problem(shown_path(file), 1, 1, "error", "ledger-broken", message, hint)]
+    )
 
 
 def _lock_text(hashes: dict[str, str]) -> str:
@@ -238,7 +243,7 @@ def _write(file: Path, text: str) -> None:
         os.chmod(temporary, mode)
         os.replace(temporary, file)
     except OSError as error:
-        raise LedgerError(f"cannot write {shown(file)}: {error.strerror or error}") from None
+        raise LedgerError(f"cannot write {shown_path(file)}: {error.strerror or error}") from None
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from assay.errors import Problem
+from assay.errors import Problem, Problems
 from assay.model.case import EvalCase, Suite
-from assay.model.expect import ExpectBase
+from assay.model.expect import NO_TOOL, ExpectBase
 
 Finding = tuple[str, str, tuple[str | int, ...], str]  # slug, message, path in the case, hint
 
@@ -24,13 +24,15 @@ def weaknesses(suites: Iterable[Suite]) -> list[Problem]:
     problems: list[Problem] = []
     prompts: dict[str, EvalCase] = {}
     for suite in suites:
+        found = Problems(suite.file)
         for case in suite.cases:
             findings = [finding for rule in RULES for finding in rule(case, suite)]
             findings += _duplicate_prompt(case, prompts)
             for code, message, path, hint in findings:
                 place = case.origin_of(path)
                 text = f"{case.id}: {message}"
-                problems.append(Problem(*place, "warning", code, text, hint))
+                found.append(Problem(*place, "warning", code, text, hint))
+        problems += found.told()
     return problems
 
 
@@ -89,12 +91,19 @@ def _passes_without_tool(case: EvalCase, suite: Suite) -> Iterator[Finding]:
     if case.tier not in ("golden", "labeled", "regression") or case.difficulty == "edge":
         return
     for block in _blocks(case):
-        routed = (
-            _get(block, "toolsCalled") is not None or _get(block, "toolsAcceptable") is not None
-        )
-        if not routed and not block.expect.toolParams and not block.expect.minToolCalls:
+        if block.expect.toolParams or block.expect.minToolCalls:
+            continue
+        message = "could pass although no tool was called"
+        acceptable = _get(block, "toolsAcceptable")
+        if acceptable is not None:
+            free = [index for index, tools in enumerate(acceptable) if tools in ([], [NO_TOOL])]
+            if free and len(free) < len(acceptable):
+                path = (*block.path, "toolsAcceptable", free[0])
+                hint = "remove the set without a tool, or make it an edge case"
+                yield "passes-without-tool", message, path, hint
+        elif _get(block, "toolsCalled") is None:
             hint = "add toolsCalled or toolsAcceptable; [] says that no tool is right"
-            yield "passes-without-tool", "could pass although no tool was called", block.path, hint
+            yield "passes-without-tool", message, block.path, hint
 
 
 def _cannot_fail(case: EvalCase, suite: Suite) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from assay.errors import UsageError
 from assay.schema import schema
-from assay.settings import shown
+from assay.settings import shown_path
 
 CONFIG = """\
 # The folder of this file is the project root: paths that start with '/' begin here.
@@ -69,8 +69,10 @@ def write_project(folder: Path) -> list[Path]:
         folder / "evals" / "eval.schema.json": json.dumps(schema("eval"), indent=2) + "\n",
         folder / "evals" / "seed-manifest.json": "{}\n",
     }
-    taken = [shown(file) for file in files if os.path.lexists(file)]
-    taken += [shown(p) for p in (folder, folder / "evals") if os.path.lexists(p) and not p.is_dir()]
+    taken = [shown_path(file) for file in files if os.path.lexists(file)]
+    taken += [
+        shown_path(p) for p in (folder, folder / "evals") if os.path.lexists(p) and not p.is_dir()
+    ]
     if taken:
         raise UsageError(f"already there, and not overwritten: {', '.join(taken)}")
     written: list[Path] = []
@@ -82,5 +84,5 @@ def write_project(folder: Path) -> list[Path]:
     except OSError as error:
         for file in written:
             file.unlink(missing_ok=True)
-        raise UsageError(f"cannot write {shown(folder)}: {error.strerror}") from None
+        raise UsageError(f"cannot write {shown_path(folder)}: {error.strerror}") from None
     return written

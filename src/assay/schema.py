@@ -8,7 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from assay.errors import UnknownName
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
-from assay.model.suite import INPUT_KEYS, CaseFile, SuiteFile
+from assay.model.suite import INPUT_KEYS, CaseFile, OneCaseFile, SuiteFile
 from assay.model.tiers import TIERS, TierFile
 from assay.registry import evaluators
 
@@ -27,7 +27,7 @@ def schema(name: str) -> dict[str, Any]:
 
 def _eval_schema() -> dict[str, Any]:
     classes = {type_name: evaluators.get(type_name) for type_name in evaluators}
-    shapes: list[type[Any]] = [SuiteFile, CaseFile, *classes.values()]
+    shapes: list[type[Any]] = [SuiteFile, CaseFile, OneCaseFile, *classes.values()]
     refs, definitions = models_json_schema(
         [(shape, "validation") for shape in shapes], ref_template="#/$defs/{model}"
     )
@@ -38,11 +38,12 @@ def _eval_schema() -> dict[str, Any]:
     spellings = ("cases", *(a for a, c in SuiteFile.spelling.aliases.items() if c == "cases"))
     for key in spellings:
         suite["properties"][key] = {**suite["properties"][key], "minItems": 1}
-    case = {"$ref": f"#/$defs/{names[CaseFile]}"}
+    case, root = ({"$ref": f"#/$defs/{names[shape]}"} for shape in (CaseFile, OneCaseFile))
     identified = {"required": ["id"], "properties": {"id": {"type": "string"}}}
     defs["ListedCase"] = {"allOf": [case, identified]}
-    for key in ("expected_messages", "expected_output"):
-        defs[names[CaseFile]]["properties"][key] |= _expected_messages()
+    for shape in (CaseFile, OneCaseFile):
+        for key in ("expected_messages", "expected_output"):
+            defs[names[shape]]["properties"][key] |= _expected_messages()
     for key in spellings:
         suite["properties"][key]["items"] = {"$ref": "#/$defs/ListedCase"}
     return {
@@ -53,7 +54,7 @@ def _eval_schema() -> dict[str, Any]:
         "else": {
             "if": {"type": "object", "anyOf": [{"required": [key]} for key in spellings]},
             "then": {"$ref": f"#/$defs/{names[SuiteFile]}"},
-            "else": {"allOf": [case, {"anyOf": [{"required": [key]} for key in INPUT_KEYS]}]},
+            "else": {"allOf": [root, {"anyOf": [{"required": [key]} for key in INPUT_KEYS]}]},
         },
         "$defs": defs,
     }

@@ -8,14 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from assay import ledger
 from assay.discovery import Discovery, discover, loader_for
 from assay.errors import EvalFileErrors, LedgerError, Problem, UsageError
 from assay.model.case import Suite
 from assay.quality import weaknesses
-from assay.settings import Settings, shown
+from assay.scaffold import write_project
+from assay.schema import NAMES, schema
+from assay.settings import Settings, shown_path
 
+SCHEMAS = NAMES
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
@@ -52,10 +56,12 @@ def validate(paths: Paths) -> Loaded:
         problems = list(found.problems)
         for file in found.files:
             suite, new = _load_file(file, settings.for_file(file))
+            if suite is not None and suite.tier == "regression":
+                suite, new = _check_ledger(file, suite)
             problems += new
             if suite is not None:
                 suites.append(suite)
-    passed = tuple((shown(file), reason) for file, reason in found.passed_over)
+    passed = tuple((shown_path(file), reason) for file, reason in found.passed_over)
     return Loaded(tuple(suites), tuple(problems), passed)
 
 
@@ -66,26 +72,44 @@ def lint(paths: Paths) -> Loaded:
 
 
 def _load_file(file: Path, settings: Settings) -> tuple[Suite | None, list[Problem]]:
+    """The suite of a file, or None, and its problems."""
     loader = loader_for(file)
     if loader is None:  # discovery let it through, so a loader was there
-        raise UsageError(f"no loader for {shown(file)}")
+        raise UsageError(f"no loader for {shown_path(file)}")
     try:
         suite = loader.load(file, settings)
-        extra = ledger.check(file) if suite.tier == "regression" else []
     except EvalFileErrors as error:
         return None, list(error.problems)
     except OSError as error:  # it broke while it was being read
         reason = error.strerror or str(error)
-        return None, [Problem(shown(file), 0, 0, "error", "unreadable", reason)]
-    suite = replace(
-        suite, warnings=(*suite.warnings, *(p for p in extra if p.severity == "warning"))
-    )
-    return suite, [*suite.warnings, *(p for p in extra if p.severity == "error")]
+        return None, [Problem(shown_path(file), 0, 0, "error", "unreadable", reason)]
+    return suite, list(suite.warnings)
+
+
+def _check_ledger(file: Path, suite: Suite) -> tuple[Suite | None, list[Problem]]:
+    """The suite with what the ledger warns of, and all of its problems."""
+    try:
+        found = ledger.check(file)
+    except EvalFileErrors as error:
+        return None, list(error.problems)
+    warnings = (*suite.warnings, *(p for p in found if p.severity == "warning"))
+    errors = [p for p in found if p.severity == "error"]
+    return replace(suite, warnings=warnings), [*warnings, *errors]
+
+
+def start_project(folder: str | os.PathLike[str] = ".") -> list[Path]:
+    """Write a small project to start from; the files that were written."""
+    return write_project(_working_directory() / folder)
+
+
+def describe(name: str) -> dict[str, Any]:
+    """The JSON Schema of one of SCHEMAS."""
+    return schema(name)
 
 
 def lock_regressions(paths: Paths) -> dict[str, list[str]]:
     """Lock the unlocked cases of all regression files; which ones, by file."""
-    return {shown(file): ledger.lock(file) for file in regression_files(paths)}
+    return {shown_path(file): ledger.lock(file) for file in regression_files(paths)}
 
 
 def archive_regression(identity: str, paths: Paths) -> Path:
@@ -97,14 +121,14 @@ def archive_regression(identity: str, paths: Paths) -> Path:
         if any(e.id == identity and e.status != "archived" for e in ledger.entries(f))
     ]
     if len(holders) > 1:
-        names = ", ".join(shown(file) for file in holders)
+        names = ", ".join(shown_path(file) for file in holders)
         raise LedgerError(f"{identity!r} is in more than one file: {names}; name the file")
     return ledger.archive(holders[0] if holders else files[0], identity)
 
 
 def list_regressions(paths: Paths) -> dict[str, list[ledger.LedgerEntry]]:
     """Every regression case with its state, by file."""
-    return {shown(file): ledger.entries(file) for file in regression_files(paths)}
+    return {shown_path(file): ledger.entries(file) for file in regression_files(paths)}
 
 
 def regression_files(paths: Paths) -> Sequence[Path]:
@@ -114,12 +138,7 @@ def regression_files(paths: Paths) -> Sequence[Path]:
     files = [file for file in found.files if file.name.endswith(ledger.SUFFIX)]
     problems = list(found.problems)
     for file in files:
-        loader = loader_for(file)
-        try:
-            if loader is not None:
-                loader.load(file, settings.for_file(file))
-        except EvalFileErrors as error:
-            problems += error.problems
+        problems += _load_file(file, settings.for_file(file))[1]
     if any(p.severity == "error" for p in problems):
         raise EvalFileErrors(problems)
     if not files:
@@ -136,8 +155,12 @@ def _as_paths(paths: Paths) -> list[Path]:
 
 def _settings() -> Settings:
     """The settings of the project that the working directory is in."""
+    return Settings.find(_working_directory())
+
+
+def _working_directory() -> Path:
     try:
-        return Settings.find(Path.cwd())
+        return Path.cwd()
     except FileNotFoundError:
         raise UsageError("the working directory no longer exists") from None
 

@@ -17,7 +17,7 @@ from pydantic import AfterValidator
 from assay.documents import yaml
 from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
-from assay.documents.source import read_text
+from assay.documents.source import is_absent, read_text
 from assay.errors import ConfigError, EvalFileErrors, Problem
 from assay.model.shape import Flag, Reading, Shape, Text, problem
 
@@ -40,7 +40,6 @@ class Settings:
     """Where the project is and how it is set up."""
 
     root: Path
-    config_file: Path | None = None
     config: Config = field(default_factory=Config)
 
     @classmethod
@@ -50,9 +49,9 @@ class Settings:
         git: Path | None = None
         for folder in (start, *start.parents):
             for file, read in ((folder / "assay.yaml", _yaml), (folder / "pyproject.toml", _toml)):
-                document = read(file) if file.is_file() else None
+                document = None if is_absent(file) else read(file)
                 if document is not None:
-                    return cls(folder, file, _checked(document))
+                    return cls(folder, _checked(document))
             if git is None and (folder / ".git").exists():
                 git = folder
         return cls(git or start)
@@ -67,33 +66,34 @@ class Settings:
         return self.root / self.config.seed_manifest
 
 
-def shown(file: Path) -> str:
-    """The path as messages name it: relative to the working directory when below it."""
+def shown_path(file: Path) -> str:
+    """The path as messages name it: relative to the working directory when in it."""
     absolute, here = os.path.abspath(file), os.getcwd()
     below = os.path.join(here, "")
-    text = Path(absolute.removeprefix(below)).as_posix()
+    text = "." if absolute == here else Path(absolute.removeprefix(below)).as_posix()
     return os.fsencode(text).decode("utf-8", "backslashreplace")  # a name may hold any byte
 
 
 def _yaml(file: Path) -> Document | None:
     try:
-        return yaml.parse(read_text(file, shown(file)), shown(file))
+        return yaml.parse(read_text(file, shown_path(file)), shown_path(file))
     except EvalFileErrors as error:
-        raise ConfigError(_lines(error.problems)) from None
+        raise ConfigError(error.problems) from None
 
 
 def _toml(file: Path) -> Document | None:
     import tomllib
 
+    name = shown_path(file)
     try:
-        tool = tomllib.loads(read_text(file, shown(file))).get("tool")
+        tool = tomllib.loads(read_text(file, name)).get("tool")
         table = tool.get("assay") if isinstance(tool, dict) else None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{shown(file)}: {error}") from None
+        raise ConfigError([Problem(name, 0, 0, "error", "toml-syntax", str(error))]) from None
     except EvalFileErrors as error:
-        raise ConfigError(_lines(error.problems)) from None
+        raise ConfigError(error.problems) from None
     # tomllib tells no positions: problems point at the file as a whole.
-    return None if table is None else Document(shown(file), table, [], lambda: TextMark(-1, -1, 0))
+    return None if table is None else Document(name, table, [], TextMark(-1, -1, 0))
 
 
 def _checked(document: Document) -> Config:
@@ -104,9 +104,5 @@ def _checked(document: Document) -> Config:
     config, problems = check(Config, document, (), data, Reading(nothing, nothing, nothing))
     problems = [*document.problems, *problems]
     if config is None or any(p.severity == "error" for p in problems):
-        raise ConfigError(_lines(problems))
+        raise ConfigError(problems)
     return config
-
-
-def _lines(problems: list[Problem] | tuple[Problem, ...]) -> str:
-    return "\n".join(str(p) for p in problems)

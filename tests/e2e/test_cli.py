@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -110,6 +111,44 @@ def test_a_wrong_config_is_exit_2() -> None:
     Path("assay.yaml").write_text("nope: 1\n")
     Path("good.eval.yaml").write_text(GOOD)
     assert "assay.yaml:1:1: error[unknown-key]" in assay("validate", ".", code=2).stderr
+
+
+@pytest.mark.parametrize("verb", ["validate", "lint"])
+@pytest.mark.parametrize(
+    ("name", "text", "line", "code"),
+    [
+        ("assay.yaml", "nope: 1\n", 1, "unknown-key"),
+        ("assay.yaml", "a: [\n", 2, "yaml-syntax"),
+        ("pyproject.toml", "[tool.assay\n", 0, "toml-syntax"),
+    ],
+)
+def test_a_wrong_config_is_told_as_json_too(
+    verb: str, name: str, text: str, line: int, code: str
+) -> None:
+    Path(name).write_text(text)
+    Path("good.eval.yaml").write_text(GOOD)
+    done = assay(verb, ".", "--json", code=2)
+    (problem,) = json.loads(done.stdout)
+    assert (problem["file"], problem["line"], problem["code"]) == (name, line, code)
+    assert f"error[{code}]" in done.stderr
+
+
+def test_other_errors_are_told_as_json_too() -> None:
+    (problem,) = json.loads(assay("validate", "", "--json", code=2).stdout)
+    assert (problem["file"], problem["code"], problem["message"]) == (
+        "",
+        "usage",
+        "a path is empty",
+    )
+
+
+@pytest.mark.parametrize("arguments", [["init"], ["init", "mine"], ["validate", "."]])
+def test_a_working_directory_that_is_gone(project: Path, arguments: list[str]) -> None:
+    gone = project / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    assert "the working directory no longer exists" in assay(*arguments, code=2).stderr
 
 
 def test_hostile_names_and_values_stay_text() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -232,3 +233,19 @@ def test_a_cell_past_the_limit(project: Project) -> None:
 def test_the_name_drops_eval(project: Project) -> None:
     project.write("talk.eval.csv", HEADER + "a,Hello,Hi\n")
     assert [suite.name for suite in assay.load(".")] == ["talk"]
+
+
+def test_cells_full_of_quotes_cost_a_few_times_their_size(project: Project) -> None:
+    cell = '"' + '""' * 1_000_000 + '"'
+    text = f"expected_output,input,id\n{cell},{cell},a\nx,y,a\n{cell},{cell},a\n"
+    project.write(FILE, text)
+    tracemalloc.start()
+    with pytest.raises(assay.EvalFileErrors) as refused:
+        assay.load(FILE)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [project.place(p) for p in refused.value.problems] == [
+        "3:5 duplicate-id",
+        f"4:{2 * len(cell) + 3} duplicate-id",
+    ]
+    assert peak < 12 * len(text)

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import assay
+from assay.documents.source import read_text
 from assay.errors import SLUGS
 
 if TYPE_CHECKING:
@@ -595,6 +597,20 @@ def test_a_file_past_the_limit_is_not_read(tmp_path: Path) -> None:
             stream.truncate(300 * 1024**2)
     output = refused_by_command(tmp_path, "a.yaml", "a.golden.json", "a.csv", memory=GIGABYTE)
     assert output.count("error[too-large]") == 3
+
+
+def test_a_small_file_takes_little_memory(project: Project) -> None:
+    tracemalloc.start()
+    project.suite(CASE)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 * MEGABYTE
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs such a file")
+def test_a_file_that_does_not_tell_its_size_is_read() -> None:
+    assert os.stat("/proc/self/status").st_size == 0
+    assert read_text(Path("/proc/self/status"), "status").startswith("Name:")
 
 
 def test_peak_memory_of_a_large_text_is_a_few_times_its_size(tmp_path: Path) -> None:

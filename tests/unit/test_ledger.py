@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +182,18 @@ def test_a_failed_write_leaves_the_old_file(file: Path, monkeypatch: pytest.Monk
         ledger.lock(file)
     assert ledger.lock_file(file).read_text() == before
     assert not list(file.parent.glob(".*"))
+
+
+UNREADABLE = "/proc/self/mem"  # it opens, and breaks when it is read
+
+
+@pytest.mark.skipif(not Path(UNREADABLE).exists(), reason="needs such a file")
+@pytest.mark.parametrize("verb", [service.lock_regressions, service.list_regressions])
+@pytest.mark.parametrize("broken", ["t.regression.json", "get_weather.regression.lock.json"])
+def test_a_file_that_breaks_while_it_is_read_is_a_problem(
+    file: Path, verb: Callable[[str], object], broken: str
+) -> None:
+    file.with_name(broken).symlink_to(UNREADABLE)
+    with pytest.raises(EvalFileErrors) as caught:
+        verb(".")
+    assert [(p.file, p.code) for p in caught.value.problems] == [(broken, "unreadable")]

@@ -109,9 +109,25 @@ def test_a_case_that_could_pass_without_any_tool() -> None:
         {"toolsCalled": ["get_weather"]},
         {"toolsCalled": [], "responseContains": ["17"]},
         {"minToolCalls": 1},
+        {"toolsAcceptable": [["get_weather"], ["get_forecast"]]},
+        {"toolsAcceptable": [["__none__"], []]},
+        {"toolsAcceptable": [["get_weather"], []], "minToolCalls": 1},
     )
     for good in goods:
         assert findings("get_weather.labeled.json", labeled("straightforward", **good)) == []
+
+
+@pytest.mark.parametrize("none", [[], ["__none__"]])
+@pytest.mark.parametrize("difficulty", ["straightforward", "ambiguous"])
+def test_a_set_without_a_tool_beside_sets_of_tools(difficulty: str, none: list[str]) -> None:
+    case = labeled(difficulty, toolsAcceptable=[["get_weather"], none])
+    Path("get_weather.labeled.json").write_text(json.dumps([case]))
+    (problem,) = service.lint("get_weather.labeled.json").problems
+    assert problem.code == "passes-without-tool"
+    text = Path("get_weather.labeled.json").read_text()
+    assert text[problem.column - 1 :].startswith(json.dumps(none))
+    edge = case | {"difficulty": "edge"}
+    assert findings("get_weather.labeled.json", edge) == []
 
 
 def test_duplicate_prompts_across_files() -> None:

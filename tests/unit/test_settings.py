@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from assay import service
 from assay.errors import ConfigError
-from assay.settings import Settings
+from assay.settings import Settings, shown_path
+
+if TYPE_CHECKING:
+    from unit.conftest import Project
+
+#: What stands in the place of a file and is none, with the slug that says so.
+IMPOSTORS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "broken link": (lambda path: path.symlink_to("nowhere"), "not-found"),
+    "pipe": (os.mkfifo, "not-a-file"),
+    "folder": (Path.mkdir, "not-a-file"),
+    "link to itself": (lambda path: path.symlink_to(path.name), "symlink-loop"),
+}
 
 
 def test_the_folder_of_the_config_is_the_root(tmp_path: Path) -> None:
@@ -82,3 +97,51 @@ def test_a_file_outside_belongs_to_the_project_it_lies_in(tmp_path: Path) -> Non
     theirs = mine.for_file(tmp_path / "other" / "evals" / "x.eval.yaml")
     assert theirs.root == tmp_path / "other"
     assert mine.for_file(tmp_path / "mine" / "y.eval.yaml") is mine
+
+
+@pytest.mark.parametrize("impostor", IMPOSTORS)
+@pytest.mark.parametrize("name", ["assay.yaml", "pyproject.toml"])
+def test_a_config_that_is_no_file_is_a_problem(project: Project, name: str, impostor: str) -> None:
+    make, slug = IMPOSTORS[impostor]
+    make(project.root / name)
+    with pytest.raises(ConfigError) as caught:
+        Settings.find(project.root)
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.code) == (name, slug)
+
+
+SEEDED = "id: a\ninput: x\nexpect: {response_contains: ['{{seed:x}}']}\n"
+
+
+@pytest.mark.parametrize("impostor", IMPOSTORS)
+def test_a_seed_manifest_that_is_no_file_is_a_problem(project: Project, impostor: str) -> None:
+    make, slug = IMPOSTORS[impostor]
+    (project.root / "evals").mkdir()
+    make(project.root / "evals" / "seed-manifest.json")
+    (problem,) = project.problems(SEEDED)
+    assert (problem.file, problem.code) == ("evals/seed-manifest.json", slug)
+
+
+@pytest.mark.parametrize("impostor", IMPOSTORS)
+def test_a_sidecar_that_is_no_file_is_a_problem(project: Project, impostor: str) -> None:
+    make, slug = IMPOSTORS[impostor]
+    make(project.root / "a.yaml")
+    line = '{"id": "a", "input": "x", "expected_output": "y"}'
+    (problem,) = project.problems(line, "a.jsonl")
+    assert (problem.file, problem.code) == ("a.yaml", slug)
+
+
+def test_a_broken_link_is_called_one(project: Project) -> None:
+    (project.root / "a.eval.yaml").symlink_to("nowhere")
+    (problem,) = service.validate("a.eval.yaml").problems
+    assert problem.message == "the symbolic link leads to nothing"
+
+
+def test_a_project_without_config_and_seeds_is_fine(project: Project) -> None:
+    assert project.warned(SEEDED) == ["3:30 unresolved-seed"]
+
+
+def test_paths_are_shown_from_the_working_directory(project: Project) -> None:
+    assert shown_path(Path(".")) == shown_path(project.root) == "."
+    assert shown_path(project.root / "a" / "b") == "a/b"
+    assert shown_path(project.root.parent) == project.root.parent.as_posix()

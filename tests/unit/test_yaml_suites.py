@@ -404,8 +404,32 @@ def test_wrong_root_keys(project: Project, line: str, place: str, word: str) -> 
     assert word in message
 
 
-def test_a_case_has_no_workers(project: Project) -> None:
-    assert project.refusals(f"{CASE}execution: {{workers: 2}}\n") == ["4:13 unknown-key"]
+def test_a_listed_case_has_no_workers_and_no_dataset(project: Project) -> None:
+    text = "- {id: a, input: x, expected_output: y, dataset: d, execution: {workers: 2}}\n"
+    assert project.refusals(text) == ["1:41 unknown-key", "1:65 unknown-key"]
+
+
+def test_a_root_that_is_a_case_takes_the_keys_of_the_suite(project: Project) -> None:
+    suite = project.suite(f"{CASE}dataset: d\nexecution: {{workers: 2, target: t, repeat: 3}}\n")
+    assert (suite.name, suite.workers, suite.target) == ("d", 2, "t")
+    (case,) = suite
+    assert (case.target, case.repeat) == ("t", 3)
+
+
+def test_wrong_suite_keys_of_a_root_that_is_a_case(project: Project) -> None:
+    text = f"{CASE}dataset: 5\nexecution: {{workers: 0}}\n"
+    assert project.refusals(text) == ["4:10 wrong-type", "5:22 wrong-value"]
+
+
+def test_rubrics_that_are_null_are_not_given(project: Project) -> None:
+    case = project.case("""
+        id: a
+        input: x
+        rubrics: null
+        expect: {response_contains: [y]}
+    """)
+    assert [spec.type for spec in case.evaluators] == ["expect"]
+    assert case.origin_of("evaluators.0") == ("suite.yaml", 4, 9)
 
 
 # Spellings

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from assay.scaffold import write_project
-from assay.settings import shown
+from assay import service
+from assay.settings import shown_path
 
 
 @click.command("init")
@@ -20,6 +20,6 @@ def command(folder: Path) -> None:
       assay init
       assay init my-agent
     """
-    for file in write_project(folder):
-        click.echo(f"wrote {shown(file)}")
-    click.echo(f"now try: assay validate {shown(folder / 'evals')}", err=True)
+    for file in service.start_project(folder):
+        click.echo(f"wrote {shown_path(file)}")
+    click.echo(f"now try: assay validate {shown_path(folder / 'evals')}", err=True)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from assay.errors import Problem, printable
+from assay.errors import AssayError, Problem, printable
 from assay.service import Loaded, Paths
 
 paths_argument = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
@@ -27,9 +27,14 @@ def report(
     verb: Callable[[Paths], Loaded], paths: Sequence[str], as_json: bool, strict: bool
 ) -> NoReturn:
     """Run the verb, print what it found, exit 0 or 2."""
-    loaded = verb(paths)
+    try:
+        loaded = verb(paths)
+    except AssayError as error:  # nothing could be checked; the door says so on stderr
+        if as_json:
+            _echo_json(error.problems)
+        raise
     if as_json:
-        click.echo(json.dumps([p.to_dict() for p in loaded.problems], indent=2, ensure_ascii=False))
+        _echo_json(loaded.problems)
     else:
         for problem in loaded.problems:
             echo_problem(problem)
@@ -38,6 +43,10 @@ def report(
     click.echo(_summary(loaded), err=True)
     failed = loaded.errors or (strict and loaded.problems)
     raise SystemExit(2 if failed else 0)
+
+
+def _echo_json(problems: Sequence[Problem]) -> None:
+    click.echo(json.dumps([p.to_dict() for p in problems], indent=2, ensure_ascii=False))
 
 
 def echo_problem(problem: Problem) -> None:

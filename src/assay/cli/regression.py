@@ -9,7 +9,7 @@ import click
 
 from assay import service
 from assay.errors import printable
-from assay.settings import shown
+from assay.settings import shown_path
 
 _paths = click.argument("paths", nargs=-1, metavar="[PATH]...")
 
@@ -58,7 +58,7 @@ def archive(identity: str, paths: tuple[str, ...]) -> None:
       assay regression archive rg-get_weather-001 evals/
     """
     target = service.archive_regression(identity, paths or (".",))
-    click.echo(f"moved {identity} to {shown(target)}")
+    click.echo(f"moved {identity} to {shown_path(target)}")
 
 
 @command.command("list")

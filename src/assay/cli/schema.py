@@ -6,11 +6,11 @@ import json
 
 import click
 
-from assay.schema import NAMES, schema
+from assay import service
 
 
 @click.command("schema")
-@click.argument("name", type=click.Choice(NAMES))
+@click.argument("name", type=click.Choice(service.SCHEMAS))
 def command(name: str) -> None:
     """Print the JSON Schema (2020-12) of a kind of eval file.
 
@@ -21,4 +21,4 @@ def command(name: str) -> None:
       assay schema eval > eval.schema.json
       assay schema golden
     """
-    click.echo(json.dumps(schema(name), indent=2, ensure_ascii=False))
+    click.echo(json.dumps(service.describe(name), indent=2, ensure_ascii=False))

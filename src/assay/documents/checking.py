@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from assay.documents.document import DocPath, Document
-from assay.errors import Problem, nearest
+from assay.errors import MAX_PROBLEMS, Problem, nearest
 from assay.model.shape import ALIASES, Reading, Shape, shown
 
 S = TypeVar("S", bound=Shape)
@@ -25,12 +26,12 @@ def check(
         if not reading.notes:
             return checked, problems
     except ValidationError as error:
-        problems = [
-            _problem(document, path, fault, shape)
-            for fault in error.errors(include_url=False)
-            if not _follows_from_another(fault)
-        ]
-    for note in reading.notes:
+        faults = error.errors(include_url=False)
+        counted = (fault for fault in faults if not _follows_from_another(fault))
+        problems = [_problem(document, path, f, shape) for f in islice(counted, MAX_PROBLEMS + 1)]
+    # Errors come first: of very many notes no more are looked at than can be told.
+    notes = sorted(reading.notes, key=lambda note: note.severity)
+    for note in notes[: MAX_PROBLEMS + 1]:
         where = (*document.path_of(note.container, path), note.key)
         line, column = document.position(where, key=True)
         problems.append(

@@ -46,25 +46,38 @@ class TextMark(NamedTuple):
 class Document:
     """The data of one file or one line, with what was wrong in its syntax."""
 
-    __slots__ = ("_find_marks", "_marks", "_places", "_start", "data", "file", "problems")
+    __slots__ = ("_marks", "_places", "_start", "data", "file", "problems")
 
     def __init__(
         self,
         file: str,
         data: Any,
         problems: list[Problem],
-        find_marks: Callable[[], Marks],
+        marks: Marks | Callable[[], Marks],
         start: Mark | None = None,
     ) -> None:
         self.file, self.data, self.problems = file, data, problems
-        self._find_marks, self._marks, self._start = find_marks, None, start
+        self._marks, self._start = marks, start
         self._places: dict[int, dict[Any, int]] = {}  # of large mappings, by identity
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Document, (self.file, self.data, self.problems, self.marks, self._start)
+
+    def part(self, path: DocPath) -> Document:
+        """What stands at `path` as a document of its own; empty when nothing does."""
+        data, marks = self.data, self.marks
+        for step in path:
+            index = self._child(data, step)
+            if index is None or not isinstance(marks, list):
+                return Document(self.file, None, [], _own(marks))
+            data, marks = data[step], marks[index]
+        return Document(self.file, data, [], marks)
 
     @property
     def marks(self) -> Marks:
         """The marks; for JSON they are found by a second scan when first asked for."""
-        if self._marks is None:
-            self._marks = self._find_marks()
+        if callable(self._marks):
+            self._marks = self._marks()
         return self._marks
 
     def mark(self, path: Iterable[str | int], *, key: bool = False) -> Mark:

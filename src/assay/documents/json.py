@@ -22,7 +22,7 @@ from assay.documents.document import (
     problem_at,
     too_deep,
 )
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors, Problem, Problems
 
 _SUSPECT_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _TOKEN = re.compile(r'[ \t\r\n]*([{}\[\]:,"]|[^\s{}\[\]:,"]+)')
@@ -106,15 +106,15 @@ class _Scanner:
 
     def __init__(self, text: str, file: str, first_line: int) -> None:
         self.text, self.file, self.first_line = text, file, first_line
-        self.found: list[Problem] = []
+        self.found = Problems(file)
 
     def problems(self) -> list[Problem]:
         try:
             self.marks()
         except EvalFileErrors as error:
-            self.found.extend(error.problems)
-            raise EvalFileErrors(self.found) from None
-        return self.found
+            self.found += error.problems
+            raise EvalFileErrors(self.found.told()) from None
+        return self.found.told()
 
     def marks(self) -> Marks:
         lines = LineIndex(self.text, self.first_line)
@@ -201,7 +201,10 @@ class _Scanner:
         self._note(mark, "duplicate-key", message, "keep one of the two")
 
     def _note(self, mark: TextMark, code: str, message: str, hint: str = "") -> None:
-        self.found.append(problem_at(self.file, mark, code, message, hint))
+        problem = problem_at(self.file, mark, code, message, hint)
+        self.found.append(problem)
+        if self.found.full:
+            raise EvalFileErrors([problem])
 
 
 def _syntax(text: str, file: str, first_line: int, error: json.JSONDecodeError) -> EvalFileErrors:

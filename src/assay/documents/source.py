@@ -26,7 +26,24 @@ def read_text(file: Path, shown: str, limit: int = MAX_FILE_BYTES) -> str:
                 f"the file has {size:,} bytes; the limit is {limit:,}",
                 "split it, or write the cases as JSONL, which is read line by line",
             )
-        return decode(stream.read(limit + 1), shown)
+        try:
+            data = stream.read(size + 1)  # asking for the limit would reserve it
+            if len(data) > size:  # it grows, or does not tell its size
+                data += stream.read(limit - size)
+        except OSError as error:  # it broke while it was being read
+            raise _whole(shown, "unreadable", error.strerror or str(error)) from None
+        return decode(data, shown)
+
+
+def is_absent(file: Path) -> bool:
+    """Is there nothing of this name? A broken link, a pipe and a folder are something."""
+    try:
+        os.lstat(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def open_binary(file: Path, shown: str) -> BinaryIO:
@@ -37,7 +54,9 @@ def open_binary(file: Path, shown: str) -> BinaryIO:
             raise _whole(shown, "not-a-file", f"this is {_kind(mode)}, not a regular file")
         return open(file, "rb")
     except FileNotFoundError:
-        raise _whole(shown, "not-found", "there is no such file") from None
+        broken = "the symbolic link leads to nothing"
+        message = broken if os.path.islink(file) else "there is no such file"
+        raise _whole(shown, "not-found", message) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _whole(shown, "symlink-loop", "the symbolic link leads back to itself") from None

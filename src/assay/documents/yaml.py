@@ -37,7 +37,7 @@ from assay.documents.document import (
     measure,
     problem_at,
 )
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors, Problem, Problems
 
 #: How many nodes all aliases of a document may stand for.
 MAX_ALIASED = 1_000_000
@@ -61,16 +61,20 @@ def parse(text: str, file: str) -> Document:
     try:
         data, marks = builder.build()
     except yaml.reader.ReaderError as error:
-        raise _unprintable(text, file, error) from None
+        builder.problems.append(_unprintable(text, file, error))
     except yaml.MarkedYAMLError as error:
-        raise _syntax(text, file, error) from None
-    return Document(file, data, builder.problems, lambda: marks)
+        builder.problems.append(_syntax(text, file, error))
+    except EvalFileErrors as error:
+        builder.problems += error.problems
+    else:
+        return Document(file, data, builder.problems.told(), marks)
+    raise EvalFileErrors(builder.problems.told())
 
 
 class _Builder:
     def __init__(self, text: str, file: str) -> None:
         self.file = file
-        self.problems: list[Problem] = []
+        self.problems = Problems(file)
         self.stand_ins = _stand_ins(text)
         self.next_event: Callable[[], Any] = yaml.CSafeLoader(
             text.translate({ord(real): other for other, real in self.stand_ins.items()})
@@ -216,7 +220,7 @@ class _Builder:
 
     def _duplicate(self, container: dict[str, Any], marks: Marks, key: str, mark: Mark) -> Any:
         message = f"the key {key!r} appears twice"
-        if len(self.problems) < MANY:  # finding the first one takes time
+        if self.problems.errors < MANY:  # finding the first one takes time
             first = marks[2 * list(container).index(key) + 1]
             message += f"; first on line {first.line + 1}"
         self._note(mark, "duplicate-key", message, "keep one of the two")
@@ -310,7 +314,10 @@ class _Builder:
                     marks.extend(source_marks[2 * index + 1 : 2 * index + 3])
 
     def _note(self, mark: Mark, code: str, message: str, hint: str = "") -> None:
-        self.problems.append(problem_at(self.file, mark, code, message, hint))
+        problem = problem_at(self.file, mark, code, message, hint)
+        self.problems.append(problem)
+        if self.problems.full:
+            raise EvalFileErrors([problem])
 
 
 #: Line breaks to libyaml, which follows YAML 1.1 here; plain characters in YAML 1.2.
@@ -329,7 +336,7 @@ def _stand_ins(text: str) -> dict[str, str]:
 _NO_KEY, _MERGE, _DUPLICATE = object(), object(), object()
 
 
-def _syntax(text: str, file: str, error: yaml.MarkedYAMLError) -> EvalFileErrors:
+def _syntax(text: str, file: str, error: yaml.MarkedYAMLError) -> Problem:
     mark: Mark = error.problem_mark or TextMark(0, 0, 0)
     message = error.problem or "not valid YAML"
     if error.context:
@@ -341,10 +348,10 @@ def _syntax(text: str, file: str, error: yaml.MarkedYAMLError) -> EvalFileErrors
         hint = "tabs cannot indent YAML: use spaces"
     elif "mapping values are not allowed" in message:
         hint = "put text that contains ': ' in quotes"
-    return fail(file, mark, "yaml-syntax", message, hint)
+    return problem_at(file, mark, "yaml-syntax", message, hint)
 
 
-def _unprintable(text: str, file: str, error: yaml.reader.ReaderError) -> EvalFileErrors:
+def _unprintable(text: str, file: str, error: yaml.reader.ReaderError) -> Problem:
     before = text.encode("utf-8")[: error.position].decode("utf-8", "ignore")
     mark = LineIndex(before).mark(len(before))
-    return fail(file, mark, "bad-character", f"{error.reason}: U+{error.character:04X}")
+    return problem_at(file, mark, "bad-character", f"{error.reason}: U+{error.character:04X}")

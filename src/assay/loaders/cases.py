@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.documents.checking import check, missing
 from assay.documents.document import DocPath, Document
-from assay.errors import Problem
+from assay.errors import Problem, Problems
 from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_expected
 from assay.loaders.files import Finder
 from assay.loaders.locating import Locator
@@ -16,7 +16,7 @@ from assay.loaders.seeds import Seeds
 from assay.model.case import EvalCase, Origin
 from assay.model.shape import Reading
 from assay.model.suite import CaseExecution, CaseFile, SuiteExecution
-from assay.settings import Settings
+from assay.settings import Settings, shown_path
 
 LEGACY_KEYS = frozenset({"evaluator", "note"})
 _NO_EXECUTION = CaseExecution()
@@ -44,14 +44,13 @@ class CaseReader:
         self.inherited = inherited or SuiteExecution()
         self.evaluators = EffectiveEvaluators(self.inherited)
         self.unsure = unsure  # whether the suite's evaluators could be read
-        self.problems: list[Problem] = []
+        self.problems = Problems(shown_path(file))
 
     def read(
         self,
         document: Document,
         path: DocPath,
         *,
-        default_id: str = "",
         locate: Callable[[Sequence[str | int]], Origin] | None = None,
     ) -> EvalCase | None:
         """The case at `path` of the document; None when it has errors, which are noted."""
@@ -59,13 +58,23 @@ class CaseReader:
         for step in path:
             raw = raw[step]
         written, problems = check(CaseFile, document, path, raw, self.reading)
-        self.problems += problems
-        if written is None:
-            return None
+        if problems:
+            self.problems += problems
+        return None if written is None else self.finish(written, document, path, locate)
+
+    def finish(
+        self,
+        written: CaseFile,
+        document: Document,
+        path: DocPath,
+        locate: Callable[[Sequence[str | int]], Origin] | None = None,
+        default_id: str = "",
+    ) -> EvalCase | None:
+        """The case of what was written; None when it has errors that no shape could see."""
         self._warn(written, document, path)
         identity = written.id or default_id
         case = self._case(written, identity, locate or Locator(document, path))
-        before = len(self.problems)
+        before = self.problems.errors
         if not identity:
             self.problems.append(document.problem(path, "missing-key", "the key 'id' is missing"))
         if not written.input_messages and written.skip is None:
@@ -80,7 +89,7 @@ class CaseReader:
             if spec.depends_on_case:
                 self._check_evaluators(case)
                 break
-        return case if not any(p.severity == "error" for p in self.problems[before:]) else None
+        return case if self.problems.errors == before else None
 
     def _warn(self, written: CaseFile, document: Document, path: DocPath) -> None:
         given = written.model_fields_set
@@ -133,7 +142,7 @@ class CaseReader:
                 place = case.origin_of(("evaluators", index))
                 hint = "give the case an expected_output"
                 self.problems.append(Problem(*place, "error", "needs-expected", message, hint))
-        self.problems += self.seeds.warnings(case)
+        self.problems += self.seeds.problems(case)
 
 
 def _first(*values: Any) -> Any:

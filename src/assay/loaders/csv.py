@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from assay.documents.document import MAX_SCALAR, Document, LineIndex, Marks, TextMark, problem_at
 from assay.documents.source import read_text
-from assay.errors import EvalFileErrors, Problem, nearest
+from assay.errors import EvalFileErrors, Problem, Problems, nearest
 from assay.loaders.cases import CaseReader
-from assay.loaders.yaml import suite_of
+from assay.loaders.suite import suite_of
 from assay.model.case import EvalCase, Suite
 from assay.model.suite import SuiteFile
-from assay.settings import Settings, shown
+from assay.settings import Settings, shown_path
 
 #: Columns whose cells are the case's own keys; `metadata.*` columns come on top.
 COLUMNS = (
@@ -37,20 +37,19 @@ COLUMNS = (
 
 def load(file: Path, settings: Settings) -> Suite:
     """The file's suite; raises EvalFileErrors with all of its problems."""
-    name = shown(file)
+    name = shown_path(file)
     rows = _rows(read_text(file, name), name)
-    header, problems = _header(rows, name)
     reader = CaseReader(file, settings)
+    header = _header(rows, name, reader.problems)
     cases: list[EvalCase] = []
     try:
-        cases.extend(_cases(rows, header, name, reader) if not problems else ())
+        cases.extend(_cases(rows, header, name, reader) if not reader.problems else ())
     except EvalFileErrors as error:  # wrong quotes: the rows after them cannot be told apart
-        problems += error.problems
-    problems += reader.problems
-    if not problems and not cases:
+        reader.problems += error.problems
+    if not reader.problems and not cases:
         message, hint = "there is no row below the header", "one row is one case"
-        problems.append(Problem(name, 1, 1, "error", "no-cases", message, hint))
-    return suite_of(file, SuiteFile(), cases, problems)
+        reader.problems.append(Problem(name, 1, 1, "error", "no-cases", message, hint))
+    return suite_of(file, SuiteFile(), tuple(cases), reader.problems)
 
 
 def recognises(file: Path) -> str:
@@ -71,7 +70,8 @@ class _Row(NamedTuple):
         return [lines.mark(m.start()) for m in _CELL.finditer(self.text)][: len(self.cells)]
 
 
-_CELL = re.compile(r'(?:"[^"]*(?:""[^"]*)*(?:"|\Z)|[^,\r\n]*)(?:,|\r\n|\r|\n|\Z)')
+# Possessive: a cell is never tried again shorter, so nothing is remembered about its quotes.
+_CELL = re.compile(r'(?:"[^"]*+(?:""[^"]*+)*+(?:"|\Z)|[^,\r\n]*+)(?:,|\r\n|\r|\n|\Z)')
 
 
 def _rows(text: str, file: str) -> Iterator[_Row]:
@@ -108,15 +108,18 @@ def _syntax(file: str, line: int, text: str, message: str) -> Problem:
     return Problem(file, line, 1, "error", "csv-syntax", message, hint)
 
 
-def _header(rows: Iterator[_Row], file: str) -> tuple[list[str], list[Problem]]:
+def _header(rows: Iterator[_Row], file: str, problems: Problems) -> list[str]:
+    """The names of the columns; what is wrong with them joins the problems."""
     row = next(rows, None)
     if row is None:
-        return [], [Problem(file, 1, 1, "error", "no-cases", "the file is empty")]
+        problems.append(Problem(file, 1, 1, "error", "no-cases", "the file is empty"))
+        return []
     names = [cell.strip() for cell in row.cells]
     marks = row.marks()
-    problems = []
     seen: set[str] = set()
     for index, name in enumerate(names):
+        if problems.full:
+            break
         code, message, hint = "", "", ""
         if name in seen:
             code, message = "duplicate-key", f"the column {name!r} appears twice"
@@ -129,7 +132,7 @@ def _header(rows: Iterator[_Row], file: str) -> tuple[list[str], list[Problem]]:
     if "input" not in names:
         message = "there is no 'input' column"
         problems.append(Problem(file, row.line, 1, "error", "missing-key", message))
-    return names, problems
+    return names
 
 
 def _cases(
@@ -137,6 +140,8 @@ def _cases(
 ) -> Iterator[EvalCase]:
     seen: dict[str, int] = {}
     for row in rows:
+        if reader.problems.full:
+            break
         if len(row.cells) != len(header):
             message = f"the row has {len(row.cells)} cells; the header has {len(header)}"
             reader.problems.append(Problem(file, row.line, 1, "error", "csv-syntax", message))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from assay.model.shape import problem
-from assay.settings import Settings, shown
+from assay.settings import Settings, shown_path
 
 
 class Finder:
@@ -38,7 +38,7 @@ class Finder:
                     return target
             elif not tried or fits(target):
                 outside = True  # written so, or it is what the author meant
-            tried.append(shown(place))
+            tried.append(shown_path(place))
         if outside:
             hint = "set allow_outside_root in assay.yaml to permit it"
             raise problem("outside-root", f"{value!r} leaves the project root", hint)

@@ -14,14 +14,14 @@ from typing import Any, BinaryIO, overload
 from assay.documents import yaml
 from assay.documents.document import MAX_SCALAR, Document
 from assay.documents.json import Reader
-from assay.documents.source import UTF16_MARKS, decode, open_binary, read_text
-from assay.errors import EvalFileErrors, Problem
+from assay.documents.source import UTF16_MARKS, decode, is_absent, open_binary, read_text
+from assay.errors import EvalFileErrors, Problem, Problems
 from assay.loaders.cases import CaseReader, reading_of
 from assay.loaders.locating import LineLocator
-from assay.loaders.yaml import cases_key, suite_keys, suite_of
+from assay.loaders.suite import cases_key, suite_keys, suite_of
 from assay.model.case import EvalCase, Suite
 from assay.model.suite import INPUT_KEYS, SuiteFile
-from assay.settings import Settings, shown
+from assay.settings import Settings, shown_path
 
 #: Files up to this size are held in memory; larger ones are read again on each iteration.
 HELD_BYTES = 32 * 1024 * 1024
@@ -33,21 +33,22 @@ def load(file: Path, settings: Settings) -> Suite:
     """The file's suite, every line validated; raises EvalFileErrors with all problems."""
     sidecar = Sidecar(file, settings)
     lines = CaseLines(file, settings, sidecar)
-    with open_binary(file, shown(file)) as stream:
+    with open_binary(file, shown_path(file)) as stream:
         held = stream.seek(0, 2) <= HELD_BYTES
     found = lines.validate(keep=held)
     cases = tuple(found.cases) if held else StreamedCases(lines, found)
-    return suite_of(file, sidecar.keys, cases, [*sidecar.problems, *found.problems])
+    return suite_of(file, sidecar.keys, cases, found.problems)
 
 
 def recognises(file: Path) -> str:
     """Why the file is no suite: its first line is no case."""
     if ".eval." in file.name:
         return ""
-    with open_binary(file, shown(file)) as stream:
-        for line in _lines(stream, shown(file)):
+    name = shown_path(file)
+    with open_binary(file, name) as stream:
+        for line in _lines(stream, name):
             try:
-                data = Reader(shown(file)).parse(_text(line, shown(file)), line.number).data
+                data = Reader(name).parse(_text(line, name), line.number).data
                 case = isinstance(data, dict) and any(key in data for key in INPUT_KEYS)
             except EvalFileErrors:  # a case with a slip in it must not be passed over
                 case = _INPUT_WORD.search(line.data) is not None
@@ -62,7 +63,7 @@ class Sidecar:
         self.keys, self.problems = SuiteFile(), list[Problem]()
         self.document: Document | None = None
         beside = file.with_suffix(".yaml")
-        if beside.is_file():
+        if not is_absent(beside):
             try:
                 self._read(beside, settings)
             except EvalFileErrors as error:
@@ -70,7 +71,7 @@ class Sidecar:
         self.broken = any(p.severity == "error" for p in self.problems)
 
     def _read(self, file: Path, settings: Settings) -> None:
-        document = self.document = yaml.parse(read_text(file, shown(file)), shown(file))
+        document = self.document = yaml.parse(read_text(file, shown_path(file)), shown_path(file))
         data: Any = {} if document.data is None else document.data
         self.keys, found = suite_keys(document, data, reading_of(file, settings))
         self.problems += [*document.problems, *found]
@@ -106,7 +107,7 @@ class _Found:
     cases: list[EvalCase]
     offsets: array[int]
     numbers: array[int]
-    problems: list[Problem]
+    problems: Problems
 
 
 class CaseLines:
@@ -114,16 +115,20 @@ class CaseLines:
 
     def __init__(self, file: Path, settings: Settings, sidecar: Sidecar) -> None:
         self.file, self.settings, self.sidecar = file, settings, sidecar
+        self.name = shown_path(file)
 
     def validate(self, *, keep: bool) -> _Found:
         """One pass over the file: all problems, and the cases when they are to be kept."""
-        found = _Found([], array("Q"), array("L"), [])
-        hashes = array("Q")
-        reader, parser = self._reader(), Reader(shown(self.file))
+        reader, parser, hashes = self._reader(), Reader(self.name), array("Q")
+        reader.problems += self.sidecar.problems
+        found = _Found([], array("Q"), array("L"), reader.problems)
+        before = reader.problems.errors
         try:
-            with open_binary(self.file, shown(self.file)) as stream:
-                for line in _lines(stream, shown(self.file)):
+            with open_binary(self.file, self.name) as stream:
+                for line in _lines(stream, self.name):
                     case = self._case(line, parser, reader, hashes)
+                    if reader.problems.full:
+                        break
                     if case is not None:
                         found.offsets.append(line.offset)
                         found.numbers.append(line.number)
@@ -131,18 +136,15 @@ class CaseLines:
                             found.cases.append(case)
         except EvalFileErrors as error:  # nothing after this line can be read
             reader.problems += error.problems
-        found.problems = reader.problems + self._duplicates(hashes)
-        found.problems.sort(key=lambda p: (p.line, p.column))
-        if not hashes and not found.problems:
+        found.problems += self._duplicates(hashes)
+        if not hashes and found.problems.errors == before:
             message, hint = "the file has no case", "each line is one case"
-            found.problems.append(
-                Problem(shown(self.file), 1, 1, "error", "no-cases", message, hint)
-            )
+            found.problems.append(Problem(self.name, 1, 1, "error", "no-cases", message, hint))
         return found
 
     def at(self, offset: int, number: int) -> EvalCase:
         """The case whose line starts at a byte offset."""
-        with open_binary(self.file, shown(self.file)) as stream:
+        with open_binary(self.file, self.name) as stream:
             stream.seek(offset)
             case = next(self._read(stream, number), None)
         if case is None:
@@ -150,23 +152,21 @@ class CaseLines:
         return case
 
     def __iter__(self) -> Iterator[EvalCase]:
-        with open_binary(self.file, shown(self.file)) as stream:
+        with open_binary(self.file, self.name) as stream:
             yield from self._read(stream)
 
     def changed(self) -> EvalFileErrors:
         message, hint = "the file has fewer cases than when it was loaded", "load it again"
-        return EvalFileErrors(
-            [Problem(shown(self.file), 0, 0, "error", "file-changed", message, hint)]
-        )
+        return EvalFileErrors([Problem(self.name, 0, 0, "error", "file-changed", message, hint)])
 
     def _read(self, stream: BinaryIO, number: int = 1) -> Iterator[EvalCase]:
         """Cases of a file that was valid; raises when it no longer is."""
-        reader, parser = self._reader(), Reader(shown(self.file))
-        for line in _lines(stream, shown(self.file), number):
+        reader, parser = self._reader(), Reader(self.name)
+        for line in _lines(stream, self.name, number):
             case = self._case(line, parser, reader)
             if case is None:
-                raise EvalFileErrors(reader.problems)
-            reader.problems.clear()
+                raise EvalFileErrors(reader.problems.told())
+            reader.problems = Problems(self.name)
             yield case
 
     def _reader(self) -> CaseReader:
@@ -191,17 +191,16 @@ class CaseLines:
         case = reader.read(document, (), locate=locate)
         return None if document.problems else case
 
-    def _duplicates(self, hashes: array[int]) -> list[Problem]:
+    def _duplicates(self, hashes: array[int]) -> Iterator[Problem]:
         """Ids that appear twice. Eight bytes a case are kept, so a suspicion is checked again."""
         ordered = sorted(hashes)
         twice = {a for a, b in pairwise(ordered) if a == b}
         if not twice:
-            return []
-        problems: list[Problem] = []
+            return
         seen: dict[str, int] = {}
-        parser = Reader(shown(self.file))
-        with open_binary(self.file, shown(self.file)) as stream:
-            for line in _lines(stream, shown(self.file)):
+        parser = Reader(self.name)
+        with open_binary(self.file, self.name) as stream:
+            for line in _lines(stream, self.name):
                 try:
                     document = parser.parse(_text(line, parser.file), line.number)
                 except EvalFileErrors:
@@ -212,10 +211,9 @@ class CaseLines:
                 if identity in seen:
                     _, column = document.position(("id",))
                     message = f"the id {identity!r} is taken by the case on line {seen[identity]}"
-                    place = (shown(self.file), line.number, column)
-                    problems.append(Problem(*place, "error", "duplicate-id", message))
+                    place = (self.name, line.number, column)
+                    yield Problem(*place, "error", "duplicate-id", message)
                 seen.setdefault(identity, line.number)
-        return problems
 
 
 def _text(line: _Line, file: str) -> str:

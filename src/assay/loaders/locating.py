@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from assay.documents.checking import written_path
 from assay.documents.document import DocPath, Document
@@ -19,13 +20,19 @@ class Locator:
     """Finds the parts of the case at `path` of a document.
 
     `shape` knows their aliases; `suite` is the document with the suite's keys when it is
-    another one.
+    another one, and `suite_path` where its `execution` stands.
     """
 
     document: Document
     path: DocPath
     shape: type[Shape] = CaseFile
     suite: Document | None = None
+    suite_path: DocPath = ("execution",)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy for another process has what is about this case, not the whole file."""
+        suite = (self.suite or self.document).part(self.suite_path)
+        return Locator, (self.document.part(self.path), (), self.shape, suite, ())
 
     def __call__(self, steps: Sequence[str | int]) -> Origin:
         document, base = self.document, self.path
@@ -41,7 +48,7 @@ class Locator:
         places: list[tuple[Document, DocPath]] = [
             (self.document, self.path),
             (self.document, (*self.path, "execution")),
-            (self.suite or self.document, ("execution",)),
+            (self.suite or self.document, self.suite_path),
         ]
         listed = 0
         for document, base in places:
@@ -52,7 +59,7 @@ class Locator:
                 listed = len(found)
                 break
         case = self.document.get(self.path)
-        inline = [key for key in _INLINE if isinstance(case, dict) and key in case]
+        inline = [key for key in _INLINE if isinstance(case, dict) and case.get(key) is not None]
         index = _number(steps[1]) - listed if len(steps) > 1 else 0
         if index < len(inline):
             return self.document, self.path, (inline[index], *steps[2:])

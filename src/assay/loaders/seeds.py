@@ -7,36 +7,35 @@ from typing import Any
 
 from assay import tokens
 from assay.documents import json
-from assay.documents.source import read_text
+from assay.documents.source import is_absent, read_text
 from assay.errors import EvalFileErrors, Problem
 from assay.model.case import EvalCase, Origin
 from assay.model.expect import ExpectBase
-from assay.settings import Settings, shown
+from assay.settings import Settings, shown_path
 
 
 class Seeds:
     """The project's seed manifest, read when the first token asks for it."""
 
     def __init__(self, settings: Settings) -> None:
-        self.file = settings.seed_manifest
-
+        self.file, self.name = settings.seed_manifest, shown_path(settings.seed_manifest)
         self._broken: list[Problem] = []
 
     @cached_property
     def data(self) -> Any:
         """The manifest; empty when the project has none, or when it cannot be read."""
-        if not self.file.is_file():
+        if is_absent(self.file):
             return {}
         try:
-            document = json.parse(read_text(self.file, shown(self.file)), shown(self.file))
+            document = json.parse(read_text(self.file, self.name), self.name)
         except EvalFileErrors as error:
             self._broken += error.problems
             return {}
         self._broken += document.problems
         return document.data
 
-    def warnings(self, case: EvalCase) -> list[Problem]:
-        """One for each seed token of the case that has no value."""
+    def problems(self, case: EvalCase) -> list[Problem]:
+        """A warning for each seed token of the case that has no value."""
         problems: list[Problem] = []
         for path, spec in case.walk_evaluators():
             if not isinstance(spec, ExpectBase):
@@ -51,6 +50,6 @@ class Seeds:
         return problems
 
     def _unresolved(self, token: tokens.Token, place: Origin) -> Problem:
-        message = f"{token.text} has no value in {shown(self.file)}"
+        message = f"{token.text} has no value in {self.name}"
         hint = "the assertion is skipped until it has one"
         return Problem(*place, "warning", "unresolved-seed", message, hint)

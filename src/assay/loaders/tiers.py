@@ -9,23 +9,23 @@ from assay.documents import json
 from assay.documents.checking import check
 from assay.documents.document import DocPath, Document
 from assay.documents.source import read_text
-from assay.errors import EvalFileErrors
+from assay.errors import EvalFileErrors, Problems
 from assay.loaders.cases import reading_of
 from assay.loaders.effective import expect_evaluator, rubric_evaluator
 from assay.loaders.locating import Locator
 from assay.loaders.seeds import Seeds
-from assay.loaders.yaml import duplicate_ids
+from assay.loaders.suite import duplicate_ids
 from assay.model.case import EvalCase, Suite, Tier
 from assay.model.evaluator import named
 from assay.model.message import Message
-from assay.model.shape import shown as shown_value
+from assay.model.shape import shown
 from assay.model.tiers import CRITICAL_TIERS, TIERS, TierCase, TierFile, TierMetadata
-from assay.settings import Settings, shown
+from assay.settings import Settings, shown_path
 
 
 def load(file: Path, settings: Settings) -> Suite:
     """The file's suite; raises EvalFileErrors with all of its problems."""
-    document = json.parse(read_text(file, shown(file)), shown(file))
+    document = json.parse(read_text(file, shown_path(file)), shown_path(file))
     return _TierReader(document, file, settings).suite()
 
 
@@ -40,25 +40,27 @@ class _TierReader:
         self.tool, _, tier = file.name.removesuffix(".json").rpartition(".")
         self.tier = cast(Tier, tier)
         self.reading, self.seeds = reading_of(file, settings), Seeds(settings)
-        self.problems = list(document.problems)
+        self.problems = Problems(document.file, document.problems)
 
     def suite(self) -> Suite:
         metadata, base, entries = self._root()
         cases: list[EvalCase] = []
         self.problems += duplicate_ids(self.document, base, entries)
         for index, raw in enumerate(entries):
+            if self.problems.full:
+                break
             path: DocPath = (*base, index)
             written, problems = check(TIERS[self.tier], self.document, path, raw, self.reading)
             self.problems += problems
             if written is not None:
                 case = self._case(written, path)
-                self.problems += self.seeds.warnings(case)
+                self.problems += self.seeds.problems(case)
                 cases.append(case)
         # A regression file may become empty: its cases are archived one by one.
         if not entries and not self.problems and self.tier != "regression":
             self._note(base, "no-cases", "the file holds no case")
-        if any(p.severity == "error" for p in self.problems):
-            raise EvalFileErrors(sorted(self.problems, key=lambda p: (p.line, p.column)))
+        if self.problems.errors:
+            raise EvalFileErrors(self.problems.told())
         return Suite(
             name=f"{metadata.toolName or self.tool}.{self.tier}",
             file=self.document.file,
@@ -66,7 +68,7 @@ class _TierReader:
             tier=self.tier,
             tool_name=metadata.toolName or self.tool,
             metadata=metadata.model_dump(exclude_unset=True),
-            warnings=tuple(self.problems),
+            warnings=tuple(self.problems.told()),
         )
 
     def _root(self) -> tuple[TierMetadata, tuple[str, ...], list[Any]]:
@@ -75,7 +77,7 @@ class _TierReader:
         if isinstance(data, list):
             return TierMetadata(), (), data
         if not isinstance(data, dict):
-            self._note((), "wrong-type", f"the file holds {shown_value(data)}, not a list of cases")
+            self._note((), "wrong-type", f"the file holds {shown(data)}, not a list of cases")
             return TierMetadata(), (), []
         envelope, problems = check(TierFile, self.document, (), data, self.reading)
         self.problems += problems

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from assay.documents import yaml
 from assay.documents.checking import check
@@ -13,11 +12,11 @@ from assay.documents.document import DocPath, Document
 from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problem
 from assay.loaders.cases import CaseReader, reading_of
+from assay.loaders.suite import cases_key, duplicate_ids, name_of, suite_keys, suite_of
 from assay.model.case import EvalCase, Suite
-from assay.model.shape import Reading
-from assay.model.shape import shown as shown_value
-from assay.model.suite import CASES_KEYS, INPUT_KEYS, SuiteExecution, SuiteFile
-from assay.settings import Settings, shown
+from assay.model.shape import shown
+from assay.model.suite import CASES_KEYS, INPUT_KEYS, OneCaseFile, SuiteFile
+from assay.settings import Settings, shown_path
 
 #: Words of a suite in a text that does not parse: a key for cases, or an input in a list.
 _SUITE_WORDS = re.compile(
@@ -29,22 +28,32 @@ _SUITE_WORDS = re.compile(
 
 def load(file: Path, settings: Settings) -> Suite:
     """The file's suite; raises EvalFileErrors with all of its problems."""
-    document = yaml.parse(read_text(file, shown(file)), shown(file))
+    document = yaml.parse(read_text(file, shown_path(file)), shown_path(file))
     data = document.data
-    if isinstance(data, dict) and _has_input(data) and not cases_key(data):
-        reader = CaseReader(file, settings)
-        case = reader.read(document, (), default_id=name_of(file))
-        return suite_of(file, SuiteFile(), [case], [*document.problems, *reader.problems])
-    root, problems = SuiteFile(), list(document.problems)
+    if _has_input(data) and not cases_key(data):
+        return _one_case(document, file, settings)
+    root, found = SuiteFile(), list(document.problems)
     if isinstance(data, dict):
-        root, found = suite_keys(document, data, reading_of(file, settings))
-        problems += found
+        root, wrong = suite_keys(document, data, reading_of(file, settings))
+        found += wrong
     # When the suite's own keys are wrong, nobody knows what the cases inherit.
-    unsure = any(p.severity == "error" for p in problems)
-    problems += _check_root(document)
+    unsure = any(p.severity == "error" for p in found)
     reader = CaseReader(file, settings, root.execution, unsure=unsure)
-    cases = _cases(document, reader)
-    return suite_of(file, root, cases, [*problems, *reader.problems])
+    reader.problems += [*found, *_check_root(document)]
+    return suite_of(file, root, _cases(document, reader), reader.problems)
+
+
+def _one_case(document: Document, file: Path, settings: Settings) -> Suite:
+    """The suite of a root mapping that is itself a case."""
+    reader = CaseReader(file, settings)
+    reader.problems += document.problems
+    written, found = check(OneCaseFile, document, (), document.data, reader.reading)
+    reader.problems += found
+    if written is None:
+        return suite_of(file, SuiteFile(), (), reader.problems)
+    case = reader.finish(written, document, (), default_id=name_of(file))
+    root = SuiteFile(dataset=written.dataset, execution=written.execution)
+    return suite_of(file, root, (case,), reader.problems)
 
 
 def recognises(file: Path) -> str:
@@ -53,7 +62,7 @@ def recognises(file: Path) -> str:
     if ".eval." in file.name and not sidecar:
         return ""
     try:
-        data = yaml.parse(read_text(file, shown(file)), shown(file)).data
+        data = yaml.parse(read_text(file, shown_path(file)), shown_path(file)).data
     except EvalFileErrors as error:
         # A suite with a slip in it must not be passed over.
         text = file.read_bytes().decode("utf-8", "replace")
@@ -72,47 +81,6 @@ def _has_input(raw: Any) -> bool:
     return isinstance(raw, dict) and any(key in raw for key in INPUT_KEYS)
 
 
-def cases_key(data: dict[str, Any]) -> str:
-    """The spelling of `cases` that a root mapping uses; the canonical one wins."""
-    if "cases" in data:
-        return "cases"
-    return next((key for key in data if key in CASES_KEYS), "")
-
-
-def suite_keys(document: Document, raw: Any, reading: Reading) -> tuple[SuiteFile, list[Problem]]:
-    """The suite-level keys of a root mapping, and what is wrong with them."""
-    written, problems = check(SuiteFile, document, (), raw, reading)
-    return written or SuiteFile(), problems
-
-
-def name_of(file: Path) -> str:
-    """What a suite is called when its file does not say: `weather` for weather.eval.yaml."""
-    return file.stem.removesuffix(".eval")
-
-
-def suite_of(
-    file: Path,
-    root: SuiteFile,
-    cases: Sequence[EvalCase | None],
-    problems: list[Problem],
-) -> Suite:
-    """The suite, or all of its problems."""
-    files = list(dict.fromkeys(p.file for p in problems))
-    problems = sorted(problems, key=lambda p: (files.index(p.file), p.line, p.column))
-    if any(p.severity == "error" for p in problems):
-        raise EvalFileErrors(problems)
-    execution = root.execution or SuiteExecution()
-    return Suite(
-        name=root.dataset or name_of(file),
-        file=shown(file),
-        cases=cast("Sequence[EvalCase]", cases),  # without errors there is no None among them
-        description=root.description,
-        target=execution.target,
-        workers=execution.workers,
-        warnings=tuple(problems),
-    )
-
-
 def _cases(document: Document, reader: CaseReader) -> tuple[EvalCase | None, ...]:
     data = document.data
     base: DocPath = (cases_key(data),) if isinstance(data, dict) else ()
@@ -120,20 +88,12 @@ def _cases(document: Document, reader: CaseReader) -> tuple[EvalCase | None, ...
     if not isinstance(entries, list):
         return ()
     reader.problems += duplicate_ids(document, base, entries)
-    return tuple(reader.read(document, (*base, index)) for index in range(len(entries)))
-
-
-def duplicate_ids(document: Document, base: DocPath, entries: list[Any]) -> list[Problem]:
-    """Ids that an earlier case of the list has already."""
-    problems: list[Problem] = []
-    seen: dict[str, int] = {}
-    for index, raw in enumerate(entries):
-        identity = raw.get("id") if isinstance(raw, dict) else None
-        if isinstance(identity, str) and seen.setdefault(identity, index) != index:
-            line, _ = document.position((*base, seen[identity]))
-            message = f"the id {identity!r} is taken by the case on line {line}"
-            problems.append(document.problem((*base, index, "id"), "duplicate-id", message))
-    return problems
+    cases: list[EvalCase | None] = []
+    for index in range(len(entries)):
+        if reader.problems.full:
+            break
+        cases.append(reader.read(document, (*base, index)))
+    return tuple(cases)
 
 
 def _check_root(document: Document) -> list[Problem]:
@@ -150,6 +110,6 @@ def _check_root(document: Document) -> list[Problem]:
     elif data is None:
         message = "the file is empty"
     else:
-        message = f"the file holds {shown_value(data)} instead of cases"
+        message = f"the file holds {shown(data)} instead of cases"
     hint = "a suite has 'cases', a list of mappings with 'id' and 'input'"
     return [document.problem((key,) if key else (), "no-cases", message, hint)] if message else []

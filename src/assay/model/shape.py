@@ -161,7 +161,9 @@ class Spelling:
         if hinted:
             hint = nearest(key, [*self.known, *self.aliases])
             hint = hint or "known here: " + ", ".join(sorted(self.known))
-        return Note(raw, key, "error", "unknown-key", f"the key {key!r} is not known here", hint)
+        return Note(
+            raw, key, "error", "unknown-key", f"the key {shown(key)} is not known here", hint
+        )
 
     def describe(self, body: dict[str, Any]) -> None:
         """Make a JSON Schema accept what `canonical` accepts."""
@@ -244,7 +246,6 @@ def _single_line(value: str) -> str:
 Json = Any  # the documents reader lets only JSON values through
 Flag = StrictBool
 Number = Annotated[float, Strict()]
-Whole = Annotated[int, BeforeValidator(_whole)]
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[str, Field(pattern=r"\S")]
 CaseId = Annotated[

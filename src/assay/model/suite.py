@@ -26,10 +26,6 @@ from assay.model.shape import (
     Words,
 )
 
-CASES_KEYS = ("cases", "evalcases", "eval_cases", "tests")
-INPUT_KEYS = ("input", "input_messages")
-
-
 Repeat = AtLeastOne
 
 
@@ -90,3 +86,15 @@ class SuiteFile(Shape):
     cases: list[SkipValidation[CaseFile]] = Key(
         default_factory=list, aliases=("evalcases", "eval_cases", "tests")
     )
+
+
+class OneCaseFile(CaseFile):
+    """A root mapping that is itself a case, and so has the suite's keys too."""
+
+    dataset: Text | None = None
+    execution: SuiteExecution | None = None
+
+
+#: Every spelling of the keys that make a mapping a suite, or a case; the canonical one first.
+CASES_KEYS = ("cases", *SuiteFile.spelling.names("cases"))
+INPUT_KEYS = ("input_messages", *CaseFile.spelling.names("input_messages"))

@@ -1,0 +1,62 @@
+"""What the loaders share about suites: their keys, their names, ids that repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from assay.documents.checking import check
+from assay.documents.document import DocPath, Document
+from assay.errors import EvalFileErrors, Problem, Problems
+from assay.model.case import EvalCase, Suite
+from assay.model.shape import Reading
+from assay.model.suite import CASES_KEYS, SuiteExecution, SuiteFile
+from assay.settings import shown_path
+
+
+def cases_key(data: dict[str, Any]) -> str:
+    """The spelling of `cases` that a root mapping uses; the canonical one wins."""
+    if "cases" in data:
+        return "cases"
+    return next((key for key in data if key in CASES_KEYS), "")
+
+
+def suite_keys(document: Document, raw: Any, reading: Reading) -> tuple[SuiteFile, list[Problem]]:
+    """The suite-level keys of a root mapping, and what is wrong with them."""
+    written, problems = check(SuiteFile, document, (), raw, reading)
+    return written or SuiteFile(), problems
+
+
+def name_of(file: Path) -> str:
+    """What a suite is called when its file does not say: `weather` for weather.eval.yaml."""
+    return file.stem.removesuffix(".eval")
+
+
+def suite_of(
+    file: Path, root: SuiteFile, cases: Sequence[EvalCase | None], problems: Problems
+) -> Suite:
+    """The suite, or all of its problems."""
+    if problems.errors:
+        raise EvalFileErrors(problems.told())
+    execution = root.execution or SuiteExecution()
+    return Suite(
+        name=root.dataset or name_of(file),
+        file=shown_path(file),
+        cases=cast("Sequence[EvalCase]", cases),  # without errors there is no None among them
+        description=root.description,
+        target=execution.target,
+        workers=execution.workers,
+        warnings=tuple(problems.told()),
+    )
+
+
+def duplicate_ids(document: Document, base: DocPath, entries: list[Any]) -> Iterator[Problem]:
+    """Ids that an earlier case of the list has already."""
+    seen: dict[str, int] = {}
+    for index, raw in enumerate(entries):
+        identity = raw.get("id") if isinstance(raw, dict) else None
+        if isinstance(identity, str) and seen.setdefault(identity, index) != index:
+            line, _ = document.position((*base, seen[identity]))
+            message = f"the id {identity!r} is taken by the case on line {line}"
+            yield document.problem((*base, index, "id"), "duplicate-id", message)
