@@ -14,27 +14,36 @@ from assay.version import __version__
 
 if TYPE_CHECKING:
     from assay.errors import AssayError, EvalFileError, EvalFileErrors, Problem
+    from assay.evaluators.python import evaluator
     from assay.evaluators.rubric import RubricEvaluator
     from assay.model.case import EvalCase, Origin, Suite
+    from assay.model.context import Context
     from assay.model.evaluator import EvaluatorSpec
     from assay.model.message import Message, ToolCall
+    from assay.model.observation import Observation, Usage
+    from assay.model.result import EvalCaseResult
+    from assay.model.score import EvaluationScore
     from assay.model.tiers import (
         GoldenEvalCase,
         LabeledEvalCase,
         RegressionEvalCase,
         RubricEvalCase,
     )
-    from assay.service import lint, load, validate
+    from assay.service import aevaluate, evaluate, lint, load, validate
 
 __all__ = [
     "AssayError",
+    "Context",
     "EvalCase",
+    "EvalCaseResult",
     "EvalFileError",
     "EvalFileErrors",
+    "EvaluationScore",
     "EvaluatorSpec",
     "GoldenEvalCase",
     "LabeledEvalCase",
     "Message",
+    "Observation",
     "Origin",
     "Problem",
     "RegressionEvalCase",
@@ -42,7 +51,11 @@ __all__ = [
     "RubricEvaluator",
     "Suite",
     "ToolCall",
+    "Usage",
     "__version__",
+    "aevaluate",
+    "evaluate",
+    "evaluator",
     "lint",
     "load",
     "validate",
@@ -50,17 +63,22 @@ __all__ = [
 
 _HOMES = {
     "assay.errors": ("AssayError", "EvalFileError", "EvalFileErrors", "Problem"),
+    "assay.evaluators.python": ("evaluator",),
     "assay.evaluators.rubric": ("RubricEvaluator",),
     "assay.model.case": ("EvalCase", "Origin", "Suite"),
+    "assay.model.context": ("Context",),
     "assay.model.evaluator": ("EvaluatorSpec",),
     "assay.model.message": ("Message", "ToolCall"),
+    "assay.model.observation": ("Observation", "Usage"),
+    "assay.model.result": ("EvalCaseResult",),
+    "assay.model.score": ("EvaluationScore",),
     "assay.model.tiers": (
         "GoldenEvalCase",
         "LabeledEvalCase",
         "RegressionEvalCase",
         "RubricEvalCase",
     ),
-    "assay.service": ("lint", "load", "validate"),
+    "assay.service": ("aevaluate", "evaluate", "lint", "load", "validate"),
 }
 
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assay import ledger
+from assay import ledger, registry
 from assay.discovery import Discovery, discover, loader_for
-from assay.errors import EvalFileErrors, LedgerError, Problem, UsageError
-from assay.model.case import Suite
+from assay.errors import EvalFileErrors, LedgerError, PluginError, Problem, UsageError
+from assay.loaders.seeds import Seeds
+from assay.model.case import EvalCase, Suite
 from assay.quality import weaknesses
+from assay.registry import Registered
 from assay.scaffold import write_project
 from assay.schema import NAMES, schema
 from assay.settings import Settings, shown_path
+
+if TYPE_CHECKING:
+    from assay.model.result import EvalCaseResult
+    from assay.ports import Target
 
 SCHEMAS = NAMES
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -49,7 +57,7 @@ def load(paths: Paths) -> list[Suite]:
 
 def validate(paths: Paths) -> Loaded:
     """Load everything and keep going: all suites, and all problems of all files."""
-    settings = _settings()
+    settings = _project()
     suites: list[Suite] = []
     with _garbage_later():
         found = discover(_as_paths(paths))
@@ -107,6 +115,56 @@ def describe(name: str) -> dict[str, Any]:
     return schema(name)
 
 
+def evaluate(
+    case: EvalCase, observation: Any, *, judge: str | Target | None = None
+) -> EvalCaseResult:
+    """Grade one recorded observation of a case; nothing is asked but judges.
+
+    The observation has any shape that docs/observations.md names. `judge` is a target or the
+    name of one; without it the project's judge is asked.
+    """
+    from assay.blocking import wait_for
+
+    return wait_for(lambda: aevaluate(case, observation, judge=judge))
+
+
+async def aevaluate(
+    case: EvalCase, observation: Any, *, judge: str | Target | None = None
+) -> EvalCaseResult:
+    """`evaluate` in a running event loop."""
+    # Loading and validating need none of these, and must start fast.
+    from assay.grading import Preparation
+    from assay.observations.reading import read
+    from assay.ports import Resources
+    from assay.roster import Roster
+
+    observed = read(observation)
+    settings = _project().for_file(Path(case.origin.file))
+    async with Roster(settings, judge) as roster:
+        resources = Resources(roster.judge, {"seed": Seeds(settings).data})
+        return await Preparation(resources).grader(case).graded(observed)
+
+
+def plugins() -> list[Registered]:
+    """Everything that is registered, and why what cannot be used cannot."""
+    settings = _settings()
+    modules = [_plugin(name, settings) for name in settings.config.plugins]
+    kinds = (registry.loaders, registry.evaluators, registry.targets)
+    return [*modules, *(entry for kind in kinds for entry in kind.listed())]
+
+
+def _plugin(module: str, settings: Settings) -> Registered:
+    """Run a module under `plugins`, whose evaluators register themselves."""
+    if (root := str(settings.root)) not in sys.path:
+        sys.path.insert(0, root)  # a project's own modules are found before others
+    fault = ""
+    try:
+        import_module(module)
+    except Exception as error:  # whatever a project's module does when it is imported
+        fault = f"{type(error).__name__}: {error}"
+    return Registered("plugin", module, "config", fault)
+
+
 def lock_regressions(paths: Paths) -> dict[str, list[str]]:
     """Lock the unlocked cases of all regression files; which ones, by file."""
     return {shown_path(file): ledger.lock(file) for file in regression_files(paths)}
@@ -156,6 +214,15 @@ def _as_paths(paths: Paths) -> list[Path]:
 def _settings() -> Settings:
     """The settings of the project that the working directory is in."""
     return Settings.find(_working_directory())
+
+
+def _project() -> Settings:
+    """The settings, with the plugins imported; never those of the project of a foreign file."""
+    settings = _settings()
+    for name in settings.config.plugins:
+        if fault := _plugin(name, settings).fault:
+            raise PluginError(f"the plugin {name!r} could not be imported: {fault}")
+    return settings
 
 
 def _working_directory() -> Path:

@@ -8,18 +8,19 @@ upward with a `.git`; else the working directory.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, ValidationInfo
 
 from assay.documents import yaml
 from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
 from assay.documents.source import is_absent, read_text
 from assay.errors import ConfigError, EvalFileErrors, Problem
-from assay.model.shape import Flag, Reading, Shape, Text, problem
+from assay.model.shape import Empty, Flag, Number, Reading, Shape, Text, problem, shown
 
 
 def _relative(value: str) -> str:
@@ -28,11 +29,48 @@ def _relative(value: str) -> str:
     return value
 
 
+class TargetEntry(Shape):
+    """A target: what it is called, who provides it, and the provider's own settings."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Text
+    provider: Text
+
+
+class JudgeEntry(TargetEntry):
+    """A judge written in place; it needs no name."""
+
+    name: Text = "judge"
+
+
+def _judge(raw: Any, info: ValidationInfo) -> Any:
+    if isinstance(raw, str):
+        return raw
+    if isinstance(raw, dict):
+        return JudgeEntry.model_validate(raw, context=info.context)
+    raise problem("wrong-type", f"is {shown(raw)}, neither the name of a target nor one")
+
+
+class Price(Shape):
+    """US dollars for a million tokens."""
+
+    input: Annotated[Number, Field(ge=0)]
+    output: Annotated[Number, Field(ge=0)]
+
+
 class Config(Shape):
     """The keys of assay.yaml."""
 
     allow_outside_root: Flag = False
     seed_manifest: Annotated[Text, AfterValidator(_relative)] = "evals/seed-manifest.json"
+    targets: list[TargetEntry] = Empty(list)
+    judge: Annotated[
+        str | JudgeEntry | None,
+        PlainValidator(_judge, json_schema_input_type=Text | JudgeEntry),
+    ] = None
+    plugins: list[Annotated[Text, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]] = Empty(list)
+    prices: dict[str, Price] = Empty(dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +79,8 @@ class Settings:
 
     root: Path
     config: Config = field(default_factory=Config)
+    #: The configuration as it was written, to find the place of what turns out wrong later.
+    document: Document | None = None
 
     @classmethod
     def find(cls, start: Path) -> Settings:
@@ -51,7 +91,7 @@ class Settings:
             for file, read in ((folder / "assay.yaml", _yaml), (folder / "pyproject.toml", _toml)):
                 document = None if is_absent(file) else read(file)
                 if document is not None:
-                    return cls(folder, _checked(document))
+                    return cls(folder, _checked(document), document)
             if git is None and (folder / ".git").exists():
                 git = folder
         return cls(git or start)
@@ -64,6 +104,11 @@ class Settings:
     @property
     def seed_manifest(self) -> Path:
         return self.root / self.config.seed_manifest
+
+
+def environment() -> Mapping[str, str]:
+    """The variables of the process; nothing else of ours reads them."""
+    return os.environ
 
 
 def shown_path(file: Path) -> str:

@@ -17,7 +17,7 @@ SOURCE = Path(assay.__file__).parent
 #: The first step of a module's name below `assay`, by layer. A package imports only from
 #: layers below its own; in layer 0 and 1 the order of the list is the order of imports.
 LAYERS: list[list[str]] = [
-    ["version", "errors", "tokens", "patterns", "model"],
+    ["version", "errors", "tokens", "patterns", "blocking", "model"],
     ["documents", "observations", "process", "settings", "ports", "retrying", "registry"],
     ["loaders", "evaluators", "targets"],
     ["discovery", "ledger", "quality", "schema", "scaffold", "roster", "grading"],

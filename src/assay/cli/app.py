@@ -14,6 +14,7 @@ from assay.version import __version__
 COMMANDS = {
     "init": "Write a small project to start from.",
     "lint": "Find cases that are weak although they load.",
+    "plugins": "List what is registered, and what failed to load.",
     "regression": "Lock, archive and list regression cases.",
     "schema": "Print the JSON Schema of an eval file.",
     "validate": "Check eval files and report every problem.",

@@ -1,0 +1,33 @@
+"""`assay plugins`: what is registered under every port."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from assay import service
+from assay.errors import printable
+
+
+@click.command("plugins")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+def command(as_json: bool) -> None:
+    """List what is registered, and what failed to load.
+
+    Built-in parts, those of installed packages, and the modules under `plugins` in the
+    configuration. Exits 3 when one of them cannot be used.
+
+    \b
+    Examples:
+      assay plugins
+      assay plugins --json
+    """
+    entries = service.plugins()
+    if as_json:
+        click.echo(json.dumps([entry._asdict() for entry in entries], indent=2))
+    else:
+        for kind, name, source, fault in entries:
+            line = f"{kind:16} {name:20} {source}"
+            click.echo(printable(line + (f"  FAILED: {fault}" if fault else "")))
+    raise SystemExit(3 if any(entry.fault for entry in entries) else 0)

@@ -1,0 +1,171 @@
+"""The targets a project knows: by the name in its configuration, inline, and as its judge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from assay.documents.checking import check
+from assay.documents.document import DocPath, Document, TextMark
+from assay.errors import ConfigError, Problem, UnknownName, UsageError
+from assay.model.shape import Reading
+from assay.model.target import TargetSpec
+from assay.ports import Target
+from assay.registry import targets as providers
+from assay.retrying import Retrying
+from assay.settings import Settings, TargetEntry, environment
+
+#: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
+_VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
+
+
+class Roster:
+    """Connects targets when they are asked for, and closes them all at the end.
+
+    `judge` overrides the project's judge: a target, or the name of one.
+    """
+
+    def __init__(self, settings: Settings, judge: str | Target | None = None) -> None:
+        self.settings = settings
+        self._judge = judge
+        self._connected: dict[tuple[str | None, str | None], Target] = {}
+
+    def target(self, name: str) -> Target:
+        """The target called `name`, or written inline as `provider:setting`."""
+        return self._connect((name, None), lambda: self._named(name))
+
+    def judge(self, target: str | None, model: str | None) -> Target:
+        """Who judges for an evaluator with these `target` and `model` keys."""
+        if target is None and model is None and not isinstance(self._judge, (str, type(None))):
+            return self._judge
+        return self._connect((target, model or ""), lambda: self._judging(target, model))
+
+    async def close(self) -> None:
+        for target in self._connected.values():
+            await target.close()
+        self._connected.clear()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _connect(self, key: tuple[str | None, str | None], find: Any) -> Target:
+        if key not in self._connected:
+            self._connected[key] = Retrying(find().connect())
+        return self._connected[key]
+
+    def _judging(self, target: str | None, model: str | None) -> TargetSpec:
+        if model is not None and ":" in model and model.partition(":")[0] in providers:
+            return self._named(model)
+        spec = self._judge_spec(target)
+        if spec is None:
+            if model is None:
+                raise UsageError(NO_JUDGE)
+            return self._named(f"openai:{model}")
+        if model is None:
+            return spec
+        if "model" not in type(spec).model_fields:
+            raise UsageError(f"the judge {spec.label!r} has no model that could be {model!r}")
+        return spec.model_copy(update={"model": model})
+
+    def _judge_spec(self, target: str | None) -> TargetSpec | None:
+        name = target or self._judge or self.settings.config.judge
+        if isinstance(name, TargetEntry):
+            return self._checked(("judge",), name.provider)
+        if name is not None and not isinstance(name, str):
+            raise UsageError("the judge that was given has no model that could be changed")
+        return None if name is None else self._named(name)
+
+    def _named(self, name: str) -> TargetSpec:
+        entries = self.settings.config.targets
+        for index, entry in enumerate(entries):
+            if entry.name == name:
+                return self._checked(("targets", index), entry.provider)
+        provider, colon, setting = name.partition(":")
+        if colon and provider in providers:
+            raw = {"name": name, "provider": provider}
+            if setting:
+                raw[providers.get(provider).inline_key or "setting"] = setting
+            document = Document(f"target {name!r}", raw, [], TextMark(-1, -1, 0))
+            return self._spec(document, (), raw)
+        raise UnknownName("target", name, [entry.name for entry in entries])
+
+    def _checked(self, path: DocPath, provider: str) -> TargetSpec:
+        """The entry at `path` of the configuration, as its provider understands it."""
+        document = self.settings.document
+        if document is None:  # pragma: no cover - an entry was read from a document
+            raise LookupError(path)
+        if provider not in providers:
+            hint = UnknownName("target provider", provider, providers)
+            line, column = document.position((*path, "provider"))
+            problem = Problem(
+                document.file, line, column, "error", "unknown-name", str(hint), hint.hint
+            )
+            raise ConfigError([problem])
+        return self._spec(document, path, document.get(path))
+
+    def _spec(self, document: Document, path: DocPath, raw: Any) -> TargetSpec:
+        cls = providers.get(raw["provider"])
+        problems: list[Problem] = []
+        values = _interpolated(raw, environment(), document, path, problems)
+        if cls.key_variable and "api_key" not in values:
+            key = environment().get(cls.key_variable)
+            values |= {"api_key": key} if key else {}
+        spec, found = check(cls, document, path, values, Reading(_no_path, _no_path, _no_path))
+        problems += found
+        if spec is None or problems:
+            raise ConfigError(problems)
+        return spec
+
+
+NO_JUDGE = (
+    "a judge is needed and none is set: write 'judge: openai:MODEL' in assay.yaml, "
+    "or give the evaluator a 'target' or 'model'"
+)
+
+
+def _no_path(name: str) -> Any:
+    raise LookupError(name)  # pragma: no cover - targets name no file of a case
+
+
+def _interpolated(
+    value: Any,
+    variables: Mapping[str, str],
+    document: Document,
+    path: DocPath,
+    problems: list[Problem],
+) -> Any:
+    """The settings with environment variables in their place; unset ones become problems."""
+    if isinstance(value, dict):
+        return {
+            key: _interpolated(item, variables, document, (*path, key), problems)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [
+            _interpolated(item, variables, document, (*path, index), problems)
+            for index, item in enumerate(value)
+        ]
+    if not isinstance(value, str):
+        return value
+
+    def replaced(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name not in variables:
+            line, column = document.position(path)
+            message = f"the environment variable {name!r} is not set"
+            problems.append(
+                Problem(document.file, line, column, "error", "unset-variable", message)
+            )
+        return variables.get(name, "")
+
+    return _VARIABLE.sub(replaced, value)
