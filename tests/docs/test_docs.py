@@ -26,6 +26,7 @@ from assay.evaluators import composite, field_accuracy, tool_trajectory
 from assay.loaders import csv, jsonl
 from assay.model import expect, message, rubric, suite, tiers
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
+from assay.model.rules import Ruled
 from assay.model.shape import Shape
 from assay.registry import evaluators
 from assay.schema import schema
@@ -302,6 +303,7 @@ COVERED: dict[type[Shape], type[Shape]] = {
     expect.ExpectBase: expect.Expect,
     expect.GoldenExpect: expect.Expect,
     NegatableSpec: evaluators.get("contains"),
+    Ruled: expect.Expect,
 }
 
 
