@@ -18,6 +18,7 @@ from assay.registry import evaluators
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAMES = ("eval", *TIERS)
+_COMPARING = {"contains": {"$ref": "#/$defs/Comparing"}}
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -43,9 +44,11 @@ def _eval_schema() -> dict[str, Any]:
     defs["ListedCase"] = {"allOf": [case, identified]}
     defs |= {
         "AssertingExpect": ASSERTED.schema(Expect),
+        "Comparing": _comparing(classes),
         "AssertingCase": _case_that_asserts({"anyOf": _default_evaluators()}),
         "CaseOfSuiteWithEvaluators": _case_that_asserts(True),
         "CaseOfSuiteWithNoEvaluators": _case_that_asserts(False),
+        "CaseOfSuiteThatCompares": _case_to_compare_with(inherited=True),
     }
     asserting = {"$ref": "#/$defs/AssertingCase"}
     return {
@@ -67,31 +70,64 @@ def _case_that_asserts(unless_named: dict[str, Any] | bool) -> dict[str, Any]:
 
     `unless_named` is what holds for a case that names no evaluators of its own.
     """
-    execution = _within("execution", CaseExecution.given("evaluators"))
-    own = {
+    own = _evaluators_of_case({"minItems": 1}, unless_named)
+    expect = _within("expect", {"$ref": "#/$defs/AssertingExpect"})
+    asserts = [CaseFile.given("skip"), CaseFile.given("rubrics"), expect, own]
+    return {"anyOf": asserts, **_case_to_compare_with(inherited=False)}
+
+
+def _case_to_compare_with(*, inherited: bool) -> dict[str, Any]:
+    """A case with an expected output, if an evaluator compares with it."""
+    said = {"properties": {"content": {"not": {"type": "null"}}}, "required": ["content"]}
+    return {"if": _evaluators_of_case(_COMPARING, inherited), "then": _expected(said)}
+
+
+def _evaluators_of_case(
+    named: dict[str, Any], unless_named: dict[str, Any] | bool
+) -> dict[str, Any]:
+    """What holds for the list of evaluators that a case names, or for a case without one."""
+    within = CaseExecution.spelling.value_of("evaluators", named)
+    return {
         "if": CaseFile.given("evaluators"),
-        "then": CaseFile.given("evaluators", nothing=(None, [])),
+        "then": CaseFile.spelling.value_of("evaluators", named),
         "else": {
-            "if": execution,
-            "then": _within("execution", CaseExecution.given("evaluators", nothing=(None, []))),
+            "if": _within("execution", CaseExecution.given("evaluators")),
+            "then": _within("execution", within),
             "else": unless_named,
         },
     }
-    expect = _within("expect", {"$ref": "#/$defs/AssertingExpect"})
-    return {"anyOf": [CaseFile.given("skip"), CaseFile.given("rubrics"), expect, own]}
 
 
 def _default_evaluators() -> list[dict[str, Any]]:
     """The parts of a case that give it an evaluator when nobody names one."""
+    return [CaseFile.given("expected_outcome"), _expected({})]
+
+
+def _expected(said: dict[str, Any]) -> dict[str, Any]:
+    """A case that expects an answer; when it is written as messages, one that fits `said`."""
     assistant = {"properties": {"role": {"const": "assistant"}}, "required": ["role"]}
-    answer = {
+    answer = {"allOf": [assistant, said]}
+    answers = {
         "if": {"type": "array", "contains": MESSAGE},
-        "then": {"contains": assistant},
-        "else": {"if": MESSAGE, "then": assistant},
+        "then": {"contains": answer},
+        "else": {"if": MESSAGE, "then": answer},
     }
-    expected = CaseFile.given("expected_messages")
-    answered = CaseFile.spelling.value_of("expected_messages", answer)
-    return [CaseFile.given("expected_outcome"), {"allOf": [expected, answered]}]
+    given = CaseFile.given("expected_messages")
+    return {"allOf": [given, CaseFile.spelling.value_of("expected_messages", answers)]}
+
+
+def _comparing(classes: dict[str, type[EvaluatorSpec]]) -> dict[str, Any]:
+    """An evaluator that compares with the case's expected output, or has such a member."""
+    kinds = []
+    for type_name, cls in classes.items():
+        kind = {"properties": {"type": {"enum": spellings_of(type_name, cls)}}}
+        if cls.compares_with_expected:
+            own = [cls.given(key) for key in ("value", "values") if key in cls.model_fields]
+            kinds.append({"allOf": [kind, {"not": {"anyOf": own}} if own else {}]})
+        elif "evaluators" in cls.model_fields:
+            members = cls.spelling.value_of("evaluators", _COMPARING)
+            kinds.append({"allOf": [kind, cls.spelling.written("evaluators"), members]})
+    return {"type": "object", "required": ["type"], "anyOf": kinds}
 
 
 def _suite_that_asserts() -> dict[str, Any]:
@@ -100,15 +136,22 @@ def _suite_that_asserts() -> dict[str, Any]:
     def each(case: str) -> dict[str, Any]:
         return SuiteFile.spelling.value_of("cases", {"items": {"$ref": f"#/$defs/{case}"}})
 
-    return {
-        "if": _within("execution", SuiteExecution.given("evaluators")),
-        "then": {
-            "if": _within("execution", SuiteExecution.given("evaluators", nothing=(None, []))),
-            "then": each("CaseOfSuiteWithEvaluators"),
-            "else": each("CaseOfSuiteWithNoEvaluators"),
+    def inherits(named: dict[str, Any]) -> dict[str, Any]:
+        given = SuiteExecution.given("evaluators")
+        fits = SuiteExecution.spelling.value_of("evaluators", named)
+        return _within("execution", {"allOf": [given, fits]})
+
+    asserts = {
+        "if": inherits({"minItems": 1}),
+        "then": each("CaseOfSuiteWithEvaluators"),
+        "else": {
+            "if": inherits({}),
+            "then": each("CaseOfSuiteWithNoEvaluators"),
+            "else": each("AssertingCase"),
         },
-        "else": each("AssertingCase"),
     }
+    compares = {"if": inherits(_COMPARING), "then": each("CaseOfSuiteThatCompares")}
+    return {"allOf": [asserts, compares]}
 
 
 def _within(key: str, schema: dict[str, Any]) -> dict[str, Any]:

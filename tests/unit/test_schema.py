@@ -32,7 +32,6 @@ ONLY_THE_LOADER = frozenset(
         "bad-token",
         "duplicate-id",
         "file-not-found",
-        "needs-expected",
         "outside-root",
         "snapshot-token",
     }
@@ -601,6 +600,42 @@ def test_a_case_asserts_something_for_both(folder: Path, asserts: bool, part: An
 def test_evaluators_of_the_suite_count_for_both(folder: Path, inherited: Any, part: Any) -> None:
     suite = {"execution": {"evaluators": inherited}, "cases": [{"id": "a", "input": "x", **part}]}
     assert (loader_errors(folder, "eval", suite) == []) == (faults("eval", suite) == [])
+
+
+#: What compares with an expected output, and what only looks like it.
+COMPARING: tuple[Any, ...] = (
+    {"type": "equals"},
+    {"type": "not-equals", "value": None},
+    {"type": "similarity", "value": None},
+    {"type": "similarity", "values": ["x"]},
+    {"type": "field-accuracy", "fields": [{"path": "a"}]},
+    {"type": "composite", "assert": [{"type": "composite", "evaluators": [{"type": "equals"}]}]},
+    {"type": "composite", "evaluators": [{"type": "is_json"}], "assert": [{"type": "equals"}]},
+)
+ANSWERS: tuple[Any, ...] = (
+    {},
+    {"expected_output": None, "expected_outcome": "x"},
+    {"expected_output": "x"},
+    {"expected_messages": None, "expected_output": "x"},
+    {"expected_output": [{"role": "assistant", "tool_calls": [{"tool": "t"}]}]},
+    {"expected_output": {"role": "assistant", "content": "x"}},
+    {"expected_output": [{"role": "user", "content": "x"}]},
+    {"skip": "later"},
+)
+
+
+@pytest.mark.parametrize("spec", COMPARING, ids=json.dumps)
+@pytest.mark.parametrize("answer", ANSWERS, ids=json.dumps)
+def test_what_is_compared_with_is_there_for_both(folder: Path, spec: Any, answer: Any) -> None:
+    case = {"id": "a", "input": "x", **answer}
+    own = {"evaluators": [{"type": "is_json"}]}
+    for data in (
+        [{**case, "evaluators": [spec]}],
+        [{**case, "execution": {"assertions": [spec]}}],
+        {"execution": {"evaluators": [{"type": "is_json"}, spec]}, "tests": [case]},
+        {"execution": {"evaluators": [spec]}, "cases": [{**case, **own}]},
+    ):
+        assert (loader_errors(folder, "eval", data) == []) == (faults("eval", data) == [])
 
 
 @pytest.mark.parametrize("name", ["labeled", "regression"])
