@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import product
+from operator import add
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
 from assay.errors import UnknownName
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
-from assay.model.suite import INPUT_KEYS, CaseFile, OneCaseFile, SuiteFile
-from assay.model.tiers import TIERS, TierFile
+from assay.model.expect import ASSERTED, Expect
+from assay.model.message import MESSAGE
+from assay.model.suite import CaseExecution, CaseFile, OneCaseFile, SuiteExecution, SuiteFile
+from assay.model.tiers import TIERS, TierFile, TierMetadata
 from assay.registry import evaluators
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAMES = ("eval", *TIERS)
+_COMPARING = {"contains": {"$ref": "#/$defs/Comparing"}}
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -34,46 +39,123 @@ def _eval_schema() -> dict[str, Any]:
     defs = definitions["$defs"]
     names = {shape: ref["$ref"].rpartition("/")[2] for (shape, _), ref in refs.items()}
     defs["Evaluator"] = _evaluator(classes, names, defs)
-    suite = defs[names[SuiteFile]]
-    spellings = ("cases", *(a for a, c in SuiteFile.spelling.aliases.items() if c == "cases"))
-    for key in spellings:
-        suite["properties"][key] = {**suite["properties"][key], "minItems": 1}
     case, root = ({"$ref": f"#/$defs/{names[shape]}"} for shape in (CaseFile, OneCaseFile))
     identified = {"required": ["id"], "properties": {"id": {"type": "string"}}}
     defs["ListedCase"] = {"allOf": [case, identified]}
-    for shape in (CaseFile, OneCaseFile):
-        for key in ("expected_messages", "expected_output"):
-            defs[names[shape]]["properties"][key] |= _expected_messages()
-    for key in spellings:
-        suite["properties"][key]["items"] = {"$ref": "#/$defs/ListedCase"}
+    defs |= {
+        "AssertingExpect": ASSERTED.schema(Expect),
+        "Comparing": _comparing(classes),
+        "AssertingCase": _case_that_asserts({"anyOf": _default_evaluators()}),
+        "CaseOfSuiteWithEvaluators": _case_that_asserts(True),
+        "CaseOfSuiteWithNoEvaluators": _case_that_asserts(False),
+        "CaseOfSuiteThatCompares": _case_to_compare_with(inherited=True),
+    }
+    asserting = {"$ref": "#/$defs/AssertingCase"}
     return {
         "$schema": DIALECT,
         "title": "Assay eval suite",
         "if": {"type": "array"},
-        "then": {"items": {"$ref": "#/$defs/ListedCase"}, "minItems": 1},
+        "then": {"items": {"allOf": [{"$ref": "#/$defs/ListedCase"}, asserting]}, "minItems": 1},
         "else": {
-            "if": {"type": "object", "anyOf": [{"required": [key]} for key in spellings]},
-            "then": {"$ref": f"#/$defs/{names[SuiteFile]}"},
-            "else": {"allOf": [root, {"anyOf": [{"required": [key]} for key in INPUT_KEYS]}]},
+            "if": {"type": "object", **SuiteFile.spelling.written("cases")},
+            "then": {"allOf": [{"$ref": f"#/$defs/{names[SuiteFile]}"}, _suite_that_asserts()]},
+            "else": {"allOf": [root, CaseFile.spelling.written("input_messages"), asserting]},
         },
         "$defs": defs,
     }
 
 
-def _expected_messages() -> dict[str, Any]:
-    """Messages when something in it is one; any JSON value otherwise."""
-    ours = {"properties": {"role": {"enum": ["system", "user", "assistant", "tool"]}}}
-    message = {
-        "type": "object",
-        "required": ["role"],
-        "anyOf": [ours, {"required": ["content"]}, {"required": ["tool_calls"]}],
-    }
-    written = {"$ref": "#/$defs/Message"}
+def _case_that_asserts(unless_named: dict[str, Any] | bool) -> dict[str, Any]:
+    """A case with something that could fail, unless it is skipped.
+
+    `unless_named` is what holds for a case that names no evaluators of its own.
+    """
+    own = _evaluators_of_case({"minItems": 1}, unless_named)
+    expect = _within("expect", {"$ref": "#/$defs/AssertingExpect"})
+    asserts = [CaseFile.given("skip"), CaseFile.given("rubrics"), expect, own]
+    return {"anyOf": asserts, **_case_to_compare_with(inherited=False)}
+
+
+def _case_to_compare_with(*, inherited: bool) -> dict[str, Any]:
+    """A case with an expected output, if an evaluator compares with it."""
+    said = {"properties": {"content": {"not": {"type": "null"}}}, "required": ["content"]}
+    return {"if": _evaluators_of_case(_COMPARING, inherited), "then": _expected(said)}
+
+
+def _evaluators_of_case(
+    named: dict[str, Any], unless_named: dict[str, Any] | bool
+) -> dict[str, Any]:
+    """What holds for the list of evaluators that a case names, or for a case without one."""
+    within = CaseExecution.spelling.value_of("evaluators", named)
     return {
-        "if": {"type": "array", "contains": message},
-        "then": {"items": written},
-        "else": {"if": message, "then": written},
+        "if": CaseFile.given("evaluators"),
+        "then": CaseFile.spelling.value_of("evaluators", named),
+        "else": {
+            "if": _within("execution", CaseExecution.given("evaluators")),
+            "then": _within("execution", within),
+            "else": unless_named,
+        },
     }
+
+
+def _default_evaluators() -> list[dict[str, Any]]:
+    """The parts of a case that give it an evaluator when nobody names one."""
+    return [CaseFile.given("expected_outcome"), _expected({})]
+
+
+def _expected(said: dict[str, Any]) -> dict[str, Any]:
+    """A case that expects an answer; when it is written as messages, one that fits `said`."""
+    assistant = {"properties": {"role": {"const": "assistant"}}, "required": ["role"]}
+    answer = {"allOf": [assistant, said]}
+    answers = {
+        "if": {"type": "array", "contains": MESSAGE},
+        "then": {"contains": answer},
+        "else": {"if": MESSAGE, "then": answer},
+    }
+    given = CaseFile.given("expected_messages")
+    return {"allOf": [given, CaseFile.spelling.value_of("expected_messages", answers)]}
+
+
+def _comparing(classes: dict[str, type[EvaluatorSpec]]) -> dict[str, Any]:
+    """An evaluator that compares with the case's expected output, or has such a member."""
+    kinds = []
+    for type_name, cls in classes.items():
+        kind = {"properties": {"type": {"enum": spellings_of(type_name, cls)}}}
+        if cls.compares_with_expected:
+            own = [cls.given(key) for key in ("value", "values") if key in cls.model_fields]
+            kinds.append({"allOf": [kind, {"not": {"anyOf": own}} if own else {}]})
+        elif "evaluators" in cls.model_fields:
+            members = cls.spelling.value_of("evaluators", _COMPARING)
+            kinds.append({"allOf": [kind, cls.spelling.written("evaluators"), members]})
+    return {"type": "object", "required": ["type"], "anyOf": kinds}
+
+
+def _suite_that_asserts() -> dict[str, Any]:
+    """A suite whose cases assert something, be it by the evaluators of the suite."""
+
+    def each(case: str) -> dict[str, Any]:
+        return SuiteFile.spelling.value_of("cases", {"items": {"$ref": f"#/$defs/{case}"}})
+
+    def inherits(named: dict[str, Any]) -> dict[str, Any]:
+        given = SuiteExecution.given("evaluators")
+        fits = SuiteExecution.spelling.value_of("evaluators", named)
+        return _within("execution", {"allOf": [given, fits]})
+
+    asserts = {
+        "if": inherits({"minItems": 1}),
+        "then": each("CaseOfSuiteWithEvaluators"),
+        "else": {
+            "if": inherits({}),
+            "then": each("CaseOfSuiteWithNoEvaluators"),
+            "else": each("AssertingCase"),
+        },
+    }
+    compares = {"if": inherits(_COMPARING), "then": each("CaseOfSuiteThatCompares")}
+    return {"allOf": [asserts, compares]}
+
+
+def _within(key: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"required": [key], "properties": {key: {"type": "object", **schema}}}
 
 
 def _evaluator(
@@ -101,15 +183,18 @@ def _evaluator(
 
 
 def spellings_of(type_name: str, cls: type[EvaluatorSpec]) -> list[str]:
-    """All the ways to write an evaluator's type."""
-    spelled = {type_name, type_name.replace("_", "-")}
-    if issubclass(cls, NegatableSpec):
-        spelled |= {f"not_{type_name}", f"not-{type_name.replace('_', '-')}"}
-    return sorted(spelled)
+    """All the ways to write an evaluator's type, mixtures of `_` and `-` among them."""
+    names = [type_name, f"not_{type_name}"] if issubclass(cls, NegatableSpec) else [type_name]
+    parts = [name.split("_") for name in names]
+    return sorted(
+        words[0] + "".join(map(add, marks, words[1:]))
+        for words in parts
+        for marks in product("_-", repeat=len(words) - 1)
+    )
 
 
 def _tier_schema(name: str) -> dict[str, Any]:
-    shapes: list[type[Any]] = [TierFile, TIERS[name]]
+    shapes: list[type[Any]] = [TierFile, TierMetadata, TIERS[name]]
     refs, definitions = models_json_schema(
         [(shape, "validation") for shape in shapes], ref_template="#/$defs/{model}"
     )
@@ -120,6 +205,10 @@ def _tier_schema(name: str) -> dict[str, Any]:
     if name != "regression":
         cases["minItems"] = 1
     defs[envelope]["properties"]["cases"] = cases
+    defs[names[TierMetadata]]["properties"]["tier"]["anyOf"] = [{"const": name}, {"type": "null"}]
+    if "expect" in TIERS[name].model_fields:
+        asserts = [TIERS[name].given("skip"), _within("expect", ASSERTED.schema(Expect))]
+        defs[names[TIERS[name]]].setdefault("allOf", []).append({"anyOf": asserts})
     return {
         "$schema": DIALECT,
         "title": f"Assay {name} cases",

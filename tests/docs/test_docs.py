@@ -26,6 +26,7 @@ from assay.evaluators import composite, field_accuracy, tool_trajectory
 from assay.loaders import csv, jsonl
 from assay.model import expect, message, rubric, suite, tiers
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
+from assay.model.rules import Ruled
 from assay.model.shape import Shape
 from assay.registry import evaluators
 from assay.schema import schema
@@ -303,6 +304,7 @@ COVERED: dict[type[Shape], tuple[type[Shape], ...]] = {
     expect.GoldenExpect: (expect.Expect,),
     suite.OneCaseFile: (suite.CaseFile, suite.SuiteFile),
     NegatableSpec: (evaluators.get("contains"),),
+    Ruled: (expect.Expect,),
 }
 
 

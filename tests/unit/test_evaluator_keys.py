@@ -936,13 +936,13 @@ def fields(text: str) -> str:
         (fields("{path: a, required: @1}"), "wrong-type", "true or false"),
         (fields("{path: a, weight: @-1}"), "wrong-value", ">= 0"),
         (fields("{path: a, @wieght: 1}"), "unknown-key", "'weight'"),
-        (fields("@{path: a, tolerance: 1}"), "conflicting-keys", "numeric_tolerance"),
+        (fields("{path: a, tolerance: @1}"), "conflicting-keys", "numeric_tolerance"),
         (
-            fields("@{path: a, match: date, relative: true}"),
+            fields("{path: a, match: date, relative: @true}"),
             "conflicting-keys",
             "numeric_tolerance",
         ),
-        (fields("@{path: a, formats: [x]}"), "conflicting-keys", "date"),
+        (fields("{path: a, formats: @[x]}"), "conflicting-keys", "date"),
     ],
 )
 def test_wrong_field_accuracy(project: Project, entry: str, slug: str, word: str) -> None:

@@ -523,12 +523,12 @@ def test_of_two_other_spellings_the_ignored_one_is_named(
 
 
 @pytest.mark.parametrize("keys", [("outcome", "criteria"), ("criteria", "outcome")])
-def test_of_two_aliases_the_first_wins_and_has_the_place(
+def test_of_two_aliases_the_one_listed_first_wins_and_has_the_place(
     project: Project, keys: tuple[str, str]
 ) -> None:
-    case = project.case(f"id: a\ninput: Hello\n{keys[0]}: one\n{keys[1]}: two\n")
-    assert case.expected_outcome == "one"
-    assert case.origin_of("expected_outcome").line == 3
+    case = project.case(f"id: a\ninput: Hello\n{keys[0]}: {keys[0]}\n{keys[1]}: {keys[1]}\n")
+    assert case.expected_outcome == "outcome"
+    assert case.origin_of("expected_outcome").line == 3 + keys.index("outcome")
 
 
 def test_evaluators_win_over_execution_evaluators_with_a_warning(project: Project) -> None:
@@ -890,6 +890,13 @@ def test_an_evaluator_without_a_value_needs_an_expected_output(project: Project,
     assert repr(kind) in message
     assert types(project.case(with_evaluators(f"- {{type: {kind}, value: x}}\n"))) == [kind]
     assert types(project.case(CASE + f"evaluators: [{{type: {kind}}}]\n")) == [kind]
+
+
+def test_null_is_a_value_for_equals_and_none_for_similarity(project: Project) -> None:
+    equals = project.case(with_evaluators("- {type: equals, value: null}\n"))
+    assert types(equals) == ["equals"]
+    place, _ = project.refused(with_evaluators("- {type: similarity, value: null}\n"))
+    assert place.endswith(" needs-expected")
 
 
 def test_an_inherited_evaluator_that_needs_an_expected_output_names_the_case(

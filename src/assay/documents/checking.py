@@ -57,7 +57,7 @@ def written_path(
             step = int(step)
         elif isinstance(data, dict) and step not in data:
             aliases = shape.spelling.names(str(step)) if depth == 0 else ALIASES.get(str(step), ())
-            step = next((key for key in data if key in aliases), step)
+            step = next((alias for alias in aliases if alias in data), step)
         result.append(step)
         data = _child(data, step)
     return tuple(result)

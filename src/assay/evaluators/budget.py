@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from assay.model.evaluator import EvaluatorSpec
-from assay.model.shape import Count, Number, problem
+from assay.model.rules import NeedsOne, Rule, Ruled
+from assay.model.shape import Count, Number
 
 Limit = Annotated[Number, Field(ge=0)]
 
@@ -24,25 +25,26 @@ class CostEvaluator(EvaluatorSpec):
     budget: Limit
 
 
-class _LimitsSpec(EvaluatorSpec):
-    @model_validator(mode="after")
-    def _has_a_limit(self) -> _LimitsSpec:
-        limits = [name for name in type(self).model_fields if name.startswith("max_")]
-        if all(getattr(self, name) is None for name in limits):
-            raise problem("missing-key", "no limit is given: set one of " + ", ".join(limits))
-        return self
+def _some(*limits: str) -> tuple[Rule, ...]:
+    return (NeedsOne(limits, "no limit is given: set one of " + ", ".join(limits)),)
 
 
-class TokenUsageEvaluator(_LimitsSpec):
+class TokenUsageEvaluator(EvaluatorSpec, Ruled):
     """The answer took at most so many tokens."""
+
+    rules: ClassVar[tuple[Rule, ...]] = _some("max_total", "max_input", "max_output")
 
     max_total: Count | None = None
     max_input: Count | None = None
     max_output: Count | None = None
 
 
-class ExecutionMetricsEvaluator(_LimitsSpec):
+class ExecutionMetricsEvaluator(EvaluatorSpec, Ruled):
     """Limits on calls, tokens, cost and time, each one check."""
+
+    rules: ClassVar[tuple[Rule, ...]] = _some(
+        "max_tool_calls", "max_llm_calls", "max_tokens", "max_cost_usd", "max_duration_ms"
+    )
 
     max_tool_calls: Count | None = None
     max_llm_calls: Count | None = None

@@ -9,23 +9,25 @@ from pydantic import BeforeValidator, Field, model_validator
 from assay.evaluators.code_judge import Script
 from assay.evaluators.llm_judge import Prompt
 from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
-from assay.model.shape import Empty, Key, Number, Rate, Shape, problem
+from assay.model.rules import BelongsTo, Rule, Ruled
+from assay.model.shape import Empty, Key, Number, Rate, problem
 
 Kind = Literal["weighted_average", "min", "all", "any", "threshold", "code_judge", "llm_judge"]
 Spelled = Kind | Literal["weighted-average", "code-judge", "llm-judge"]
-_OWN_KEY = {
-    "threshold": "threshold",
-    "code_judge": "script",
-    "llm_judge": "prompt",
-}
 
 
 def _snake(raw: Any) -> Any:
     return raw.replace("-", "_") if isinstance(raw, str) else raw
 
 
-class Aggregator(Shape):
+class Aggregator(Ruled):
     """How the members' scores become one."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        BelongsTo("threshold", "type", ("threshold",), needed=True),
+        BelongsTo("script", "type", ("code_judge",), needed=True),
+        BelongsTo("prompt", "type", ("llm_judge",), needed=True),
+    )
 
     type: Annotated[Kind, BeforeValidator(_snake, json_schema_input_type=Spelled)] = (
         "weighted_average"
@@ -34,17 +36,6 @@ class Aggregator(Shape):
     threshold: Rate | None = None
     script: Script | None = Key(None, aliases=("path",))
     prompt: Prompt | None = None
-
-    @model_validator(mode="after")
-    def _keys_fit(self) -> Aggregator:
-        """Some kinds of aggregator need a key that the others do not have."""
-        own = _OWN_KEY.get(self.type)
-        if own is not None and getattr(self, own) is None:
-            raise problem("missing-key", f"the aggregator {self.type!r} needs {own!r}")
-        for key in self.model_fields_set - {"type", "weights", own}:
-            message = f"{key!r} has no meaning for the aggregator {self.type!r}"
-            raise problem("conflicting-keys", message, at=key)
-        return self
 
 
 class CompositeEvaluator(EvaluatorSpec):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import model_validator
-
 from assay.model.evaluator import EvaluatorSpec, Required
-from assay.model.expect import Expect
-from assay.model.shape import problem
+from assay.model.expect import ASSERTED, Expect
+from assay.model.rules import Rule
 
 
 class ExpectEvaluator(Expect, EvaluatorSpec):
     """All assertions run; the score is held / all; a failed one fails the case."""
 
+    rules: ClassVar[tuple[Rule, ...]] = (*Expect.rules, ASSERTED)
     depends_on_case: ClassVar[bool] = True
     type: str = "expect"
     required: Required = True
@@ -23,11 +22,3 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
         if all(key in vacuous and vacuous[key] == 0 for key in self.asserted()):
             return "a minimum of 0 always holds"
         return ""
-
-    @model_validator(mode="after")
-    def _asserts(self) -> ExpectEvaluator:
-        if not self.asserted():
-            raise problem(
-                "asserts-nothing", "the block asserts nothing: every key is false or empty"
-            )
-        return self

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from assay.model.evaluator import EvaluatorSpec
-from assay.model.shape import Empty, Flag, Number, Shape, Text, problem
+from assay.model.rules import BelongsTo, Rule, Ruled
+from assay.model.shape import Empty, Flag, Number, Text, problem
 
 _PATH = r"(?:[^.\[\]]+|\[[0-9]+\])(?:\.[^.\[\]]+|\[[0-9]+\])*"
 
@@ -19,8 +20,14 @@ def _path(path: str) -> str:
     return path
 
 
-class FieldRule(Shape):
+class FieldRule(Ruled):
     """One field: where it is and how it is compared."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        BelongsTo("tolerance", "match", ("numeric_tolerance",)),
+        BelongsTo("relative", "match", ("numeric_tolerance",)),
+        BelongsTo("formats", "match", ("date",)),
+    )
 
     path: Annotated[Text, AfterValidator(_path), Field(json_schema_extra={"pattern": f"^{_PATH}$"})]
     match: Literal["exact", "numeric_tolerance", "date"] = "exact"
@@ -29,17 +36,6 @@ class FieldRule(Shape):
     formats: list[Text] = Empty(list)
     required: Flag = True
     weight: Annotated[Number, Field(ge=0)] = 1.0
-
-    @model_validator(mode="after")
-    def _keys_fit(self) -> FieldRule:
-        given = self.model_fields_set
-        if self.match != "numeric_tolerance" and given & {"tolerance", "relative"}:
-            raise problem(
-                "conflicting-keys", "'tolerance' and 'relative' belong to numeric_tolerance"
-            )
-        if self.match != "date" and "formats" in given:
-            raise problem("conflicting-keys", "'formats' belongs to date")
-        return self
 
 
 class FieldAccuracyEvaluator(EvaluatorSpec):

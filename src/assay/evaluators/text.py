@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from assay.model.evaluator import NegatableSpec
 from assay.model.expect import Regex
+from assay.model.rules import Excludes, NeedsOne, Rule, Ruled
 from assay.model.shape import Json, Text, problem, shown
 from assay.patterns import compile_pattern
-
-T = TypeVar("T", bound=NegatableSpec)
 
 
 def _listed(raw: Any) -> Any:
@@ -22,15 +21,17 @@ def _listed(raw: Any) -> Any:
     )
 
 
-def _not_both(spec: T) -> T:
-    """`value` and `values` are two ways to write one thing."""
-    if {"value", "values"} <= spec.model_fields_set:
-        raise problem("conflicting-keys", "'value' and 'values' exclude each other")
-    return spec
+# The rarer key first: most entries are through with the rule at once.
+_NOT_BOTH = Excludes("values", ("value",))
 
 
-class _TextSpec(NegatableSpec):
+class _TextSpec(NegatableSpec, Ruled):
     """`value` is one text, `values` is a list; each is one check."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        NeedsOne(("value", "values"), "'value' is missing, or 'values' for a list"),
+        _NOT_BOTH,
+    )
 
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
@@ -39,15 +40,6 @@ class _TextSpec(NegatableSpec):
     def wanted(self) -> list[str]:
         """The texts to look for, however they were written."""
         return self.values if self.values is not None else [self.value or ""]
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> _TextSpec:
-        if self.values is None:
-            if self.value is None:
-                raise problem("missing-key", f"{self.type!r} needs 'value', or 'values' for a list")
-        elif self.value is not None:
-            raise problem("conflicting-keys", "'value' and 'values' exclude each other")
-        return self
 
 
 class ContainsEvaluator(_TextSpec):
@@ -103,24 +95,22 @@ class ContainsAllEvaluator(_ManySpec):
     """The answer contains all of the texts."""
 
 
-class EqualsEvaluator(NegatableSpec):
+class EqualsEvaluator(NegatableSpec, Ruled):
     """The answer equals the value, or the case's expected output when none is given."""
 
+    rules: ClassVar[tuple[Rule, ...]] = (_NOT_BOTH,)
     compares_with_expected: ClassVar[bool] = True
     value: Json = None
     values: Annotated[list[Json], Field(min_length=1)] | None = None
 
-    _one_of_both = model_validator(mode="after")(_not_both)
 
-
-class SimilarityEvaluator(NegatableSpec):
+class SimilarityEvaluator(NegatableSpec, Ruled):
     """How near the answer is to the value by edit distance; no value: to the expected output."""
 
+    rules: ClassVar[tuple[Rule, ...]] = (_NOT_BOTH,)
     compares_with_expected: ClassVar[bool] = True
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
-
-    _one_of_both = model_validator(mode="after")(_not_both)
 
 
 class IsJsonEvaluator(NegatableSpec):

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from assay.errors import nearest
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.expect import Regex
 from assay.model.message import ToolCall
+from assay.model.rules import Asserts, Excludes, NeedsOne, Rule, Ruled
 from assay.model.shape import (
     Count,
     Empty,
@@ -31,6 +41,8 @@ ARGS_MODES = ("exact", "superset", "subset", "ignore")
 class Predicate(Shape):
     """A condition on an argument, in place of its value."""
 
+    model_config = ConfigDict(json_schema_extra={"dependentRequired": {"tolerance": ["approx"]}})
+
     regex: Regex | None = None
     one_of: Annotated[list[Json], Field(min_length=1)] | None = None
     gte: Number | None = None
@@ -42,7 +54,27 @@ class Predicate(Shape):
     type: Literal["string", "number", "integer", "boolean", "object", "array", "null"] | None = None
     equals: Json = None
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:
+        """The schema of an expected value: conditions may stand anywhere inside it."""
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        body = handler.resolve_ref_schema(schema)
+        condition = dict(body)
+        names = {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": {"enum": sorted(PREDICATES)},
+        }
+        body.clear()
+        body |= {
+            "if": names,
+            "then": condition,
+            "else": {"additionalProperties": _EXPECTED, "items": _EXPECTED},
+        }
+        return schema
 
+
+_EXPECTED = {"$ref": "#/$defs/Predicate"}
 PREDICATES = frozenset(Predicate.model_fields)
 
 
@@ -109,8 +141,14 @@ def _check_args(value: Any) -> Any:
     return value
 
 
-Arguments = Annotated[Json, AfterValidator(_check_args)]
-Output = Annotated[Json, AfterValidator(_check_predicates)]
+Arguments = Annotated[
+    Json,
+    AfterValidator(_check_args),
+    WithJsonSchema(
+        {"if": {"type": "object"}, "then": {"additionalProperties": _EXPECTED}, "else": _EXPECTED}
+    ),
+]
+Output = Annotated[Json, BeforeValidator(_check_predicates, json_schema_input_type=Predicate)]
 
 
 class Call(Shape):
@@ -123,29 +161,32 @@ class Call(Shape):
     max_duration_ms: Positive | None = None
 
 
-class Step(Call):
+class Step(Call, Ruled):
     """A step of the expected path: one call, or any one of several."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        NeedsOne(("tool", "any_of"), "a step needs 'tool', or 'any_of' with several calls"),
+        Excludes(
+            "any_of", tuple(Call.model_fields), "other keys belong to the calls inside 'any_of'"
+        ),
+    )
 
     tool: Text | None = None  # type: ignore[assignment]
     optional: Flag = False
     any_of: Annotated[list[Call], Field(min_length=1)] | None = None
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Step:
-        if (self.tool is None) == (self.any_of is None):
-            if self.tool is None:
-                raise problem("missing-key", "a step needs 'tool', or 'any_of' with several calls")
-            raise problem("conflicting-keys", "'tool' and 'any_of' exclude each other")
-        if self.any_of is not None:
-            extra = self.model_fields_set - {"any_of", "optional"}
-            if extra:
-                names = ", ".join(sorted(extra))
-                raise problem("conflicting-keys", f"{names} belong to the calls inside 'any_of'")
-        return self
 
-
-class ToolTrajectoryEvaluator(EvaluatorSpec):
+class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
     """Compares the calls the agent made with the calls it should have made."""
+
+    # An empty list of expected steps says: no call at all.
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Asserts(
+            ("expected", "minimums", "maximums", "forbidden"),
+            "give 'expected', 'minimums', 'maximums' or 'forbidden'",
+            even_empty=("expected",),
+        ),
+    )
 
     mode: Literal["any_order", "in_order", "exact", "superset", "subset"] = "in_order"
     expected: list[Step] = Empty(list)
@@ -155,12 +196,7 @@ class ToolTrajectoryEvaluator(EvaluatorSpec):
     forbidden: list[Text] = Empty(list)
 
     @model_validator(mode="after")
-    def _asserts(self) -> ToolTrajectoryEvaluator:
-        # An empty list of expected steps says: no call at all.
-        given = self.minimums or self.maximums or self.forbidden
-        if not given and "expected" not in self.model_fields_set:
-            message = "give 'expected', 'minimums', 'maximums' or 'forbidden'"
-            raise problem("asserts-nothing", message)
+    def _consistent(self) -> ToolTrajectoryEvaluator:
         for tool, least in self.minimums.items():
             most = self.maximums.get(tool)
             if most is not None and least > most:

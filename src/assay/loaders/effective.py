@@ -89,5 +89,5 @@ def trajectory_evaluator(calls: Sequence[ToolCall]) -> EvaluatorSpec:
 def needs_expected(spec: EvaluatorSpec) -> bool:
     """Does the evaluator, or a member of it, compare with the case's expected output?"""
     if spec.compares_with_expected:
-        return spec.model_fields_set.isdisjoint(("value", "values"))
+        return not (spec.is_given("value") or spec.is_given("values"))
     return any(needs_expected(member) for member in spec.members)

@@ -17,9 +17,7 @@ from assay.settings import shown_path
 
 def cases_key(data: dict[str, Any]) -> str:
     """The spelling of `cases` that a root mapping uses; the canonical one wins."""
-    if "cases" in data:
-        return "cases"
-    return next((key for key in data if key in CASES_KEYS), "")
+    return next((key for key in CASES_KEYS if key in data), "")
 
 
 def suite_keys(document: Document, raw: Any, reading: Reading) -> tuple[SuiteFile, list[Problem]]:

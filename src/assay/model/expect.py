@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from assay import tokens
 from assay.errors import BadPattern, nearest
+from assay.model.rules import Asserts, BelongsTo, Excludes, Rule, Ruled
 from assay.model.shape import (
-    ALIASES,
     AtLeastOne,
     Count,
     Empty,
     Flag,
     Json,
     Positive,
-    Shape,
     Text,
     problem,
 )
@@ -68,6 +67,13 @@ def _check_set(tools: list[str]) -> list[str]:
     return tools
 
 
+def _check_called(tools: list[str]) -> list[str]:
+    if NO_TOOL in tools:
+        message = f"{NO_TOOL!r} belongs in 'toolsAcceptable'"
+        raise problem("wrong-value", message, "write toolsCalled: []")
+    return tools
+
+
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
@@ -79,11 +85,32 @@ def _texts(value: Any) -> Iterator[str]:
 Regex = Annotated[Text, AfterValidator(_check_pattern)]
 Tokened = Annotated[Text, AfterValidator(_check_tokens)]
 ToolName = Text
-ToolSet = Annotated[list[ToolName], AfterValidator(_check_set)]
+_NAMES_NO_TOOL: Any = {"contains": {"const": NO_TOOL}}
+_ALONE: Any = {"if": _NAMES_NO_TOOL, "then": {"maxItems": 1}}
+_NOT_THERE: Any = {"not": _NAMES_NO_TOOL}
+ToolSet = Annotated[list[ToolName], AfterValidator(_check_set), Field(json_schema_extra=_ALONE)]
+ToolsCalled = Annotated[ToolSet, AfterValidator(_check_called), Field(json_schema_extra=_NOT_THERE)]
 
 
-class ToolParam(Shape):
+def _value_when(assertion: str, schema: dict[str, Any]) -> dict[str, Any]:
+    chosen = {"properties": {"assertion": {"const": assertion}}, "required": ["assertion"]}
+    return {"if": chosen, "then": {"properties": {"value": schema}}}
+
+
+class ToolParam(Ruled):
     """An assertion on one parameter of the calls of one tool."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [
+                _value_when("oneOf", {"type": "array", "minItems": 1}),
+                _value_when("matches", {"type": "string"}),
+            ]
+        }
+    )
+    rules: ClassVar[tuple[Rule, ...]] = (
+        BelongsTo("value", "assertion", ("equals", "contains", "oneOf", "matches"), needed=True),
+    )
 
     tool: ToolName
     paramName: Text
@@ -93,22 +120,16 @@ class ToolParam(Shape):
 
     @model_validator(mode="after")
     def _value_fits(self) -> ToolParam:
-        given = "value" in self.model_fields_set
-        if self.assertion in ("exists", "notExists"):
-            if given:
-                raise problem("conflicting-keys", f"{self.assertion!r} takes no 'value'")
-        elif not given:
-            raise problem("missing-key", f"{self.assertion!r} needs a 'value'")
-        elif self.assertion == "oneOf" and not (isinstance(self.value, list) and self.value):
+        if self.assertion == "oneOf" and not (isinstance(self.value, list) and self.value):
             raise problem("wrong-type", "'oneOf' needs a list of values")
-        elif self.assertion == "matches":
+        if self.assertion == "matches":
             if not isinstance(self.value, str):
                 raise problem("wrong-type", "'matches' needs a regular expression")
             _check_pattern(self.value)
         return self
 
 
-class ExpectBase(Shape):
+class ExpectBase(Ruled):
     """The keys that every tier takes."""
 
     toolsCalledMode: Literal["set", "multiset", "sequence"] = "set"
@@ -133,8 +154,7 @@ class ExpectBase(Shape):
         super().__pydantic_init_subclass__(**kwargs)
         for name in cls.model_fields:
             if snake(name) != name:
-                cls.spelling.aliases[snake(name)] = name
-                ALIASES.setdefault(name, set()).add(snake(name))
+                cls.spelling.add(snake(name), name)
 
     def __getattr__(self, name: str) -> Any:
         """Snake_case spellings reach the same settings: `tools_called`."""
@@ -149,26 +169,11 @@ class ExpectBase(Shape):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None and least > most:
                 raise problem("conflicting-keys", f"{low} {least} is above {high} {most}")
-        called = getattr(self, "toolsCalled", None)
-        if called is not None and getattr(self, "toolsAcceptable", None) is not None:
-            message = "'toolsCalled' and 'toolsAcceptable' exclude each other"
-            raise problem("conflicting-keys", message, "keep 'toolsCalled' when one set is right")
-        if called and NO_TOOL in called:
-            raise problem(
-                "wrong-value", f"{NO_TOOL!r} belongs in 'toolsAcceptable'", "write toolsCalled: []"
-            )
         return self
 
     def asserted(self) -> list[str]:
         """The keys that assert something; false and empty lists do not."""
-        return [
-            name
-            for name in type(self).model_fields
-            if name in ASSERTIONS
-            and (value := getattr(self, name)) is not None
-            and (value is not False)
-            and (value != [] or name == "toolsCalled")
-        ]
+        return ASSERTED.said(self)
 
     def resolve(self, sources: Mapping[str, Any]) -> tuple[Self, list[str]]:
         """The block with its tokens replaced, and what had to be skipped for want of a value.
@@ -216,7 +221,11 @@ class ExpectBase(Shape):
 class Expect(ExpectBase):
     """The whole block: what the labeled and regression tiers and YAML suites take."""
 
-    toolsCalled: ToolSet | None = None
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Excludes("toolsCalled", ("toolsAcceptable",), "keep 'toolsCalled' when one set is right"),
+    )
+
+    toolsCalled: ToolsCalled | None = None
     toolsAcceptable: Annotated[list[ToolSet], Field(min_length=1)] | None = None
     noToolErrors: Flag = False
     responseNonEmpty: Flag = False
@@ -225,13 +234,17 @@ class Expect(ExpectBase):
 class GoldenExpect(ExpectBase):
     """The golden tier's block: one routing, no tool error, an answer; all three are required."""
 
-    toolsCalled: ToolSet
+    toolsCalled: ToolsCalled
     noToolErrors: Flag
     responseNonEmpty: Flag
 
 
-#: The keys that are assertions; toolsCalledMode only tightens one of them.
-ASSERTIONS: frozenset[str] = frozenset(Expect.model_fields) - {"toolsCalledMode"}
+#: toolsCalledMode only tightens another key; `toolsCalled: []` says that no tool is called.
+ASSERTED = Asserts(
+    tuple(name for name in Expect.model_fields if name != "toolsCalledMode"),
+    "the block asserts nothing: every key is false or empty",
+    even_empty=("toolsCalled", "jsonSchema"),
+)
 
 _UNRESOLVED = object()
 

@@ -15,6 +15,7 @@ from pydantic import (
     PlainValidator,
     TypeAdapter,
     ValidationInfo,
+    WithJsonSchema,
 )
 
 from assay.model.shape import Json, Number, Reading, Spelling, Text, Words, problem, shown
@@ -222,6 +223,24 @@ def expand_output(raw: Any) -> Any:
     return raw if isinstance(raw, tuple) else (Message("assistant", raw),)
 
 
+#: `_is_message` in JSON Schema
+MESSAGE: dict[str, Any] = {
+    "type": "object",
+    "required": ["role"],
+    "anyOf": [
+        {"properties": {"role": {"enum": list(_ROLES)}}},
+        {"required": ["content"]},
+        {"required": ["tool_calls"]},
+    ],
+}
+_WRITTEN = {"$ref": "#/$defs/Message"}
+_OUTPUT = {
+    "if": {"type": "array", "contains": MESSAGE},
+    "then": {"items": _WRITTEN},
+    "else": {"if": MESSAGE, "then": _WRITTEN},
+}
+
+
 SomeMessages = Annotated[list[WrittenMessage], Field(min_length=1)]
 InputMessages = Annotated[
     Messages,
@@ -231,5 +250,6 @@ InputMessages = Annotated[
 ExpectedMessages = Annotated[
     Messages,
     Field(min_length=1),
-    BeforeValidator(expand_output, json_schema_input_type=Any),
+    BeforeValidator(expand_output),
+    WithJsonSchema(_OUTPUT),
 ]

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
+    ConfigDict,
     Field,
     PrivateAttr,
     ValidationInfo,
@@ -32,6 +33,14 @@ class ScoreRange(Shape):
 
 class Rubric(Shape):
     """One criterion; with `score_ranges` it is graded, otherwise met or not met."""
+
+    # JSON Schema cannot compare with the highest of the ranges; without any it is 1.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"score_ranges": {"type": "null"}}},
+            "then": {"properties": {"required_min_score": {"maximum": 1}}},
+        }
+    )
 
     id: Text = ""
     description: Text = Key(aliases=("outcome", "expected_outcome"))

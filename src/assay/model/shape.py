@@ -12,7 +12,7 @@ validation errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -84,17 +84,18 @@ def Key(  # noqa: N802 - reads as part of the field's type
 
 
 #: canonical key -> every alias that some shape declares for it; to find what the author wrote
-ALIASES: dict[str, set[str]] = {}
+ALIASES: dict[str, list[str]] = {}
 
 
 class Spelling:
     """The keys a shape accepts: canonical names, aliases, old spellings."""
 
-    __slots__ = ("aliases", "any_key", "deprecated", "known")
+    __slots__ = ("_names", "aliases", "any_key", "deprecated", "known")
 
     def __init__(self, known: frozenset[str], *, any_key: bool = False) -> None:
         self.known, self.any_key = known, any_key
         self.aliases: dict[str, str] = {}
+        self._names: dict[str, list[str]] = {}
         self.deprecated: set[str] = set()
 
     @classmethod
@@ -105,11 +106,16 @@ class Spelling:
             if isinstance(extra, dict):
                 old: Any = extra.get("deprecated", ())
                 new: Any = extra.get("aliases", ())
-                spelling.aliases.update(dict.fromkeys((*new, *old), name))
+                for alias in (*new, *old):
+                    spelling.add(alias, name)
                 spelling.deprecated.update(old)
-        for alias, name in spelling.aliases.items():
-            ALIASES.setdefault(name, set()).add(alias)
         return spelling
+
+    def add(self, alias: str, canonical: str) -> None:
+        """Accept another spelling of a key."""
+        self.aliases[alias] = canonical
+        self._names.setdefault(canonical, []).append(alias)
+        ALIASES.setdefault(canonical, []).append(alias)
 
     def canonical(self, raw: Any, reading: Reading | None) -> Any:
         """Aliases become canonical keys; `x-` keys and `$schema` go; the rest is noted."""
@@ -122,11 +128,11 @@ class Spelling:
             if key in known:
                 result[key] = value
             elif (canonical := aliases.get(key)) is not None:
-                taken = canonical in raw or canonical in result
-                if not taken:
+                winner = self.in_force(raw, canonical)
+                if winner == key:
                     result[canonical] = value
-                if reading is not None and (taken or key in self.deprecated):
-                    self._note_alias(raw, key, canonical, taken, reading)
+                if reading is not None and (winner != key or key in self.deprecated):
+                    self._note_alias(raw, key, canonical, winner, reading)
             elif key.startswith("x-") or key == "$schema":
                 continue
             elif self.any_key or reading is None:
@@ -137,23 +143,27 @@ class Spelling:
         return result
 
     def _note_alias(
-        self, raw: dict[str, Any], key: str, canonical: str, taken: bool, reading: Reading
+        self, raw: dict[str, Any], key: str, canonical: str, winner: str, reading: Reading
     ) -> None:
-        if taken:
-            winner = canonical if canonical in raw else self._first_alias(raw, canonical)
+        if winner != key:
             message = f"{key!r} is ignored because {winner!r} is given too"
             note = Note(raw, key, "warning", "ignored-alias", message, "keep one of the two")
-            reading.notes.append(note)
-        elif key in self.deprecated:
+        else:
             message, hint = f"{key!r} is an old spelling", f"write {canonical!r}"
-            reading.notes.append(Note(raw, key, "warning", "deprecated-key", message, hint))
+            note = Note(raw, key, "warning", "deprecated-key", message, hint)
+        reading.notes.append(note)
 
-    def _first_alias(self, raw: dict[str, Any], canonical: str) -> str:
-        return next(k for k in raw if self.aliases.get(k) == canonical)
+    def in_force(self, raw: Mapping[str, Any], canonical: str) -> str:
+        """The spelling of a key that counts in a mapping: the first in the order declared."""
+        if canonical not in raw:
+            for alias in self.names(canonical):
+                if alias in raw:
+                    return alias
+        return canonical
 
     def names(self, canonical: str) -> list[str]:
         """The other spellings of a key."""
-        return [alias for alias, name in self.aliases.items() if name == canonical]
+        return self._names.get(canonical, [])
 
     def unknown(self, raw: object, key: str, *, hinted: bool = True) -> Note:
         """A note about a key; hints are found for the first of many only, as they take time."""
@@ -176,15 +186,35 @@ class Spelling:
                 shape.pop(word, None)
         body["patternProperties"] = {r"^(x-|\$schema$)": {}}
         required = set(body.pop("required", ()))
-        for alias, canonical in self.aliases.items():
-            properties[alias] = {**properties[canonical], "deprecated": True}
+        for canonical in dict.fromkeys(self.aliases.values()):
+            described = self.value_of(canonical, properties[canonical])
+            body["allOf"] = [*body.get("allOf", ()), *described["allOf"]]
+            properties.update((alias, {"deprecated": True}) for alias in self.names(canonical))
         for name in sorted(required):
-            spellings = [name, *self.names(name)]
-            if len(spellings) > 1:
-                either = {"anyOf": [{"required": [s]} for s in spellings]}
-                body.setdefault("allOf", []).append(either)
+            if self.names(name):
+                body["allOf"].append(self.written(name))
             else:
                 body.setdefault("required", []).append(name)
+
+    def written(self, canonical: str) -> dict[str, Any]:
+        """The JSON Schema of a mapping that has the key in one of its spellings."""
+        return _one_of((canonical, *self.names(canonical)))
+
+    def value_of(self, canonical: str, schema: dict[str, Any]) -> dict[str, Any]:
+        """The JSON Schema of a mapping in which the value of the key, if any, fits a schema."""
+        result: dict[str, Any] = {"properties": {canonical: schema}}
+        earlier = [canonical]
+        for alias in self.names(canonical):
+            fits = {"properties": {alias: schema}}
+            # A spelling that is ignored may hold anything.
+            result.setdefault("allOf", []).append({"if": _one_of(earlier), "else": fits})
+            earlier.append(alias)
+        return result
+
+
+def _one_of(keys: Sequence[str]) -> dict[str, Any]:
+    choices = [{"required": [key]} for key in keys]
+    return {"anyOf": choices} if len(choices) > 1 else {"required": [keys[0]]}
 
 
 class Shape(BaseModel):
@@ -193,10 +223,29 @@ class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     spelling: ClassVar[Spelling] = Spelling(frozenset())
+    #: the keys that take any JSON value, so that null is one
+    null_counts: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        cls.spelling = Spelling.of(cls.model_fields, any_key=cls.model_config["extra"] == "allow")
+        fields = cls.model_fields
+        cls.spelling = Spelling.of(fields, any_key=cls.model_config["extra"] == "allow")
+        cls.null_counts = frozenset(key for key, info in fields.items() if info.annotation is Any)
+
+    def is_given(self, key: str) -> bool:
+        """Whether the key is written and not null, unless null is a value there."""
+        return key in self.__pydantic_fields_set__ and (
+            self.__dict__[key] is not None or key in self.null_counts
+        )
+
+    @classmethod
+    def given(cls, key: str, nothing: tuple[Any, ...] = (None,)) -> dict[str, Any]:
+        """The same in JSON Schema; the value is not one of `nothing`."""
+        written = cls.spelling.written(key)
+        if key in cls.null_counts:
+            return written
+        value = cls.spelling.value_of(key, {"not": {"enum": list(nothing)}})
+        return {**written, **value}
 
     @model_validator(mode="before")
     @classmethod

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import SkipValidation
+from pydantic import SkipValidation, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -72,7 +72,7 @@ class CaseFile(Shape):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:
         schema = super().__get_pydantic_json_schema__(core, handler)
-        needed = [{"required": [key]} for key in (*INPUT_KEYS, "skip")]
+        needed = [cls.given("input_messages"), cls.given("skip")]
         handler.resolve_ref_schema(schema)["anyOf"] = needed
         return schema
 
@@ -83,9 +83,10 @@ class SuiteFile(Shape):
     description: str = ""
     dataset: Text | None = None
     execution: SuiteExecution | None = None
-    cases: list[SkipValidation[CaseFile]] = Key(
-        default_factory=list, aliases=("evalcases", "eval_cases", "tests")
-    )
+    cases: Annotated[
+        list[SkipValidation[CaseFile]],
+        WithJsonSchema({"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/ListedCase"}}),
+    ] = Key(default_factory=list, aliases=("evalcases", "eval_cases", "tests"))
 
 
 class OneCaseFile(CaseFile):
