@@ -4,52 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.documents.document import MAX_DEPTH, MAX_SCALAR, DocPath, Document
+from assay.documents.document import MAX_DEPTH, MAX_SCALAR, DocPath
 from assay.documents.json import Reader, parse
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors
+from unit.texts import Texts, paths, place
 
 FILE = "tool.golden.json"
-
-
-def read(text: str) -> Document:
-    """The document of a text without any problem."""
-    document = parse(text, FILE)
-    assert document.problems == []
-    return document
-
-
-def noted(text: str) -> list[str]:
-    """The places of the problems that do not stop the reader."""
-    return [place(problem) for problem in parse(text, FILE).problems]
-
-
-def refused(text: str) -> Problem:
-    """The problem that stops the reader."""
-    with pytest.raises(EvalFileErrors) as caught:
-        parse(text, FILE)
-    (problem,) = caught.value.problems
-    assert (problem.file, problem.severity) == (FILE, "error")
-    return problem
-
-
-def place(problem: Problem) -> str:
-    return f"{problem.line}:{problem.column} {problem.code}"
-
-
-def paths(value: Any, path: DocPath = ()) -> Iterator[tuple[DocPath, Any]]:
-    """Every part of the data with its path."""
-    yield path, value
-    if isinstance(value, (dict, list)):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for step, item in items:
-            yield from paths(item, (*path, step))
+_texts = Texts(parse, FILE)
+read, noted, refused = _texts.read, _texts.noted, _texts.refused
 
 
 # Reading

@@ -15,47 +15,16 @@ from hypothesis import strategies as st
 
 from assay.documents.document import MAX_DEPTH, MAX_SCALAR, DocPath, Document
 from assay.documents.yaml import MAX_ALIASED, parse
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors
+from unit.texts import Texts, paths, place
 
 FILE = "suite.yaml"
-
-
-def read(text: str) -> Document:
-    """The document of a text without any problem."""
-    document = parse(text, FILE)
-    assert document.problems == []
-    return document
+_texts = Texts(parse, FILE)
+read, noted, refused = _texts.read, _texts.noted, _texts.refused
 
 
 def data(text: str) -> Any:
     return read(text).data
-
-
-def noted(text: str) -> list[str]:
-    """The places of the problems that do not stop the reader."""
-    return [place(problem) for problem in parse(text, FILE).problems]
-
-
-def refused(text: str) -> Problem:
-    """The problem that stops the reader."""
-    with pytest.raises(EvalFileErrors) as caught:
-        parse(text, FILE)
-    (problem,) = caught.value.problems
-    assert (problem.file, problem.severity) == (FILE, "error")
-    return problem
-
-
-def place(problem: Problem) -> str:
-    return f"{problem.line}:{problem.column} {problem.code}"
-
-
-def paths(value: Any, path: DocPath = ()) -> Iterator[tuple[DocPath, Any]]:
-    """Every part of the data with its path."""
-    yield path, value
-    if isinstance(value, (dict, list)):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for step, item in items:
-            yield from paths(item, (*path, step))
 
 
 # Scalars

@@ -82,12 +82,13 @@ class _Builder:
             else text
         ).get_event
         # Looked for once in the text, so that the loop below need not look at every scalar.
-        self.decorated = "&" in text or "!" in text
-        self.merging = "<<" in text
         long, nul = len(text) > MAX_SCALAR, _NUL_ESCAPE.search(text)
         self.strange = long or nul is not None or bool(self.stand_ins)
+        self.special = self.strange or "&" in text or "!" in text or "<<" in text
         self.anchors: dict[str, tuple[Any, Marks]] = {}
         self.open_anchors: set[str] = set()
+        self.anchored: dict[int, str] = {}  # anchors of containers that are not complete, by id
+        self.merges: dict[int, list[tuple[Any, Marks]]] = {}  # what they merge
         self.aliased = 0
         self.measured: dict[int, tuple[int, int]] = {}
 
@@ -111,33 +112,26 @@ class _Builder:
         return data, marks
 
     def _node(self) -> tuple[Any, Marks]:
-        """The root node. One loop and an explicit stack: nesting costs no recursion."""
-        # Local names: this loop runs once for every value of the file.
-        next_event, decorated, strange = self.next_event, self.decorated, self.strange
+        """The root node. One loop and an explicit stack: nesting costs no recursion.
+
+        It runs once for every value of the file: names are local, and only what most files
+        have is written out here.
+        """
+        next_event, special = self.next_event, self.special
+        merges, anchored = self.merges, self.anchored
         scalar, no_key, constants, number_starts = ScalarEvent, _NO_KEY, _CONSTANTS, _NUMBER_STARTS
         stack: list[tuple[Any, Any, Marks]] = []
         container: Any = None  # the dict or list being filled; None above the root
         marks: Marks = None  # its marks
         key: Any = None  # in a dict, the key whose value comes next; _NO_KEY when a key comes
-        merging, merges = self.merging, dict[int, list[tuple[Any, Marks]]]()
-        anchored: dict[int, str] = {}
         while True:
             event: Any = next_event()
             kind = type(event)
             if kind is scalar:
-                mark = event.start_mark
-                value = event.value
+                value, mark = event.value, event.start_mark
                 if key is no_key:
-                    if strange:
-                        value = self._text(value, mark)
-                    if decorated:
-                        self._decoration(event, value)
-                    if value in container:
-                        key = self._duplicate(container, marks, value, mark)
-                    elif merging and value == "<<" and event.implicit[0]:
-                        key = self._merge_key(id(container) in merges, mark)
-                    else:
-                        key = value
+                    odd = special or value in container
+                    key = self._odd_key(event, container, marks) if odd else value
                     marks.append(mark)
                     continue
                 if event.implicit[0]:
@@ -145,27 +139,21 @@ class _Builder:
                         value = constants[value]
                     elif value[0] in number_starts:
                         value = self._number(value, mark)
-                if strange and type(value) is str:
-                    value = self._text(value, mark)
-                if decorated:
-                    self._decoration(event, value)
+                if special:
+                    value = self._odd_scalar(event, value)
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
-                mark = event.start_mark
                 if key is no_key or event.tag is not None or len(stack) >= MAX_DEPTH:
                     self._check_start(event, key is no_key, len(stack))
                 stack.append((container, key, marks))
-                marks = [mark]
+                marks = [event.start_mark]
                 container, key = ({}, no_key) if kind is MappingStartEvent else ([], None)
                 if event.anchor is not None:
-                    self.open_anchors.add(event.anchor)
-                    anchored[id(container)] = event.anchor
+                    self._open_anchor(event.anchor, container)
                 continue
             elif kind is MappingEndEvent or kind is SequenceEndEvent:
                 value, mark = container, marks
-                if merges and id(value) in merges:
-                    self._merge(value, mark, merges.pop(id(value)))
-                if anchored and id(value) in anchored:
-                    self._close_anchor(anchored.pop(id(value)), value, mark)
+                if merges or anchored:
+                    self._close(value, mark)
                 container, key, marks = stack.pop()
             else:
                 value, mark = self._alias(event, len(stack))
@@ -184,10 +172,48 @@ class _Builder:
                 container[key] = value
                 marks.append(mark)
             else:
-                key_mark = marks.pop()
-                if key is _MERGE:
-                    merges[id(container)] = self._mergeable(value, mark, key_mark)
+                self._set_aside(key, value, mark, container, marks)
             key = no_key
+
+    def _odd_key(self, event: Any, container: dict[str, Any], marks: Marks) -> Any:
+        """A key that may be there already, decorated, a merge, or strange text."""
+        mark, key = event.start_mark, self._odd_scalar(event, event.value)
+        if key in container:
+            return self._duplicate(container, marks, key, mark)
+        if key == "<<" and event.implicit[0]:
+            return self._merge_key(id(container) in self.merges, mark)
+        return key
+
+    def _odd_scalar(self, event: Any, value: Any) -> Any:
+        """A scalar that may be strange text, or have a tag or an anchor."""
+        if self.strange and type(value) is str:
+            value = self._text(value, event.start_mark)
+        if event.tag is not None:
+            self._tag(event)
+        if event.anchor is not None:
+            self._close_anchor(event.anchor, value, event.start_mark)
+        return value
+
+    def _set_aside(self, key: Any, value: Any, mark: Mark, container: Any, marks: Marks) -> None:
+        """The value of a key that is no key of the data: merged later, or repeated and dropped."""
+        key_mark = marks.pop()
+        if key is _MERGE:
+            self.merges[id(container)] = self._mergeable(value, mark, key_mark)
+
+    def _open_anchor(self, name: str, container: Any) -> None:
+        self.open_anchors.add(name)
+        self.anchored[id(container)] = name
+
+    def _close(self, container: Any, marks: Marks) -> None:
+        """A container is complete: add what it merges, and let aliases use it."""
+        if sources := self.merges.pop(id(container), None):
+            self._merge(container, marks, sources)
+        if name := self.anchored.pop(id(container), None):
+            self._close_anchor(name, container, marks)
+
+    def _close_anchor(self, name: str, value: Any, marks: Marks) -> None:
+        self.open_anchors.discard(name)
+        self.anchors[name] = (value, marks)
 
     def _check_start(self, event: Any, is_key: bool, depth: int) -> None:
         """What a mapping or sequence must not be: a key, tagged, too deep."""
@@ -197,17 +223,6 @@ class _Builder:
             message = f"nested deeper than {MAX_DEPTH} levels"
             raise fail(self.file, event.start_mark, "too-deep", message)
         self._tag(event)
-
-    def _decoration(self, event: ScalarEvent, value: Any) -> None:
-        """A scalar's tag, which is refused, and its anchor, which is kept."""
-        if event.tag is not None:
-            self._tag(event)
-        if event.anchor is not None:
-            self._close_anchor(event.anchor, value, event.start_mark)
-
-    def _close_anchor(self, name: str, value: Any, marks: Marks) -> None:
-        self.open_anchors.discard(name)
-        self.anchors[name] = (value, marks)
 
     def _tag(self, event: Any) -> None:
         tag = event.tag.replace("tag:yaml.org,2002:", "!!")
