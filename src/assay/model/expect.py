@@ -21,6 +21,7 @@ from assay.model.shape import (
     Flag,
     Json,
     Positive,
+    Shape,
     Text,
     problem,
 )
@@ -129,7 +130,7 @@ class ToolParam(Ruled):
         return self
 
 
-class ExpectBase(Ruled):
+class ExpectBase(Shape):
     """The keys that every tier takes."""
 
     toolsCalledMode: Literal["set", "multiset", "sequence"] = "set"
@@ -218,7 +219,7 @@ class ExpectBase(Ruled):
                 yield ("toolParams", index, "value"), text
 
 
-class Expect(ExpectBase):
+class Expect(ExpectBase, Ruled):
     """The whole block: what the labeled and regression tiers and YAML suites take."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
