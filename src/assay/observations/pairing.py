@@ -116,10 +116,11 @@ def observe(
     """The observation of a transcript; every assistant turn is a model call unless told."""
     pairs, said, replies = Pairs(), list[tuple[Turn, list[int]]](), 0
     for turn in turns:
+        places = [pairs.add(call) for call in turn.calls]
         orphans = [result for result in turn.results if not pairs.close(result)]
         said += [(Turn("tool", r.output, name=r.tool), []) for r in orphans]
-        if turn.content is not None or turn.calls or not turn.results:
-            said.append((turn, [pairs.add(call) for call in turn.calls]))
+        if turn.content is not None or places or not turn.results:
+            said.append((turn, places))
         replies += turn.role == "assistant"
     pairs.finish()
     messages = tuple(

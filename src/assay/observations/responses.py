@@ -91,19 +91,20 @@ def _call(item: Record, kind: str) -> ToolCall:
         return ToolCall(item.needed("name"), given, id=call_id or item.text("id"), notes=notes)
     if kind == "custom_tool_call":
         return ToolCall(item.needed("name"), item.get("input"), id=call_id)
+    tool = kind.removesuffix("_call") or kind
     if call_id:  # run by the caller, who sends an output
-        return ToolCall(kind.removesuffix("_call"), item.get("action"), id=call_id)
-    return _hosted(item, kind)
+        return ToolCall(tool, item.get("action"), id=call_id)
+    return _hosted(item, tool)
 
 
-def _hosted(item: Record, kind: str) -> ToolCall:
+def _hosted(item: Record, tool: str) -> ToolCall:
     """A call that the provider ran itself: a search, or a tool of an MCP server."""
     error = error_text(item.get("error"))
     given, notes = arguments(item.get("arguments"))
     if given is None:
         given = {key: value for key, value in item.raw.items() if key not in _FRAME}
     return ToolCall(
-        tool=item.text("name") or kind.removesuffix("_call"),
+        tool=item.text("name") or tool,
         input=given,
         output=outcome(item.get("output")),
         id=item.text("id"),

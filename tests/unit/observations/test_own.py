@@ -61,7 +61,9 @@ def test_a_response_that_is_no_text_is_its_json(response: Any, text: str) -> Non
 
 
 def test_parameters_are_kept_as_they_are() -> None:
-    [call] = read({"response": "", "toolCalls": [{"name": "t", "params": '{"a": 1}'}]}).tool_calls or ()
+    [call] = (
+        read({"response": "", "toolCalls": [{"name": "t", "params": '{"a": 1}'}]}).tool_calls or ()
+    )
     assert (call.input, call.notes) == ('{"a": 1}', ())
 
 

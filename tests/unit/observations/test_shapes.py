@@ -26,7 +26,9 @@ TIMED = ("assay", "agentv", "otel_otlp", "otel_events")
 
 ASKED = "How warm is it in Lisbon and in Oslo? In Fahrenheit, please."
 ANSWER = "Lisbon has 74.3 °F, Oslo has 24.8 °F."
-LISBON = ToolCall("get_weather", {"city": "Lisbon"}, {"temperature": 23.5, "sky": "clear"}, "call_1")
+LISBON = ToolCall(
+    "get_weather", {"city": "Lisbon"}, {"temperature": 23.5, "sky": "clear"}, "call_1"
+)
 OSLO = ToolCall(
     "get_weather",
     {"city": "Oslo", "unit": "celsius"},
@@ -183,7 +185,10 @@ def test_an_unknown_record_names_what_was_found_and_what_is_known(value: Any, fo
             [{"role": "user", "content": [{"type": "tool_use", "name": "t", "input": {}}]}],
             "'messages[0].content' has a 'tool_use' of the role 'user'",
         ),
-        ({"spans": [{"attributes": {"http.method": "GET"}}]}, "none of a model, an agent or a tool"),
+        (
+            {"spans": [{"attributes": {"http.method": "GET"}}]},
+            "none of a model, an agent or a tool",
+        ),
         (
             [{"attributes": {"gen_ai.output.messages": "[{"}, "spanId": "1"}],
             "'spans[0].gen_ai.output.messages' is not valid JSON",
