@@ -24,7 +24,18 @@ class Measures:
     error: str | None = None
 
 
+_NONE = Measures()
+_KEYS = frozenset(
+    {
+        *("usage", "token_usage", "tokenUsage", "costUsd", "cost_usd"),
+        *("durationMs", "duration_ms", "error"),
+    }
+)
+
+
 def measures(record: Record) -> Measures:
+    if _KEYS.isdisjoint(record.raw):
+        return _NONE
     return Measures(
         usage=read_usage(record.record("usage", "token_usage", "tokenUsage")),
         cost_usd=record.number("costUsd", "cost_usd"),
@@ -40,7 +51,7 @@ def read_usage(record: Record | None) -> Usage | None:
     read, written = record.count(*_INPUT), record.count(*_OUTPUT)
     if read is None and written is None:
         return None
-    if read is not None:
+    if read is not None and len(record.raw) > 2:
         read += sum(record.count(name) or 0 for name in _CACHED)
     return Usage(read, written)
 

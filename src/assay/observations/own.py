@@ -18,6 +18,8 @@ _KEYS = frozenset(
         *("tool_calls", "cost_usd", "duration_ms", "llm_calls", "error", "notes", "messages"),
     }
 )
+_PLAIN = frozenset({"name", "params", "result"})
+_BARE = frozenset({"id", "response"})
 
 
 def fits(value: Any) -> bool:
@@ -30,17 +32,18 @@ def failed(value: Any) -> bool:
 
 
 def read(value: Any) -> Observation:
+    response = value.get("response")
+    if type(response) is str and _BARE.issuperset(value):
+        return Observation(response, raw=value)  # most replays: nothing left to check
     record = Record(value)
     measured = measures(record)
-    name, calls = record.find("toolCalls", "tool_calls")
     notes = record.texts("notes")
     if not _KEYS.issuperset(value):
         notes = tuple(dict.fromkeys((*notes, *_slips(value))))
     messages = tuple(agentv.message(m) for m in record.records("messages"))
-    response = record.get("response")
     return Observation(
         response=last_said(messages) if response is None else as_text(response, "response"),
-        tool_calls=None if calls is None else tuple(map(_call, record.records(name))),
+        tool_calls=_calls(record),
         messages=messages,
         usage=measured.usage,
         cost_usd=measured.cost_usd,
@@ -49,6 +52,25 @@ def read(value: Any) -> Observation:
         error=measured.error,
         notes=notes,
         raw=value,
+    )
+
+
+def _calls(record: Record) -> tuple[ToolCall, ...] | None:
+    name, given = record.find("toolCalls", "tool_calls")
+    if given is None:
+        return None
+    if type(given) is list and all(map(_is_plain, given)):  # as most are
+        return tuple(ToolCall(raw["name"], raw.get("params"), raw.get("result")) for raw in given)
+    return tuple(map(_call, record.records(name)))
+
+
+def _is_plain(raw: Any) -> bool:
+    """A call with nothing in it that could be wrong."""
+    return (
+        type(raw) is dict
+        and _PLAIN.issuperset(raw)
+        and type(raw.get("name")) is str
+        and raw["name"] != ""
     )
 
 

@@ -77,22 +77,22 @@ def changed(draw: st.DrawFn) -> Any:
     """A sample with one to three of its parts replaced, removed or renamed."""
     data = copy.deepcopy(SAMPLES[draw(st.sampled_from(sorted(SAMPLES)))])
     for _ in range(draw(st.integers(1, 3))):
-        node, depth = data, draw(st.integers(0, 8))
+        node: Any = data
+        depth = draw(st.integers(0, 8))
         while depth and isinstance(node, (dict, list)) and node:
-            step = draw(
-                st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node)))
-            )
+            steps: list[Any] = sorted(node) if isinstance(node, dict) else list(range(len(node)))
+            step = draw(st.sampled_from(steps))
             inner = node[step]
             if depth > 1 and isinstance(inner, (dict, list)) and inner:
                 node, depth = inner, depth - 1
                 continue
             action = draw(st.sampled_from(["replace", "remove", "rename"]))
-            if action == "replace" or (action == "rename" and isinstance(node, list)):
+            if action == "replace" or (action == "rename" and type(node) is list):
                 node[step] = draw(TREES)
             else:
-                value = node.pop(step)
-                if action == "rename":
-                    node[draw(WORDS)] = value
+                taken: Any = node.pop(step)
+                if action == "rename" and isinstance(node, dict):
+                    node[draw(WORDS)] = taken
             break
     return data
 
