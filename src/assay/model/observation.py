@@ -56,8 +56,18 @@ class Observation(msgspec.Struct, frozen=True):
             "llmCalls": self.llm_calls,
             "error": self.error,
             "notes": list(self.notes) or None,
+            "messages": [spoken(message) for message in self.messages] or None,
         }
         return {key: value for key, value in pairs.items() if value is not None}
+
+
+def spoken(message: Message) -> dict[str, Any]:
+    """A message as eval files have it, with what was observed of its calls."""
+    result = message.to_dict()
+    for call, entry in zip(message.tool_calls, result.get("tool_calls", ()), strict=True):
+        pairs = {"success": call.success, "error": call.error, "notes": list(call.notes) or None}
+        entry.update({key: value for key, value in pairs.items() if value is not None})
+    return result
 
 
 def observed(call: ToolCall) -> dict[str, Any]:
