@@ -76,7 +76,8 @@ def plugin(project: Path, body: str, name: str = "my_checks") -> None:
 )
 def test_what_a_function_returns_is_a_score(said: Any, score: float, verdict: str) -> None:
     found = score_of(said)
-    assert (found.score, found.verdict) == (pytest.approx(score), verdict)
+    assert found.score == pytest.approx(score)
+    assert found.verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def sees(context, case, observation, response, tool_calls, question, expected, m
 """,
     )
     assert graded(project, "{type: sees}").score == 1.0
-    assert set(CONTEXT) <= set("context case observation response tool_calls".split()) | {
+    assert set(CONTEXT) <= {"context", "case", "observation", "response", "tool_calls"} | {
         "question",
         "expected",
         "metadata",

@@ -7,7 +7,8 @@ from datetime import date
 import pytest
 
 from assay.model.observation import Usage
-from assay.targets.prices import AS_OF, TABLE, Price, cost
+from assay.model.target import Price
+from assay.targets.prices import AS_OF, TABLE, cost
 
 MILLIONS = Usage(1_000_000, 2_000_000)
 

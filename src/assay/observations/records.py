@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from assay.documents.document import MAX_DEPTH, too_deep
-from assay.errors import MAX_WORDS, ObservationError, printable
+from assay.errors import MAX_MESSAGE, ObservationError, printable
 from assay.model.shape import shown
 
 _TEXT_BLOCKS = ("text", "input_text", "output_text", "refusal")
@@ -98,7 +98,7 @@ def records(items: list[Any], at: str = "") -> list[Record]:
 def broken(at: str, fault: str) -> ObservationError:
     """The record has a known shape, and something in it is wrong."""
     words = f"the observation is broken: {repr(at) if at else 'it'} {fault}"
-    return ObservationError(printable(words)[:MAX_WORDS])
+    return ObservationError(printable(words)[:MAX_MESSAGE])
 
 
 def as_json(value: Any, at: str = "") -> str:

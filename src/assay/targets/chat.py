@@ -11,8 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr
 from assay.errors import TargetError
 from assay.model.message import ContentPart, Message
 from assay.model.shape import AtLeastOne, Empty, Json, Number, Positive, Rate, Text, problem
-from assay.model.target import TargetSpec
-from assay.targets.prices import Price
+from assay.model.target import Price, TargetSpec
 
 if TYPE_CHECKING:
     from assay.targets.http_client import HttpClient

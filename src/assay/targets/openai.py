@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from assay.errors import TargetError
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
-from assay.model.shape import Text, Whole
+from assay.model.shape import Count, Text
 from assay.ports import Request, Target
 from assay.targets.chat import Address, ChatTarget, text_of
 from assay.targets.prices import cost
@@ -24,7 +24,7 @@ class OpenAITarget(ChatTarget):
 
     provider: Text = "openai"
     base_url: Address = "https://api.openai.com/v1"
-    seed: Whole | None = None
+    seed: Count | None = None
 
     def connect(self) -> Target:
         return _ChatCompletions(self)

@@ -8,24 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated
-
-from pydantic import Field
 
 from assay.model.observation import Usage
-from assay.model.shape import Number, Shape
+from assay.model.target import Price
 
 AS_OF = "2026-03-21"
-
-Usd = Annotated[Number, Field(ge=0)]
-
-
-class Price(Shape):
-    """USD per million tokens."""
-
-    input: Usd
-    output: Usd
-
 
 #: model -> input, output
 TABLE: dict[str, tuple[float, float]] = {
