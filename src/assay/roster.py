@@ -113,12 +113,12 @@ class Roster:
         cls = providers.get(raw["provider"])
         problems: list[Problem] = []
         values = _interpolated(raw, document, path, problems)
-        if cls.key_variable and "api_key" not in values:
-            found = environment([cls.key_variable])
-            values |= {"api_key": found[cls.key_variable]} if found else {}
-        if "prices" in cls.model_fields and "prices" not in values:
-            values |= {"prices": self.settings.config.prices}
-        spec, found = check(cls, document, path, values, Reading(_no_path, _no_path, _no_path))
+        key = environment([cls.key_variable])
+        defaults: dict[str, Any] = {"api_key": key[cls.key_variable]} if key else {}
+        if "prices" in cls.model_fields:
+            defaults["prices"] = self.settings.config.prices
+        reading = Reading(_no_path, _no_path, _no_path)
+        spec, found = check(cls, document, path, {**defaults, **values}, reading)
         problems += found
         if spec is None or problems:
             raise ConfigError(problems)

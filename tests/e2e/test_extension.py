@@ -63,9 +63,9 @@ def test_its_keys_are_checked_with_their_places(installed: Path, tmp_path: Path)
     (tmp_path / "greet.eval.yaml").write_text(slips)
     done = assay(installed, tmp_path, "validate", "greet.eval.yaml")
     assert done.returncode == 2
-    assert "greet.eval.yaml:5:23: error[unknown-key]" in done.stdout
+    assert "greet.eval.yaml:5:24: error[unknown-key]" in done.stdout
     assert "did you mean 'words'?" in done.stdout
-    assert "greet.eval.yaml:6:28: error[" in done.stdout
+    assert "greet.eval.yaml:6:29: error[" in done.stdout
 
 
 def test_its_keys_are_in_the_schema(installed: Path, tmp_path: Path) -> None:
