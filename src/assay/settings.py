@@ -8,6 +8,7 @@ upward with a `.git`; else the working directory.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,6 +66,11 @@ class Settings:
     @property
     def seed_manifest(self) -> Path:
         return self.root / self.config.seed_manifest
+
+
+def environment(names: Iterable[str]) -> dict[str, str]:
+    """These environment variables, as far as they are set; everyone reads them through here."""
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def shown(file: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ConfigError
-from assay.settings import Settings
+from assay.settings import Settings, environment
 
 
 def test_the_folder_of_the_config_is_the_root(tmp_path: Path) -> None:
@@ -82,3 +82,10 @@ def test_a_file_outside_belongs_to_the_project_it_lies_in(tmp_path: Path) -> Non
     theirs = mine.for_file(tmp_path / "other" / "evals" / "x.eval.yaml")
     assert theirs.root == tmp_path / "other"
     assert mine.for_file(tmp_path / "mine" / "y.eval.yaml") is mine
+
+
+def test_only_the_named_variables_that_are_set_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_ONE", "1")
+    monkeypatch.setenv("ASSAY_TWO", "2")
+    monkeypatch.delenv("ASSAY_GONE", raising=False)
+    assert environment(["ASSAY_ONE", "ASSAY_GONE"]) == {"ASSAY_ONE": "1"}
