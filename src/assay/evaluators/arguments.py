@@ -38,14 +38,9 @@ def comparison(expected: Any, match: Any) -> Comparison | None:
         return None
     if isinstance(match, list):
         return _at_paths(expected, match)
-    if not isinstance(expected, dict):
-        return _value(expected, match, "")
-    compare = _mapping(expected, match, "")
-
-    def arguments(actual: Any, found: list[Difference]) -> None:
-        compare({} if actual is None else actual, found)
-
-    return arguments
+    if isinstance(expected, dict):
+        return _mapping(expected, match, "", or_none=True)
+    return _value(expected, match, "")
 
 
 def result_comparison(expected: Any) -> Comparison | None:
@@ -80,28 +75,42 @@ def _value(expected: Any, match: str, path: str) -> Comparison:
     return scalar
 
 
-def _mapping(expected: dict[str, Any], match: str, path: str) -> Comparison:
-    parts = [(key, _value(item, match, _join(path, key))) for key, item in expected.items()]
-    may_lack = frozenset(
-        key
+def _mapping(
+    expected: dict[str, Any], match: str, path: str, *, or_none: bool = False
+) -> Comparison:
+    """With `or_none`, null stands for an empty mapping."""
+    partial, closed = match == "subset", match in ("exact", "subset")
+    # Most arguments are texts, and `==` is enough for them: that spares a call for each.
+    texts = [(k, v, _join(path, k)) for k, v in expected.items() if isinstance(v, str)]
+    others = [
+        (key, _value(item, match, _join(path, key)), partial and not _asks_for_presence(item))
         for key, item in expected.items()
-        if match == "subset" and not (is_condition(item) and "exists" in item)
-    )
-    closed = match in ("exact", "subset")
+        if not isinstance(item, str)
+    ]
 
     def mapping(actual: Any, found: list[Difference]) -> None:
         if not isinstance(actual, dict):
-            found.append((path, expected, actual))
-            return
-        for key, compare in parts:
+            if actual is not None or not or_none:
+                found.append((path, expected, actual))
+                return
+            actual = {}
+        for key, text, place in texts:
             item = actual.get(key, ABSENT)
-            if item is not ABSENT or key not in may_lack:
+            if item != text and not (partial and item is ABSENT):
+                found.append((place, text, item))
+        for key, compare, may_lack in others:
+            item = actual.get(key, ABSENT)
+            if item is not ABSENT or not may_lack:
                 compare(item, found)
         if closed:
-            others = ((key, item) for key, item in actual.items() if key not in expected)
-            found.extend((_join(path, key), ABSENT, item) for key, item in others)
+            extra = ((key, item) for key, item in actual.items() if key not in expected)
+            found.extend((_join(path, key), ABSENT, item) for key, item in extra)
 
     return mapping
+
+
+def _asks_for_presence(expected: Any) -> bool:
+    return is_condition(expected) and "exists" in expected
 
 
 def _sequence(expected: list[Any], match: str, path: str) -> Comparison:

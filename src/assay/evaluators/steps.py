@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,10 @@ class Option:
             return NONE
         return KEPT if call.duration_ms <= self.limit else BROKEN
 
+    def fulfilled_by(self, call: ToolCall) -> bool:
+        in_time = self.limit is None or self.timing(call) == KEPT
+        return in_time and not self.differences(call)
+
 
 @dataclass(frozen=True, slots=True)
 class ExpectedStep:
@@ -50,12 +54,29 @@ class ExpectedStep:
     def limited(self) -> bool:
         return any(option.limit is not None for option in self.options)
 
-    def fulfilled_by(self, call: ToolCall) -> bool:
-        """The call leaves nothing to be wished for, not even a known duration."""
-        for option in self.options:
-            if call.tool == option.tool and not option.differences(call):
-                return option.limit is None or option.timing(call) == KEPT
-        return False
+    def fulfilled(self) -> Callable[[ToolCall], bool]:
+        """A test whether a call leaves nothing to be wished for, not even a known duration.
+
+        It says no when there are time limits to choose from.
+        """
+        first, several = self.options[0], len(self.options) > 1
+        tool, compare = first.tool, first.compare_args
+
+        def by(call: ToolCall) -> bool:
+            if call.tool != tool:
+                return False
+            if compare is None:
+                return True
+            found: list[Difference] = []
+            compare(call.input, found)
+            return not found
+
+        def by_any(call: ToolCall) -> bool:
+            if several and self.limited:
+                return False
+            return any(o.tool == call.tool and o.fulfilled_by(call) for o in self.options)
+
+        return by_any if several or self.limited or first.compare_output else by
 
     def nearest(self, call: ToolCall) -> Option:
         """The option that a call of one of its tools suits best."""
@@ -76,19 +97,17 @@ class Grid:
 
     @classmethod
     def of(cls, steps: Sequence[ExpectedStep], calls: Sequence[ToolCall]) -> Grid:
-        by_tool: dict[str, list[int]] = {}
+        by_tool: dict[str, list[tuple[int, ToolCall]]] = {}
         for index, call in enumerate(calls):
-            by_tool.setdefault(call.tool, []).append(index)
+            by_tool.setdefault(call.tool, []).append((index, call))
         grid = cls([{} for _ in steps], [{} for _ in steps])
         for fits, near, step in zip(grid.fits, grid.near, steps, strict=True):
             for option in step.options:
-                for index in by_tool.get(option.tool, ()):
-                    differing = len(option.differences(calls[index]))
-                    if differing:
-                        near[index] = min(differing, near.get(index, differing))
+                for index, call in by_tool.get(option.tool, ()):
+                    if differences := option.differences(call):
+                        near[index] = min(len(differences), near.get(index, len(differences)))
                     else:
-                        timing = option.timing(calls[index])
-                        fits[index] = max(timing, fits.get(index, timing))
+                        fits[index] = max(option.timing(call), fits.get(index, BROKEN))
             for index in fits.keys() & near.keys():  # what suits one option suits the step
                 del near[index]
         return grid

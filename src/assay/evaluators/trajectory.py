@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,8 @@ from assay.model.score import EvaluationScore
 
 #: Whether something that counts holds, and what is said about it.
 Aspect = tuple[bool, str]
+#: Hits, misses, diff and how many steps are matched.
+Walk = tuple[tuple[str, ...], tuple[str, ...], list[dict[str, Any]], int]
 
 
 @dataclass(frozen=True)
@@ -34,50 +36,59 @@ class Trajectory:
         banned = [call.tool for call in calls if call.tool in self.forbidden]
         if self.ignore:
             calls = tuple(call for call in calls if call.tool not in self.ignore)
-        counts = list(self._counts(calls))
-        steps = self.steps or ()
-        if (
-            self._simple
-            and len(steps) == len(calls)
-            and all(map(ExpectedStep.fulfilled_by, steps, calls))
-        ):
-            aspects, diff = self._all_hold, _all_matched(steps, calls)
-            matched = len(steps)
-        elif self.steps is None:
-            aspects, diff, matched = [], [], 0
-        else:
-            alignment = Alignment(self.mode, steps, calls, counts)
-            aspects, diff = list(alignment.aspects()), alignment.diff()
-            matched = len(alignment.pairs)
-        details = {"diff": diff, "matched": matched, "expected": len(steps), "actual": len(calls)}
-        return _score([*aspects, *counts], banned, details)
+        counts = self._counts(calls) if self.minimums or self.maximums else []
+        hits, misses, diff, matched = self._walk(calls, counts)
+        if counts:
+            hits = (*hits, *(words for held, words in counts if held))
+            misses = (*misses, *(words for held, words in counts if not held))
+        steps = len(self.steps or ())
+        details = {"diff": diff, "matched": matched, "expected": steps, "actual": len(calls)}
+        return _score(hits, misses, banned, details)
+
+    def _walk(self, calls: Sequence[ToolCall], counts: Sequence[Aspect]) -> Walk:
+        """What the steps have to say."""
+        steps = self.steps
+        if steps is None:
+            return (), (), [], 0
+        if len(steps) == len(calls) and self._in_place(calls):
+            return self._hits, (), _all_matched(steps, calls), len(steps)
+        alignment = Alignment(self.mode, steps, calls, counts)
+        aspects = list(alignment.aspects())
+        hits = tuple(words for held, words in aspects if held)
+        misses = tuple(words for held, words in aspects if not held)
+        return hits, misses, alignment.diff(), len(alignment.pairs)
+
+    def _in_place(self, calls: Sequence[ToolCall]) -> bool:
+        for fulfilled_by, call in zip(self._tests, calls, strict=True):
+            if not fulfilled_by(call):
+                return False
+        return True
 
     @cached_property
-    def _simple(self) -> bool:
-        """No step leaves open which time limit is its own."""
-        return not any(len(step.options) > 1 and step.limited for step in self.steps or ())
+    def _tests(self) -> tuple[Callable[[ToolCall], bool], ...]:
+        return tuple(step.fulfilled() for step in self.steps or ())
 
     @cached_property
-    def _all_hold(self) -> list[Aspect]:
-        """The aspects when every call is in its place."""
+    def _hits(self) -> tuple[str, ...]:
+        """What is said when every call is in its place."""
         steps = self.steps or ()
         if self.mode == "exact":
             hits = [_in_place(place, step) for place, step in enumerate(steps)]
         else:
             needed = [step for step in steps if self.mode == "subset" or not step.optional]
             hits = [_called(step) for step in needed]
-        hits += [_in_time(step) for step in steps if step.limited]
-        return [(True, words) for words in hits]
+        return (*hits, *(_in_time(step) for step in steps if step.limited))
 
-    def _counts(self, calls: Sequence[ToolCall]) -> Iterator[Aspect]:
+    def _counts(self, calls: Sequence[ToolCall]) -> list[Aspect]:
         """The minimums and maximums."""
-        if not self.minimums and not self.maximums:
-            return
-        counts = Counter(call.tool for call in calls)
-        for tool, least in self.minimums.items():
-            yield _counted(tool, counts[tool], counts[tool] >= least, f"at least {least}")
-        for tool, most in self.maximums.items():
-            yield _counted(tool, counts[tool], counts[tool] <= most, f"at most {most}")
+        made = Counter(call.tool for call in calls)
+        least = [
+            _counted(t, made[t], made[t] >= n, f"at least {n}") for t, n in self.minimums.items()
+        ]
+        most = [
+            _counted(t, made[t], made[t] <= n, f"at most {n}") for t, n in self.maximums.items()
+        ]
+        return least + most
 
 
 class Alignment:
@@ -271,29 +282,16 @@ class Alignment:
 
 
 def _score(
-    aspects: Sequence[Aspect], banned: Sequence[str], details: dict[str, Any]
+    hits: tuple[str, ...], misses: tuple[str, ...], banned: list[str], details: dict[str, Any]
 ) -> EvaluationScore:
-    hits = tuple(words for held, words in aspects if held)
-    misses = tuple(words for held, words in aspects if not held)
+    total = len(hits) + len(misses)
+    score = len(hits) / total if total else 1.0
+    reasoning = f"{len(hits)} of {total} checks hold" if total else "nothing is required"
     if banned:
-        names = ", ".join(dict.fromkeys(banned))
-        words = tuple(f"{tool} was called, which is forbidden" for tool in dict.fromkeys(banned))
-        return EvaluationScore(
-            0.0,
-            hits=hits,
-            misses=words + misses,
-            reasoning=f"forbidden tools were called: {names}",
-            details=details,
-        )
-    if not aspects:
-        return EvaluationScore(1.0, reasoning="nothing is required", details=details)
-    return EvaluationScore(
-        len(hits) / len(aspects),
-        hits=hits,
-        misses=misses,
-        reasoning=f"{len(hits)} of {len(aspects)} checks hold",
-        details=details,
-    )
+        names = dict.fromkeys(banned)
+        misses = (*(f"{tool} was called, which is forbidden" for tool in names), *misses)
+        score, reasoning = 0.0, f"forbidden tools were called: {', '.join(names)}"
+    return EvaluationScore(score, None, hits, misses, reasoning, details)
 
 
 def _all_matched(steps: Sequence[ExpectedStep], calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
