@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
-
-import msgspec
 
 from assay.model.message import Message, ToolCall
 
 
-class Usage(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Usage:
     """Tokens that a target reported; None is not reported."""
 
     input_tokens: int | None = None
@@ -26,7 +26,8 @@ class Usage(msgspec.Struct, frozen=True):
         return {key: value for key, value in pairs if value is not None}
 
 
-class Observation(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Observation:
     """One answer of a target, and everything it did on the way.
 
     `tool_calls` is None when the target cannot tell which tools it called, and empty when
@@ -42,7 +43,7 @@ class Observation(msgspec.Struct, frozen=True):
     llm_calls: int | None = None
     error: str | None = None
     notes: tuple[str, ...] = ()
-    raw: Any = None
+    raw: Any = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The interchange form, as a line of a replay file has it."""
