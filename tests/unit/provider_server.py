@@ -85,8 +85,8 @@ class ProviderServer:
         self._port = listener.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
+        await self._settle()  # a connection that is being accepted would outlive its listener
         listener.close()
-        await self._settle()
         for each in connections:  # a polite close would wait for clients that do not read
             if each.transport is not None:
                 each.transport.abort()
