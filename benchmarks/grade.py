@@ -94,7 +94,7 @@ def context(calls: list[ToolCall]) -> Context:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Seconds of one call, without the collector."""
+    """CPU seconds of one call, without the collector."""
     gc.collect()
     gc.disable()
     started = time.process_time()
