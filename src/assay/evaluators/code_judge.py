@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from assay.errors import nearest
+from assay.documents.json import parse
+from assay.errors import EvalFileErrors, nearest, printable
+from assay.model.case import EvalCase
+from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.message import Message, ToolCall
+from assay.model.observation import Observation
+from assay.model.score import TOLERANCE, EvaluationScore
 from assay.model.shape import (
     Empty,
     Json,
@@ -21,6 +30,11 @@ from assay.model.shape import (
     problem,
     shown,
 )
+from assay.process import Finished, Limits, a_core, run, signal_name
+from assay.settings import environment
+
+#: What every program may see of the environment; secrets are passed on only by name.
+HARMLESS = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT")
 
 
 def shell_argv(script: str) -> list[str]:
@@ -96,5 +110,167 @@ class CodeJudgeEvaluator(EvaluatorSpec):
     max_cpu_seconds: Positive | None = None
     config: dict[str, Json] = Empty(dict)
 
+    async def evaluate(self, context: Context) -> EvaluationScore:
+        return await ask_program(
+            self.script,
+            contract(context) | {"config": self.config},
+            cwd=self.cwd or folder_of(context.case),
+            env=self.env,
+            limits=Limits(
+                timeout_seconds=self.timeout_seconds,
+                max_memory_mb=self.max_memory_mb,
+                max_cpu_seconds=self.max_cpu_seconds,
+            ),
+        )
+
 
 CodeJudgeEvaluator.spelling = _OpenSpelling(CodeJudgeEvaluator.spelling.known, any_key=True)
+
+
+def folder_of(case: EvalCase) -> str:
+    """The folder of the case's file; the working directory when it has none."""
+    return os.path.abspath(os.path.dirname(case.origin.file))
+
+
+def contract(context: Context) -> dict[str, Any]:
+    """What a program is told: our keys in snake_case, the author's data as it is."""
+    case, observation = context.case, context.observation
+    parts = [p for m in case.input_messages if isinstance(m.content, tuple) for p in m.content]
+    return {
+        "question": case.question,
+        "expected_outcome": case.expected_outcome or "",
+        "input_messages": [m.to_dict() for m in case.input_messages],
+        "expected_messages": [m.to_dict() for m in case.expected_messages],
+        "reference_answer": Message("assistant", case.expected_output).text,
+        "candidate_answer": observation.response,
+        "output_messages": [m.to_dict() for m in _output_messages(observation)],
+        "trace_summary": _trace_summary(observation),
+        "input_files": [os.path.abspath(p.path or p.value) for p in parts if p.type == "file"],
+        "metadata": dict(case.metadata),
+    }
+
+
+def _output_messages(observation: Observation) -> tuple[Message, ...]:
+    calls = observation.tool_calls or ()
+    return observation.messages or (Message("assistant", observation.response, calls),)
+
+
+def _trace_summary(observation: Observation) -> dict[str, Any]:
+    """Null where the target cannot tell its calls; what it did not measure is absent."""
+    calls, usage = observation.tool_calls, observation.usage
+    tokens = {"input": usage.input_tokens, "output": usage.output_tokens} if usage else {}
+    measured = {
+        "token_usage": {k: v for k, v in tokens.items() if v is not None} or None,
+        "cost_usd": observation.cost_usd,
+        "duration_ms": observation.duration_ms,
+    }
+    known = {key: value for key, value in measured.items() if value is not None}
+    if calls is None:
+        unknown = ("event_count", "tool_names", "tool_calls_by_name", "error_count")
+        return dict.fromkeys(unknown) | known
+    by_name = Counter(call.tool for call in calls)
+    return {
+        "event_count": len(calls),
+        "tool_names": sorted(by_name),
+        "tool_calls_by_name": dict(by_name),
+        "error_count": sum(map(_failed, calls)),
+    } | known
+
+
+def _failed(call: ToolCall) -> bool:
+    return call.success is False or call.error is not None
+
+
+async def ask_program(
+    script: Sequence[str],
+    payload: Mapping[str, Any],
+    *,
+    cwd: str,
+    env: Iterable[str] = (),
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> EvaluationScore:
+    """The score that a program prints when it is given the payload as JSON.
+
+    `env` names variables that it may see beside the harmless ones.
+    """
+    try:
+        stdin = json.dumps(payload, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        return EvaluationScore.errored(f"the program was not asked: no JSON can be made: {error}")
+    variables = environment()
+    allowed = {name: variables[name] for name in (*HARMLESS, *env) if name in variables}
+    async with a_core():
+        done = await run(script, stdin=stdin, cwd=cwd, env=allowed, limits=limits)
+    return _broken(done, done.fault) if done.fault else _said(done)
+
+
+def _said(done: Finished) -> EvaluationScore:
+    """The score in the program's output; what it says beyond the contract is ignored."""
+    if not done.stdout.strip():
+        return _broken(done, "printed nothing")
+    try:
+        document = parse(done.stdout.decode("utf-8-sig"), "stdout")
+        reply, problems = document.data, document.problems
+    except UnicodeDecodeError as error:
+        return _broken(done, f"printed something that is not UTF-8: {error}")
+    except EvalFileErrors as error:
+        reply, problems = None, list(error.problems)
+    if problems:
+        return _broken(done, f"printed no proper JSON: {problems[0].place}: {problems[0].message}")
+    fault = _reply_fault(reply)
+    if fault:
+        return _broken(done, fault)
+    return EvaluationScore(
+        reply["score"],
+        hits=tuple(reply.get("hits") or ()),
+        misses=tuple(reply.get("misses") or ()),
+        reasoning=reply.get("reasoning") or "",
+        details=reply.get("details") or {},
+    )
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+_OPTIONAL: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("hits", _is_texts, "a list of texts"),
+    ("misses", _is_texts, "a list of texts"),
+    ("reasoning", lambda value: isinstance(value, str), "a text"),
+    ("details", lambda value: isinstance(value, dict), "an object"),
+)
+
+
+def _reply_fault(reply: Any) -> str:
+    """What is wrong with a reply; null is as good as not given, except for the score."""
+    if not isinstance(reply, dict):
+        return f"printed {shown(reply)}, not an object with a 'score'"
+    if "score" not in reply:
+        found = ", ".join(map(shown, list(reply)[:5])) or "an empty object"
+        return f"printed no 'score', but {found}"
+    score = reply["score"]
+    if type(score) not in (int, float) or not -TOLERANCE <= score <= 1 + TOLERANCE:
+        return f"printed {shown(score)} as 'score', not a number from 0 to 1"
+    for key, is_right, right in _OPTIONAL:
+        value = reply.get(key)
+        if value is not None and not is_right(value):
+            return f"printed {shown(value)} as {key!r}, not {right}"
+    return ""
+
+
+def _broken(done: Finished, fault: str) -> EvaluationScore:
+    """An errored score with what is needed to find the fault in the program."""
+    details: dict[str, Any] = {"state": done.state}
+    if done.returncode is not None:
+        if done.returncode >= 0:
+            details["exit_code"] = done.returncode
+        else:
+            details["signal"] = signal_name(-done.returncode)
+    stderr = done.stderr_tail.decode("utf-8", "replace").strip()
+    words = fault if done.state == "not_started" else f"the program {fault}"
+    if stderr:
+        details["stderr"] = stderr
+        words += f"; its stderr ends with: {printable(' '.join(stderr.split()))[-300:]}"
+    if done.stdout:
+        details["stdout"] = done.stdout[:1000].decode("utf-8", "replace")
+    return EvaluationScore.errored(words, **details)

@@ -1,0 +1,284 @@
+"""Run a child safely: its own process group, limits of time, output, memory and processor.
+
+Whatever ends a run (its exit, a limit, a cancellation), nothing of the child's process group
+is left when it is over, and a fault is a value: `Finished` says in words what happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+State = Literal["exited", "timed_out", "too_much_output", "not_started"]
+
+STDERR_TAIL_BYTES = 4096
+#: How long pipes are read after the exit: descendants that hold them must not hold us.
+LINGER_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a child may use; `grace` is the time from being told to stop to being killed.
+
+    Memory and processor time are those of each process, not of the group as a whole.
+    """
+
+    timeout_seconds: float = 60.0
+    max_output: int = 10 * 1024 * 1024
+    max_memory_mb: float | None = None
+    max_cpu_seconds: float | None = None
+    grace_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a child ended. `fault` says what went wrong, and is empty after exit code 0.
+
+    `returncode` is negative for a signal, as in `subprocess`, and None when nothing was
+    started. `stdout` is cut at the limit; of stderr only the end is kept.
+    """
+
+    state: State
+    returncode: int | None = None
+    stdout: bytes = b""
+    stderr_tail: bytes = b""
+    duration_ms: float = 0.0
+    fault: str = ""
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    cwd: str,
+    env: Mapping[str, str],
+    limits: Limits,
+) -> Finished:
+    """Run a program to its end or its limits, and everything that it started with it."""
+    fault = _obstacle(argv, cwd, env, limits)
+    if fault:
+        return Finished("not_started", fault=fault)
+    child = _Child(limits.max_output)
+    began = time.monotonic()
+    starting = asyncio.ensure_future(_start(child, _limited(argv, limits), stdin, cwd, env))
+    try:
+        await asyncio.shield(starting)
+        timed_out = not await child.ends_within(limits.timeout_seconds)
+    except (OSError, ValueError) as error:
+        return Finished("not_started", fault=f"{argv[0]!r} could not be started: {error}")
+    finally:
+        await asyncio.wait([starting])  # what was cancelled halfway has a process to kill, too
+        await child.stop(limits.grace_seconds)
+    state: State = "timed_out" if timed_out else "exited"
+    if child.overflow.done():
+        state = "too_much_output"
+    code = child.exited.result()
+    return Finished(
+        state,
+        code,
+        bytes(child.stdout[: limits.max_output]),
+        bytes(child.stderr),
+        (time.monotonic() - began) * 1000,
+        _fault(state, code, limits),
+    )
+
+
+def _obstacle(argv: Sequence[str], cwd: str, env: Mapping[str, str], limits: Limits) -> str:
+    """Why the program cannot be started; the system's own words do not tell cwd from program."""
+    if not os.path.isdir(cwd):
+        return f"the folder {cwd!r} to run in does not exist"
+    if _needs_wrapper(limits) and os.name == "nt":
+        return "memory and processor limits cannot be set on Windows"
+    program = argv[0]
+    if os.path.dirname(program):
+        place = os.path.join(cwd, program)
+        if not os.path.isfile(place):
+            return f"the program {program!r} does not exist in the folder {cwd!r}"
+        return "" if os.access(place, os.X_OK) else f"the program {program!r} is not executable"
+    if shutil.which(program, path=env.get("PATH", os.defpath)) is None:
+        return f"the program {program!r} was not found on PATH"
+    return ""
+
+
+async def _start(
+    child: _Child, argv: Sequence[str], stdin: bytes, cwd: str, env: Mapping[str, str]
+) -> None:
+    # A file, not a pipe: a child that never reads it cannot block us, and no pipe can break.
+    with tempfile.TemporaryFile() as file:
+        file.write(stdin)
+        file.seek(0)
+        await asyncio.get_running_loop().subprocess_exec(
+            lambda: child, *argv, stdin=file, cwd=cwd, env=dict(env), start_new_session=True
+        )
+
+
+class _Child(asyncio.SubprocessProtocol):
+    """Collects what the child writes, and notes its exit and the end of its output."""
+
+    def __init__(self, max_output: int) -> None:
+        loop = asyncio.get_running_loop()
+        self.max_output = max_output
+        self.stdout, self.stderr = bytearray(), bytearray()
+        self.exited: asyncio.Future[int] = loop.create_future()
+        self.overflow: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self.open_pipes = {1, 2}
+        self.transport: asyncio.SubprocessTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.SubprocessTransport, transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self.stderr += data
+            del self.stderr[:-STDERR_TAIL_BYTES]
+        elif not self.overflow.done():
+            self.stdout += data
+            if len(self.stdout) > self.max_output:
+                self.overflow.set_result(None)
+                assert self.transport is not None
+                pipe = self.transport.get_pipe_transport(fd)
+                assert pipe is not None
+                pipe.close()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self.open_pipes.discard(fd)
+        if not self.open_pipes and not self.closed.done():
+            self.closed.set_result(None)
+
+    def process_exited(self) -> None:
+        assert self.transport is not None
+        code = self.transport.get_returncode()
+        assert code is not None
+        self.exited.set_result(code)
+
+    async def ends_within(self, seconds: float) -> bool:
+        """Whether it exited, or wrote too much, in time."""
+        ends: list[asyncio.Future[Any]] = [self.exited, self.overflow]
+        done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
+
+    async def stop(self, grace: float) -> None:
+        """End the whole group: politely, then for certain; returns when the child is reaped."""
+        if self.transport is None:
+            return
+        try:
+            if not self.exited.done():
+                self._signal_group(signal.SIGTERM)
+                await asyncio.wait([self.exited], timeout=grace)
+            if not self.exited.done():
+                self._kill_group()
+            await asyncio.wait([self.exited])
+            await asyncio.wait([self.closed], timeout=LINGER_SECONDS)
+        finally:
+            # Also what outlived the child, and also when a second cancellation cut the above.
+            # The id cannot have become another group's: it is taken while a member lives, and
+            # when none lives too little time has passed to run through all ids.
+            self._kill_group()
+            await asyncio.wait([self.exited])
+            self.transport.close()
+
+    def _kill_group(self) -> None:
+        self._signal_group(getattr(signal, "SIGKILL", signal.SIGTERM))
+
+    def _signal_group(self, number: int) -> None:
+        assert self.transport is not None
+        try:
+            if os.name == "nt":  # no groups to signal there: only the child itself can be ended
+                self.transport.kill()
+            else:
+                os.killpg(self.transport.get_pid(), number)  # a session's leader leads its group
+        except (ProcessLookupError, PermissionError):
+            pass  # nobody is left, or only what changed its user
+
+
+# Limits are set by a small Python program that then becomes the child. `preexec_fn` would run
+# our code between fork and exec, which can deadlock when there are threads, and asyncio has
+# some; setting them from outside is too late for a child that is quick.
+_WRAPPER = """
+import os, resource as r, signal, sys
+memory, cpu, *argv = sys.argv[1:]
+def limit(kind, soft, hard):
+    most = r.getrlimit(kind)[1]
+    r.setrlimit(kind, [n if most == r.RLIM_INFINITY else min(n, most) for n in (soft, hard)])
+try:
+    for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores them, and the child would inherit that
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    limit(r.RLIMIT_CORE, 0, 0)  # SIGXCPU would leave a core file behind
+    if cpu:
+        limit(r.RLIMIT_CPU, int(cpu), int(cpu) + 1)
+    if memory:
+        limit(r.RLIMIT_AS, int(memory), int(memory))
+    os.execvp(argv[0], argv)
+except (OSError, ValueError, MemoryError) as error:
+    sys.exit(f"{argv[0]!r} could not be started within its limits: {error}")
+"""
+
+
+def _needs_wrapper(limits: Limits) -> bool:
+    return limits.max_memory_mb is not None or limits.max_cpu_seconds is not None
+
+
+def _limited(argv: Sequence[str], limits: Limits) -> list[str]:
+    """The command that sets the limits and then becomes the program."""
+    if not _needs_wrapper(limits):
+        return list(argv)
+    memory, cpu = limits.max_memory_mb, limits.max_cpu_seconds
+    wrapper = [sys.executable, "-I", "-S", "-c", _WRAPPER]
+    wrapper.append("" if memory is None else str(math.ceil(memory * 1024 * 1024)))
+    wrapper.append("" if cpu is None else str(math.ceil(cpu)))
+    return [*wrapper, *argv]
+
+
+def _fault(state: State, code: int, limits: Limits) -> str:
+    if state == "timed_out":
+        return f"took longer than {limits.timeout_seconds:g} s and was stopped"
+    if state == "too_much_output":
+        return f"wrote more than {limits.max_output:,} bytes and was stopped"
+    if code >= 0:
+        return f"ended with exit code {code}" if code else ""
+    if limits.max_cpu_seconds is not None and code == -getattr(signal, "SIGXCPU", 0):
+        return f"used more than {math.ceil(limits.max_cpu_seconds)} s of processor time"
+    return f"was killed by {signal_name(-code)}"
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+_free_cores: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+
+
+def a_core() -> asyncio.Semaphore:
+    """To be held while a child computes: as many at once, in one event loop, as there are cores.
+
+    Not for children that mostly wait, such as agents.
+    """
+    loop = asyncio.get_running_loop()
+    if loop not in _free_cores:
+        # A weak dictionary would not do: a semaphore that was waited for knows its loop.
+        for old in list(_free_cores):
+            if old.is_closed():
+                _free_cores.pop(old, None)
+        _free_cores[loop] = asyncio.Semaphore(core_count())
+    return _free_cores[loop]
+
+
+def core_count() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
