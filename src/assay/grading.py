@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Awaitable
-from typing import Any
 
-from assay.errors import AssayError
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
@@ -15,6 +11,7 @@ from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult, EvaluatorResult, Outcome
 from assay.model.score import PASS_FROM, EvaluationScore, reaches, verdict_of
 from assay.ports import Check, Resources
+from assay.scoring import failed_gate, ready, scores_of
 
 #: How many prepared evaluators are kept; a suite's own ones are shared by all of its cases.
 _KEPT = 1024
@@ -41,13 +38,6 @@ class Preparation:
         return found[1]
 
 
-def ready(spec: Any, resources: Resources) -> Check:
-    """The check of an evaluator: what it prepares, or its `evaluate` as it stands."""
-    prepare = getattr(spec, "prepare", None)
-    check: Check = spec.evaluate if prepare is None else prepare(resources)
-    return check
-
-
 class Grader:
     """A case made ready, to grade any number of observations."""
 
@@ -65,29 +55,20 @@ class Grader:
         if observation.error is not None:
             return _unjudged(self.case, observation, "errored", observation.error)
         context = Context(self.case, observation, repeat)
-        scores: list[EvaluationScore] = []
-        waiting = False
-        for check in self._checks:
-            try:
-                score: Any = check(context)
-            except Exception as error:  # whatever a stranger's evaluator does
-                score = _crashed(error)
-            if type(score) is not EvaluationScore:
-                waiting = True
-            scores.append(score)
-        if waiting:
-            return self._later(observation, scores)
-        return aggregate(self.case, observation, scores)
+        scores = scores_of(self._checks, context)
+        if isinstance(scores, list):
+            return aggregate(self.case, observation, scores)
+        return self._later(observation, scores)
 
     async def graded(self, observation: Observation, repeat: int = 0) -> EvalCaseResult:
         """The result, waited for."""
         result = self.grade(observation, repeat)
         return result if isinstance(result, EvalCaseResult) else await result
 
-    async def _later(self, observation: Observation, scores: list[Any]) -> EvalCaseResult:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_settled(score)) for score in scores]
-        return aggregate(self.case, observation, [task.result() for task in tasks])
+    async def _later(
+        self, observation: Observation, scores: Awaitable[list[EvaluationScore]]
+    ) -> EvalCaseResult:
+        return aggregate(self.case, observation, await scores)
 
 
 def aggregate(
@@ -109,10 +90,8 @@ def aggregate(
         judged = True
         total += weight
         points += weight * value
-        if score.failed_gate:
-            gates.append(f"{spec.name}: {score.failed_gate}")
-        elif required is not False and not _meets(required, score):
-            gates.append(_gate(spec, score))
+        if (required is not False or score.failed_gate) and (gate := failed_gate(spec, score)):
+            gates.append(gate)
     if not judged and not errors:
         reasons = [score.skipped for score in scores if score.skipped]
         reason = "; ".join(reasons) or "nothing verified"
@@ -141,18 +120,6 @@ def _unjudged(
     return EvalCaseResult(case, outcome, None, None, results, observation, failures or (reason,))
 
 
-def _meets(required: bool | float, score: EvaluationScore) -> bool:
-    """`true` asks for the verdict pass, a number for at least that score."""
-    if required is True:
-        return score.verdict == "pass"
-    return score.score is not None and reaches(score.score, required)
-
-
-def _gate(spec: EvaluatorSpec, score: EvaluationScore) -> str:
-    least = "a pass" if spec.required is True else f"at least {spec.required:g}"
-    return f"{spec.name}: the score {score.score:.3g} is not {least}, which is required"
-
-
 def _misses(results: list[EvaluatorResult], gates: list[str]) -> list[str]:
     """What the evaluators that did not pass missed. An `expect` says which key it was itself."""
     reasons = []
@@ -166,22 +133,3 @@ def _misses(results: list[EvaluatorResult], gates: list[str]) -> list[str]:
             said = f" ({score.reasoning})" if score.reasoning else ""
             reasons.append(f"{prefix}scored {score.score:.3g}{said}")
     return reasons
-
-
-async def _settled(score: Any) -> EvaluationScore:
-    """A score that was there, or that comes; what goes wrong on the way is an errored one."""
-    if inspect.isawaitable(score):
-        try:
-            score = await score
-        except Exception as error:  # whatever a stranger's evaluator does
-            return _crashed(error)
-    if isinstance(score, EvaluationScore):
-        return score
-    return EvaluationScore.errored(f"it returned {type(score).__name__}, not an EvaluationScore")
-
-
-def _crashed(error: Exception) -> EvaluationScore:
-    """The reason why an evaluator broke; our own errors are worded for users already."""
-    if isinstance(error, AssayError):
-        return EvaluationScore.errored(str(error))
-    return EvaluationScore.errored(f"it raised {type(error).__name__}: {error}")

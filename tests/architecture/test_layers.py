@@ -18,7 +18,16 @@ SOURCE = Path(assay.__file__).parent
 #: layers below its own; in layer 0 and 1 the order of the list is the order of imports.
 LAYERS: list[list[str]] = [
     ["version", "errors", "tokens", "patterns", "blocking", "model"],
-    ["documents", "observations", "process", "settings", "ports", "retrying", "registry"],
+    [
+        "documents",
+        "observations",
+        "process",
+        "settings",
+        "ports",
+        "scoring",
+        "retrying",
+        "registry",
+    ],
     ["loaders", "evaluators", "targets"],
     ["discovery", "ledger", "quality", "schema", "scaffold", "roster", "grading"],
     ["service"],

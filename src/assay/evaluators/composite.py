@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from assay.evaluators.aggregators import (
+    Combine,
+    Member,
+    by_judge,
+    by_program,
+    by_weight,
+    lowest,
+    settle,
+    share_of_passes,
+)
 from assay.evaluators.code_judge import Script
 from assay.evaluators.llm_judge import Prompt
+from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
 from assay.model.rules import BelongsTo, Rule, Ruled
+from assay.model.score import EvaluationScore
 from assay.model.shape import Empty, Key, Number, Rate, problem
+from assay.ports import Check, Resources
+from assay.scoring import ready, scores_of
 
 Kind = Literal["weighted_average", "min", "all", "any", "threshold", "code_judge", "llm_judge"]
 Spelled = Kind | Literal["weighted-average", "code-judge", "llm-judge"]
@@ -63,3 +78,41 @@ class CompositeEvaluator(EvaluatorSpec):
     def cannot_fail(self) -> str:
         reasons = [member.cannot_fail() for member in self.members]
         return f"no member can fail: {reasons[0]}" if all(reasons) else ""
+
+    def prepare(self, resources: Resources) -> Check:
+        checks = [ready(member, resources) for member in self.members]
+        own = self.aggregator.weights
+        weights = [own.get(member.name, member.weight) for member in self.members]
+        combine = _combine(self.name, self.aggregator, resources)
+
+        def settled(
+            context: Context, scores: list[EvaluationScore]
+        ) -> EvaluationScore | Awaitable[EvaluationScore]:
+            return settle(context, list(map(Member, self.members, weights, scores)), combine)
+
+        async def later(
+            context: Context, scores: Awaitable[list[EvaluationScore]]
+        ) -> EvaluationScore:
+            score = settled(context, await scores)
+            return score if isinstance(score, EvaluationScore) else await score
+
+        def check(context: Context) -> EvaluationScore | Awaitable[EvaluationScore]:
+            scores = scores_of(checks, context)
+            if isinstance(scores, list):
+                return settled(context, scores)
+            return later(context, scores)
+
+        return check
+
+
+def _combine(owner: str, aggregator: Aggregator, resources: Resources) -> Combine:
+    """How the aggregator makes one score of many."""
+    if aggregator.script is not None:
+        return by_program(aggregator.script)
+    if aggregator.prompt is not None:
+        return by_judge(owner, aggregator.prompt, resources)
+    if aggregator.type == "weighted_average":
+        return by_weight
+    if aggregator.type == "min":
+        return lowest
+    return share_of_passes(aggregator.type, aggregator.threshold)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from collections import Counter
+from typing import Annotated, Any
 
+import msgspec
 from pydantic import AfterValidator, ValidationInfo
 
+from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, texts_fault
+from assay.evaluators.prompt import Material, material_of, read_prompt, task_of
+from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
-from assay.model.shape import AtLeastOne, Reading, Text
+from assay.model.score import TOLERANCE, EvaluationScore, verdict_of
+from assay.model.shape import AtLeastOne, Reading, Text, shown
+from assay.ports import Check, Resources
 
 _PROMPT_SUFFIXES = (".md", ".txt", ".prompt", ".j2", ".jinja", ".html", ".xml")
 
@@ -35,3 +43,129 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     model: Text | None = None
     target: Text | None = None
     samples: AtLeastOne = 1
+
+    def prepare(self, resources: Resources) -> Check:
+        judge = Judge.find(resources, self.target, self.model)
+        task = task_of(self.name, prompt_text(self.name, self.prompt or DEFAULT_PROMPT))
+
+        async def check(context: Context) -> EvaluationScore:
+            material = material_of(context)
+            return await vote(judge, task(material), material, context.repeat, self.samples)
+
+        return check
+
+
+DEFAULT_PROMPT = """Judge how well the answer of the agent serves what it was asked.
+
+Where an expected outcome is given, judge how far the answer achieves it. Where a reference \
+answer is given, the answer must agree with it in substance; other words are as good. Length, \
+style and confidence earn nothing by themselves."""
+
+
+def prompt_text(owner: str, prompt: str) -> str:
+    """The prompt itself, read from its file when it names one."""
+    return read_prompt(owner, prompt) if _looks_like_path(prompt) else prompt
+
+
+class ScoreForm:
+    """Asks for one score from 0 to 1 and the reasons for it."""
+
+    described = """{"reasoning": "...", "hits": ["..."], "misses": ["..."], "score": 0.0}
+`score` is a number from 0 (useless or wrong) to 1 (nothing is left to wish for). `hits` are what \
+the answer gets right and `misses` what it gets wrong or leaves out, each one short sentence, at \
+most four. `reasoning` is one or two sentences."""
+
+    def __init__(self) -> None:
+        self.reply: dict[str, Any] = {}
+
+    def schema(self) -> dict[str, Any]:
+        # Providers that hold a model to a schema want every key required and no others.
+        texts = {"type": "array", "items": {"type": "string"}}
+        keys = {"reasoning": {"type": "string"}, "hits": texts, "misses": texts}
+        keys |= {"score": {"type": "number", "minimum": 0, "maximum": 1}}
+        return {
+            "type": "object",
+            "properties": keys,
+            "required": list(keys),
+            "additionalProperties": False,
+        }
+
+    def fault(self, reply: dict[str, Any]) -> str:
+        if "score" not in reply:
+            return "it has no 'score'"
+        score = reply["score"]
+        if type(score) not in (int, float) or not -TOLERANCE <= score <= 1 + TOLERANCE:
+            return f"its 'score' is {shown(score)}, not a number from 0 to 1"
+        return texts_fault(reply)
+
+    def take(self, reply: dict[str, Any]) -> str:
+        self.reply = reply
+        return ""
+
+    def score(self) -> EvaluationScore:
+        """What the judge said, as our score."""
+        said = self.reply
+        hits, misses = (
+            tuple(t for t in said.get(k) or () if t.strip()) for k in ("hits", "misses")
+        )
+        return EvaluationScore(
+            said["score"],
+            hits=hits,
+            misses=misses,
+            reasoning=said.get("reasoning") or "",
+        )
+
+
+async def vote(
+    judge: Judge, task: str, material: Material, repeat: int = 0, samples: int = 1
+) -> EvaluationScore:
+    """The mean of what the judge says to the same question, asked several times at once."""
+    spending = Spending()
+
+    async def sample(number: int) -> EvaluationScore:
+        form = ScoreForm()
+        try:
+            await judge.fill_in(Question(form, task, material, repeat, number), spending)
+        except JudgeFault as fault:
+            return judge.errored(fault, spending)
+        return form.score()
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(sample(number)) for number in range(samples)]
+    votes = [task.result() for task in tasks]
+    spent = judge.spent(spending)
+    if len(votes) == 1:
+        return msgspec.structs.replace(votes[0], details=votes[0].details | {"judge": spent})
+    return _counted(votes, spent)
+
+
+def _counted(votes: list[EvaluationScore], spent: dict[str, Any]) -> EvaluationScore:
+    """Samples that errored are left out as long as most gave a score."""
+    details: dict[str, Any] = {"samples": [_shown(vote) for vote in votes], "judge": spent}
+    scored = [(vote.score, vote) for vote in votes if vote.score is not None]
+    scores = [score for score, _ in scored]
+    if len(scores) * 2 <= len(votes):
+        reason = next(vote.error for vote in votes if vote.error)
+        failed = len(votes) - len(scores)
+        words = f"{failed} of {len(votes)} samples gave no score; the first of them: {reason}"
+        return EvaluationScore.errored(words, **details)
+    mean = sum(scores) / len(scores)
+    usual, count = Counter(map(verdict_of, scores)).most_common(1)[0]
+    details["agreement"] = count / len(scores)
+    nearest = min(scored, key=lambda pair: abs(pair[0] - mean))[1]
+    words = f"{count} of {len(scores)} samples say {usual}"
+    if len(scores) < len(votes):
+        words += f", {len(votes) - len(scores)} of {len(votes)} gave no score"
+    return EvaluationScore(
+        mean,
+        hits=nearest.hits,
+        misses=nearest.misses,
+        reasoning=f"{words}; the nearest to the mean: {nearest.reasoning or 'no reason given'}",
+        details=details,
+    )
+
+
+def _shown(vote: EvaluationScore) -> dict[str, Any]:
+    if vote.score is None:
+        return {"error": vote.error}
+    return {"score": vote.score, "verdict": vote.verdict, "reasoning": vote.reasoning}

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+from assay.evaluators.judge import Judge, JudgeFault, Question, Spending
+from assay.evaluators.prompt import material_of
+from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
-from assay.model.rubric import Rubrics
-from assay.model.shape import Text
+from assay.model.rubric import Rubric, Rubrics
+from assay.model.score import TOLERANCE, EvaluationScore, reaches, weighted
+from assay.model.shape import Text, shown
+from assay.ports import Check, Resources
+
+#: The share of its maximum from which a graded item is met, unless it says so itself.
+MET_FROM = 0.6
+_SHOWN = 100
 
 
 class RubricEvaluator(EvaluatorSpec):
@@ -14,3 +26,186 @@ class RubricEvaluator(EvaluatorSpec):
     rubrics: Rubrics
     model: Text | None = None
     target: Text | None = None
+
+    def prepare(self, resources: Resources) -> Check:
+        judge = Judge.find(resources, self.target, self.model)
+        items = "\n".join(map(_described, self.rubrics))
+
+        async def check(context: Context) -> EvaluationScore:
+            form, material, spending = ChecksForm(self.rubrics), material_of(context), Spending()
+            task = TASK.format(items=items, sections=material.sections())
+            try:
+                await judge.fill_in(Question(form, task, material, context.repeat), spending)
+            except JudgeFault as fault:
+                return judge.errored(fault, spending)
+            return form.score(judge=judge.spent(spending))
+
+        return check
+
+
+TASK = """Check the answer of the agent against each of these items, each for itself. An item is \
+satisfied only if the material shows that it is; in doubt it is not.
+
+{items}
+
+{sections}"""
+
+
+def is_graded(item: Rubric) -> bool:
+    return bool(item.score_ranges) or item.max_score != 1
+
+
+def _described(item: Rubric) -> str:
+    """An item as the judge reads it."""
+    scale = f"`score` from 0 to {item.max_score:g}" if is_graded(item) else "`satisfied`"
+    lines = [f"- id {json.dumps(item.id, ensure_ascii=False)}, {scale}: {item.description}"]
+    for step in item.score_ranges or ():
+        low, high = step.score_range
+        lines.append(f"  - {low}{f' to {high}' if high != low else ''}: {step.expected_outcome}")
+    return "\n".join(lines)
+
+
+class ChecksForm:
+    """Asks for one check of each item; what a reply leaves out is asked for again."""
+
+    described = """{"checks": [{"id": "...", "reasoning": "...", "satisfied": true}, \
+{"id": "...", "reasoning": "...", "score": 0}], "overall_reasoning": "..."}
+There is one check for each item that you are asked about, with its id exactly as given. \
+`satisfied` is true or false; items on a scale have `score`, a number on that scale, instead. \
+`reasoning` is one sentence."""
+
+    def __init__(self, items: tuple[Rubric, ...]) -> None:
+        self.items = items
+        self.checks: dict[str, dict[str, Any]] = {}
+        self.reasoning = ""
+
+    @property
+    def open(self) -> list[Rubric]:
+        """The items that were not checked yet."""
+        return [item for item in self.items if item.id not in self.checks]
+
+    def schema(self) -> dict[str, Any]:
+        binary = [item.id for item in self.open if not is_graded(item)]
+        graded = [item.id for item in self.open if is_graded(item)]
+        shapes = []
+        if binary:
+            shapes.append(_check_schema(binary, {"satisfied": {"type": "boolean"}}))
+        if graded:
+            shapes.append(_check_schema(graded, {"score": {"type": "number", "minimum": 0}}))
+        checks = {"type": "array", "items": shapes[0] if len(shapes) == 1 else {"anyOf": shapes}}
+        return _closed({"checks": checks, "overall_reasoning": {"type": "string"}})
+
+    def fault(self, reply: dict[str, Any]) -> str:
+        checks = reply.get("checks")
+        if not isinstance(checks, list):
+            return "it has no list 'checks'" if checks is None else "its 'checks' is not a list"
+        wanted = {item.id: item for item in self.open}
+        seen: set[str] = set()
+        for check in checks:
+            if not isinstance(check, dict) or not isinstance(check.get("id"), str):
+                return f"one of its checks is {shown(check)} without an 'id'"
+            if check["id"] not in wanted:
+                continue
+            if check["id"] in seen:
+                return f"the item {check['id']!r} is checked twice"
+            seen.add(check["id"])
+            if fault := _check_fault(wanted[check["id"]], check):
+                return fault
+        overall = reply.get("overall_reasoning")
+        if overall is not None and not isinstance(overall, str):
+            return f"its 'overall_reasoning' is {shown(overall)}, not a text"
+        return ""
+
+    def take(self, reply: dict[str, Any]) -> str:
+        wanted = {item.id for item in self.open}
+        self.checks |= {check["id"]: check for check in reply["checks"] if check["id"] in wanted}
+        self.reasoning = self.reasoning or reply.get("overall_reasoning") or ""
+        if not self.open:
+            return ""
+        left_out = ", ".join(repr(item.id) for item in self.open)
+        return f"it leaves out the items {left_out}; give the checks of these only"
+
+    def score(self, **details: Any) -> EvaluationScore:
+        """The items' scores by weight; a required one that is not met is a failed gate."""
+        hits: list[str] = []
+        misses: list[str] = []
+        unmet: list[str] = []
+        checks: list[dict[str, Any]] = []
+        points: list[tuple[float, float]] = []
+        for item in self.items:
+            result = _result(item, self.checks[item.id])
+            checks.append(result)
+            points.append((item.weight, result["score"] / item.max_score if item.max_score else 0))
+            (hits if result["met"] else misses).append(_sentence(item, result))
+            if item.required and not result["met"]:
+                unmet.append(item.id)
+        return EvaluationScore(
+            weighted(points),
+            verdict="fail" if unmet else None,
+            hits=tuple(hits),
+            misses=tuple(misses),
+            reasoning=self.reasoning,
+            details={"checks": checks, **details},
+            failed_gate=_gate(unmet),
+        )
+
+
+def _closed(keys: dict[str, Any]) -> dict[str, Any]:
+    """Providers that hold a model to a schema want every key required and no others."""
+    return {
+        "type": "object",
+        "properties": keys,
+        "required": list(keys),
+        "additionalProperties": False,
+    }
+
+
+def _check_schema(ids: list[str], verdict: dict[str, Any]) -> dict[str, Any]:
+    return _closed({"id": {"enum": ids}, "reasoning": {"type": "string"}} | verdict)
+
+
+def _check_fault(item: Rubric, check: dict[str, Any]) -> str:
+    if is_graded(item):
+        score: Any = check.get("score")
+        top = item.max_score
+        if type(score) not in (int, float) or not -TOLERANCE <= score <= top + TOLERANCE:
+            return f"the 'score' of {item.id!r} is {shown(score)}, not a number from 0 to {top:g}"
+    elif type(check.get("satisfied")) is not bool:
+        return f"'satisfied' of {item.id!r} is {shown(check.get('satisfied'))}, not true or false"
+    reasoning = check.get("reasoning")
+    if reasoning is not None and not isinstance(reasoning, str):
+        return f"the 'reasoning' of {item.id!r} is {shown(reasoning)}, not a text"
+    return ""
+
+
+def _result(item: Rubric, check: dict[str, Any]) -> dict[str, Any]:
+    score = float(check["score"] if is_graded(item) else check["satisfied"])
+    score = min(item.max_score, max(0.0, score))
+    least = item.required_min_score
+    return {
+        "id": item.id,
+        "score": score,
+        "maxScore": item.max_score,
+        "met": reaches(score, MET_FROM * item.max_score if least is None else least),
+        "required": item.required,
+        "weight": item.weight,
+        "reasoning": check.get("reasoning") or "",
+    }
+
+
+def _sentence(item: Rubric, result: dict[str, Any]) -> str:
+    """One item, how it fared, and why."""
+    words = " ".join(item.description.split())
+    words = words if len(words) <= _SHOWN else words[: _SHOWN - 3] + "..."
+    if is_graded(item):
+        words += f", {result['score']:g} of {item.max_score:g}"
+    reason = result["reasoning"] or ("it is met" if result["met"] else "it is not met")
+    return f"{item.id} ({words}): {reason}"
+
+
+def _gate(unmet: list[str]) -> str:
+    if not unmet:
+        return ""
+    if len(unmet) == 1:
+        return f"required item {unmet[0]!r} is not met"
+    return f"required items {', '.join(map(repr, unmet))} are not met"

@@ -1,0 +1,183 @@
+"""How a composite's members become one score."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.evaluators.code_judge import ask_program, contract, folder_of
+from assay.evaluators.judge import Judge
+from assay.evaluators.llm_judge import prompt_text, vote
+from assay.evaluators.prompt import material_of, task_of
+from assay.model.context import Context
+from assay.model.evaluator import EvaluatorSpec
+from assay.model.result import EvaluatorResult
+from assay.model.score import EvaluationScore, reaches, weighted
+from assay.ports import Resources
+from assay.scoring import failed_gate
+
+#: The variables of an aggregator's prompt that show the members' results; the last is the
+#: name that older files use.
+RESULTS = ("evaluator_results", "EVALUATOR_RESULTS_JSON")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One evaluator of a composite with the weight that it has there, and its score."""
+
+    spec: EvaluatorSpec
+    weight: float
+    score: EvaluationScore
+
+    @property
+    def counts(self) -> bool:
+        """Does it take part in the score? Weight 0 runs and reports, no more."""
+        return self.weight > 0 and self.score.score is not None
+
+    @property
+    def value(self) -> float:
+        return self.score.score or 0.0
+
+    @property
+    def passed(self) -> bool:
+        return self.score.verdict == "pass"
+
+    def to_dict(self) -> dict[str, Any]:
+        spec = self.spec
+        return EvaluatorResult(spec.name, spec.type, self.weight, self.score).to_dict()
+
+
+Combine = Callable[[Context, Sequence[Member]], EvaluationScore | Awaitable[EvaluationScore]]
+
+
+def by_weight(context: Context, members: Sequence[Member]) -> EvaluationScore:
+    """`weighted_average`: the mean of the scores."""
+    counted = [member for member in members if member.counts]
+    mean = weighted((member.weight, member.value) for member in counted)
+    return EvaluationScore(mean, reasoning=f"the average of {len(counted)} evaluators by weight")
+
+
+def lowest(context: Context, members: Sequence[Member]) -> EvaluationScore:
+    """`min`: the lowest of the scores."""
+    counted = [member for member in members if member.counts]
+    if not counted:
+        return _NOTHING
+    worst = min(counted, key=lambda member: member.value)
+    return EvaluationScore(worst.value, reasoning=f"{worst.spec.name!r} has the lowest score")
+
+
+def share_of_passes(kind: str, threshold: float | None) -> Combine:
+    """`all`, `any` and `threshold`: 1 when enough members pass, by weight, and else 0."""
+
+    def combine(context: Context, members: Sequence[Member]) -> EvaluationScore:
+        counted = [member for member in members if member.counts]
+        if not counted:
+            return _NOTHING
+        passed = [member for member in counted if member.passed]
+        if kind == "any":
+            enough = bool(passed)
+        else:
+            share = weighted((member.weight, float(member.passed)) for member in counted)
+            enough = reaches(share, 1.0 if threshold is None else threshold)
+        words = f"{len(passed)} of {len(counted)} evaluators passed"
+        if threshold is not None:
+            words += f", a share of {share:.3g} by weight; {threshold:g} is needed"
+        return EvaluationScore(float(enough), reasoning=words)
+
+    return combine
+
+
+_NOTHING = EvaluationScore(0.0, reasoning="no evaluator with a weight gave a score")
+
+
+def by_program(script: Sequence[str]) -> Combine:
+    """`code_judge`: a program is given the results beside what every program is given."""
+
+    def combine(context: Context, members: Sequence[Member]) -> Awaitable[EvaluationScore]:
+        results = {member.spec.name: member.to_dict() for member in members}
+        payload = contract(context) | {"results": results, "config": {}}
+        return ask_program(script, payload, cwd=folder_of(context.case))
+
+    return combine
+
+
+def by_judge(owner: str, prompt: str, resources: Resources) -> Combine:
+    """`llm_judge`: a judge is shown the results, and the case as far as the prompt asks."""
+    judge = Judge.find(resources, None, None)
+    task = task_of(owner, prompt_text(owner, prompt), frozenset(RESULTS), RESULTS)
+
+    def combine(context: Context, members: Sequence[Member]) -> Awaitable[EvaluationScore]:
+        results = {member.spec.name: member.to_dict() for member in members}
+        material = material_of(context, **dict.fromkeys(RESULTS, results))
+        return vote(judge, task(material), material, context.repeat)
+
+    return combine
+
+
+def settle(
+    context: Context, members: Sequence[Member], combine: Combine
+) -> EvaluationScore | Awaitable[EvaluationScore]:
+    """The composite's score: members that broke come first, then the aggregator is asked."""
+    gates = [gate for member in members if (gate := failed_gate(member.spec, member.score))]
+    errors = [f"{member.spec.name}: {member.score.error}" for member in members if _breaks(member)]
+    if errors and not gates:
+        return EvaluationScore.errored("; ".join(errors), members=_results(members))
+    if all(member.score.score is None for member in members):
+        reasons = [member.score.skipped for member in members if member.score.skipped]
+        reason = "; ".join(reasons) or "no evaluator gave a score"
+        return EvaluationScore(skipped=reason, details={"members": _results(members)})
+    said = combine(context, members)
+    if isinstance(said, EvaluationScore):
+        return _combined(context, members, gates, said)
+    return _awaited(context, members, gates, said)
+
+
+async def _awaited(
+    context: Context, members: Sequence[Member], gates: list[str], said: Awaitable[EvaluationScore]
+) -> EvaluationScore:
+    return _combined(context, members, gates, await said)
+
+
+def _combined(
+    context: Context, members: Sequence[Member], gates: list[str], said: EvaluationScore
+) -> EvaluationScore:
+    details = said.details | {"members": _results(members)}
+    skipped = [gap for member in members for gap in member.score.details.get("skipped", ())]
+    if skipped:
+        details["skipped"] = skipped
+    if said.score is None:
+        if not gates:
+            return EvaluationScore(error=f"the aggregator failed: {said.error}", details=details)
+        # It has failed already; how far is told by the members alone.
+        said = by_weight(context, members)
+    return EvaluationScore(
+        said.score,
+        verdict="fail" if gates else said.verdict,
+        hits=(*_prefixed(members, "hits"), *said.hits),
+        misses=(*_prefixed(members, "misses"), *said.misses),
+        reasoning=said.reasoning,
+        details=details,
+        failed_gate="; ".join(gates),
+    )
+
+
+def _breaks(member: Member) -> bool:
+    return bool(member.score.error) and (member.weight > 0 or member.spec.required is not False)
+
+
+def _results(members: Sequence[Member]) -> list[dict[str, Any]]:
+    return [member.to_dict() for member in members]
+
+
+def _prefixed(members: Sequence[Member], kind: str) -> list[str]:
+    """What the members say, each sentence with the name of its member."""
+    sentences = []
+    for member in members:
+        score, name = member.score, member.spec.name
+        said = getattr(score, kind)
+        if kind == "misses" and not said and score.score is not None and not member.passed:
+            why = f" ({score.reasoning})" if score.reasoning else ""
+            said = (f"scored {score.score:.3g}{why}",)
+        sentences += [f"{name}: {sentence}" for sentence in said]
+    return sentences
