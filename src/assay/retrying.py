@@ -57,9 +57,16 @@ class Retrying:
     """A target that asks another one again when its error is retryable."""
 
     def __init__(
-        self, target: Target, policy: RetryPolicy, clock: Clock, random: Random | None = None
+        self,
+        target: Target,
+        policy: RetryPolicy,
+        clock: Clock,
+        random: Random | None = None,
+        identity: str = "",
     ) -> None:
         self.name = target.name
+        #: All settings that an answer depends on, where they are known; the name tells less.
+        self.identity = identity or target.name
         self._target, self._policy, self._clock = target, policy, clock
         self._random = random or Random()
 

@@ -59,7 +59,10 @@ class Roster:
 
     def _connect(self, key: tuple[str | None, str | None], find: Any) -> Target:
         if key not in self._connected:
-            self._connected[key] = Retrying(find().connect(), RetryPolicy(), SystemClock())
+            spec = find()
+            self._connected[key] = Retrying(
+                spec.connect(), RetryPolicy(), SystemClock(), identity=spec.identity
+            )
         return self._connected[key]
 
     def _judging(self, target: str | None, model: str | None) -> TargetSpec:

@@ -107,6 +107,15 @@ def test_one_target_serves_all_who_ask_for_it(tmp_path: Path) -> None:
     assert judges.judge(None, None) is judges.judge(None, None)
 
 
+def test_the_identity_of_a_judge_tells_its_settings_apart(tmp_path: Path) -> None:
+    def identity(temperature: float, key: str) -> str:
+        judge = f"{{provider: openai, model: m, temperature: {temperature}, api_key: {key}}}"
+        found: Any = roster(tmp_path, f"judge: {judge}\n").judge(None, None)
+        return str(found.identity)
+
+    assert identity(0, "sk-1") == identity(0, "sk-2") != identity(1, "sk-1")
+
+
 # Settings
 
 
