@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import argparse
 import gc
+import re
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from assay.evaluators.tool_trajectory import ToolTrajectoryEvaluator
+from assay.grading import Grader, Preparation
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
+from assay.model.result import EvalCaseResult
 from assay.model.score import EvaluationScore
 from assay.ports import Check, Resources
+from assay.registry import evaluators as registered
 
 MODES = ("in_order", "any_order", "exact", "subset")
 
@@ -29,8 +33,83 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    text_assertions(options.rounds)
     short_trajectory(options.rounds)
     long_trajectories(options.rounds)
+
+
+def text_assertions(rounds: int, cases: int = 5_000) -> None:
+    """Four text assertions a case, one core, in memory; then with a trajectory of five steps.
+
+    The floor does the same checks with the standard library and keeps whether they held.
+    Nine answers of ten are right.
+    """
+    rows = [graded_case(i) for i in range(cases)]
+    preparation = Preparation(Resources())
+    plain = [(preparation.grader(case(i, 4)), seen) for i, seen in enumerate(rows)]
+    traced = [(preparation.grader(case(i, 5)), seen) for i, seen in enumerate(rows)]
+    wanted = [
+        (f"City {i}", f"country {i}".casefold(), re.compile(f"[Cc]ity {i}[^0-9]"), "I do not know")
+        for i in range(cases)
+    ]
+
+    def bare() -> None:
+        held = []
+        for (name, folded, pattern, banned), seen in zip(wanted, rows, strict=True):
+            text = seen.response
+            found = (
+                name in text,
+                folded in text.casefold(),
+                pattern.search(text) is not None,
+                banned not in text,
+            )
+            held.append((sum(found) / 4, found))
+
+    def work(graders: list[tuple[Grader, Observation]]) -> None:
+        results = [grader.grade(seen) for grader, seen in graders]
+        right = sum(isinstance(r, EvalCaseResult) and r.passed for r in results)
+        assert right == cases - cases // 10
+
+    floors, texts, traces = [], [], []
+    for _ in range(rounds):
+        floors.append(timed(bare))
+        texts.append(timed(lambda: work(plain)))
+        traces.append(timed(lambda: work(traced)))
+    floor, ours, both = min(floors), min(texts), min(traces)
+    per = 1e6 / cases
+    detail = f"{ours * per:.1f} us / {floor * per:.1f} us a case"
+    report("4 text assertions a case: time / 1/0.7 of the floor's", ours / floor * 0.7, 1.0, detail)
+    detail = f"{both * per:.1f} us / {floor * per:.1f} us a case"
+    report("the same and 5 steps: time / 2/0.7 of the floor's", both / floor * 0.35, 1.0, detail)
+
+
+PROSE = (
+    "Let me look at what the records say about this place. The country {i} has had the same "
+    "capital since its foundation, and both the atlas and the almanac agree on the name. "
+    "The capital of country {i} is {city}, a town on a river with a harbour, a university and "
+    "a well-known museum. If you want to travel there, the best season is early summer, when "
+    "the days are long and the evenings are mild. Tell me if you need anything else."
+)
+
+
+def graded_case(i: int) -> Observation:
+    """An answer of some 400 characters with five calls; every tenth names the wrong city."""
+    city = "Nowhere" if i % 10 == 0 else f"City {i}"
+    calls = tuple(ToolCall(f"tool-{n}", {"query": str(i), "limit": 5}) for n in range(5))
+    return Observation(PROSE.format(i=i, city=city), tool_calls=calls)
+
+
+def case(i: int, evaluators: int) -> EvalCase:
+    steps = [{"tool": f"tool-{n}", "args": {"query": str(i)}} for n in range(5)]
+    entries: list[dict[str, Any]] = [
+        {"type": "contains", "value": f"City {i}"},
+        {"type": "icontains", "value": f"Country {i}"},
+        {"type": "regex", "value": f"[Cc]ity {i}[^0-9]"},
+        {"type": "contains", "value": "I do not know", "negate": True},
+        {"type": "tool_trajectory", "expected": steps},
+    ]
+    specs = [registered.get(e["type"]).model_validate(e | {"name": e["type"]}) for e in entries]
+    return EvalCase(f"case-{i}", (), tuple(specs[:evaluators]))
 
 
 def short_trajectory(rounds: int, steps: int = 5, calls: int = 20_000) -> None:
