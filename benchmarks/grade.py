@@ -12,13 +12,14 @@ import gc
 import re
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from assay.evaluators.tool_trajectory import ToolTrajectoryEvaluator
 from assay.grading import Grader, Preparation
 from assay.model.case import EvalCase
 from assay.model.context import Context
+from assay.model.evaluator import EvaluatorSpec
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
@@ -41,21 +42,20 @@ def main() -> None:
 def text_assertions(rounds: int, cases: int = 5_000) -> None:
     """Four text assertions a case, one core, in memory; then with a trajectory of five steps.
 
-    The floor does the same checks with the standard library and keeps whether they held.
-    Nine answers of ten are right.
+    Two assertions have values of the case, two are the suite's and the same for all. The floor
+    does the same checks with the standard library and keeps whether they held. Nine answers of
+    ten are right.
     """
     rows = [graded_case(i) for i in range(cases)]
     preparation = Preparation(Resources())
     plain = [(preparation.grader(case(i, 4)), seen) for i, seen in enumerate(rows)]
     traced = [(preparation.grader(case(i, 5)), seen) for i, seen in enumerate(rows)]
-    wanted = [
-        (f"City {i}", f"country {i}".casefold(), re.compile(f"[Cc]ity {i}[^0-9]"), "I do not know")
-        for i in range(cases)
-    ]
+    wanted = [(f"City {i}", f"country {i}".casefold()) for i in range(cases)]
+    pattern, banned = re.compile(PATTERN), BANNED
 
     def bare() -> None:
         held = []
-        for (name, folded, pattern, banned), seen in zip(wanted, rows, strict=True):
+        for (name, folded), seen in zip(wanted, rows, strict=True):
             text = seen.response
             found = (
                 name in text,
@@ -83,6 +83,7 @@ def text_assertions(rounds: int, cases: int = 5_000) -> None:
     report("the same and 5 steps: time / 2/0.7 of the floor's", both / floor * 0.35, 1.0, detail)
 
 
+PATTERN, BANNED = "capital of [a-z]+ [0-9]+ is", "I do not know"
 PROSE = (
     "Let me look at what the records say about this place. The country {i} has had the same "
     "capital since its foundation, and both the atlas and the almanac agree on the name. "
@@ -104,12 +105,21 @@ def case(i: int, evaluators: int) -> EvalCase:
     entries: list[dict[str, Any]] = [
         {"type": "contains", "value": f"City {i}"},
         {"type": "icontains", "value": f"Country {i}"},
-        {"type": "regex", "value": f"[Cc]ity {i}[^0-9]"},
-        {"type": "contains", "value": "I do not know", "negate": True},
         {"type": "tool_trajectory", "expected": steps},
     ]
-    specs = [registered.get(e["type"]).model_validate(e | {"name": e["type"]}) for e in entries]
-    return EvalCase(f"case-{i}", (), tuple(specs[:evaluators]))
+    first, second, last = map(evaluator, entries)
+    specs = (first, second, *of_the_suite(), last)[:evaluators]
+    return EvalCase(f"case-{i}", (), specs, threshold=0.9)
+
+
+@cache
+def of_the_suite() -> tuple[EvaluatorSpec, EvaluatorSpec]:
+    banned = {"type": "contains", "value": BANNED, "negate": True}
+    return evaluator({"type": "regex", "value": PATTERN}), evaluator(banned)
+
+
+def evaluator(entry: dict[str, Any]) -> EvaluatorSpec:
+    return registered.get(entry["type"]).model_validate({"name": entry["type"], **entry})
 
 
 def short_trajectory(rounds: int, steps: int = 5, calls: int = 20_000) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.observation import Observation
-from assay.model.result import EvalCaseResult, EvaluatorResult, Outcome
-from assay.model.score import PASS_FROM, EvaluationScore, reaches, verdict_of
+from assay.model.result import EvalCaseResult, Outcome
+from assay.model.score import (
+    PASS_FROM,
+    TOLERANCE,
+    EvaluationScore,
+    reaches,
+    verdict_of,
+    weighted,
+)
 from assay.ports import Check, Resources
 from assay.scoring import failed_gate, ready, scores_of
 
@@ -41,24 +48,50 @@ class Preparation:
 class Grader:
     """A case made ready, to grade any number of observations."""
 
-    __slots__ = ("_checks", "case")
+    __slots__ = ("_checks", "_least", "_total", "_weights", "case")
 
     def __init__(self, case: EvalCase, checks: list[Check]) -> None:
         self.case, self._checks = case, checks
+        specs = case.evaluators
+        # What most cases need to be told that they passed, so that grading looks at no spec.
+        self._weights = (
+            () if any(s.required is not False for s in specs) else [s.weight for s in specs]
+        )
+        self._total = sum(self._weights)
+        self._least = threshold_of(case) - TOLERANCE
 
     def grade(
         self, observation: Observation, repeat: int = 0
     ) -> EvalCaseResult | Awaitable[EvalCaseResult]:
         """The result, at once when no evaluator has to wait for anything."""
-        if self.case.skip is not None:
-            return _unjudged(self.case, observation, "skipped", self.case.skip)
+        case = self.case
+        if case.skip is not None:
+            return _unjudged(case, observation, "skipped", case.skip)
         if observation.error is not None:
-            return _unjudged(self.case, observation, "errored", observation.error)
-        context = Context(self.case, observation, repeat)
-        scores = scores_of(self._checks, context)
-        if isinstance(scores, list):
-            return aggregate(self.case, observation, scores)
-        return self._later(observation, scores)
+            return _unjudged(case, observation, "errored", observation.error)
+        scores = scores_of(self._checks, Context(case, observation, repeat))
+        if not isinstance(scores, list):
+            return self._later(observation, scores)
+        return self._passed(observation, scores) or aggregate(case, observation, scores)
+
+    def _passed(
+        self, observation: Observation, scores: list[EvaluationScore]
+    ) -> EvalCaseResult | None:
+        """The result of the plain case: every evaluator scored, and together they reach."""
+        if not self._total:
+            return None
+        points = 0.0
+        for weight, score in zip(self._weights, scores, strict=True):
+            value = score.score
+            if value is None or score.failed_gate:
+                return None
+            points += weight * value
+        mean = points / self._total
+        if mean < self._least:
+            return None
+        return EvalCaseResult(
+            self.case, "passed", mean, verdict_of(mean), tuple(scores), observation
+        )
 
     async def graded(self, observation: Observation, repeat: int = 0) -> EvalCaseResult:
         """The result, waited for."""
@@ -71,65 +104,57 @@ class Grader:
         return aggregate(self.case, observation, await scores)
 
 
+def threshold_of(case: EvalCase) -> float:
+    return PASS_FROM if case.threshold is None else case.threshold
+
+
 def aggregate(
     case: EvalCase, observation: Observation, scores: list[EvaluationScore]
 ) -> EvalCaseResult:
     """Weights, gates and the threshold: what the scores of a case come to."""
-    results: list[EvaluatorResult] = []
-    gates: list[str] = []
-    errors: list[str] = []
-    judged = False
-    total = points = 0.0
-    for spec, score in zip(case.evaluators, scores, strict=True):
-        weight, value, required = spec.weight, score.score, spec.required
-        results.append(EvaluatorResult(spec.name, spec.type, weight, score))
-        if value is None:
-            if score.error and (weight or required is not False):
-                errors.append(f"{spec.name}: {score.error}")
-            continue
-        judged = True
-        total += weight
-        points += weight * value
-        if (required is not False or score.failed_gate) and (gate := failed_gate(spec, score)):
-            gates.append(gate)
-    if not judged and not errors:
-        reasons = [score.skipped for score in scores if score.skipped]
-        reason = "; ".join(reasons) or "nothing verified"
-        return _unjudged(case, observation, "skipped", reason, tuple(results))
-    mean = points / total if total else 0.0
-    threshold = PASS_FROM if case.threshold is None else case.threshold
+    pairs = list(zip(case.evaluators, scores, strict=True))
+    judged = [(spec.weight, score.score) for spec, score in pairs if score.score is not None]
+    errors = [
+        f"{spec.name}: {score.error}"
+        for spec, score in pairs
+        if score.error and (spec.weight or spec.required is not False)
+    ]
+    gates = [gate for spec, score in pairs if (gate := failed_gate(spec, score))]
     if errors and not gates:
-        return _unjudged(case, observation, "errored", "", tuple(results), tuple(errors))
+        return _unjudged(case, observation, "errored", *errors, scores=scores)
+    if not judged:
+        reasons = [score.skipped for score in scores if score.skipped]
+        return _unjudged(
+            case, observation, "skipped", *reasons or ["nothing verified"], scores=scores
+        )
+    mean, threshold = weighted(judged), threshold_of(case)
     if gates or not reaches(mean, threshold):
-        failures = (*gates, *_misses(results, gates), *errors)
-        if not gates:
-            failures += (f"the score {mean:.3g} is below the threshold {threshold:g}",)
+        low = f"the score {mean:.3g} is below the threshold {threshold:g}"
+        failures = (*gates, *_misses(pairs, gates), *errors, *([] if gates else [low]))
         verdict = "fail" if gates else verdict_of(mean)
-        return EvalCaseResult(case, "failed", mean, verdict, tuple(results), observation, failures)
-    return EvalCaseResult(case, "passed", mean, verdict_of(mean), tuple(results), observation)
+        return EvalCaseResult(case, "failed", mean, verdict, tuple(scores), observation, failures)
+    return EvalCaseResult(case, "passed", mean, verdict_of(mean), tuple(scores), observation)
 
 
 def _unjudged(
     case: EvalCase,
     observation: Observation,
     outcome: Outcome,
-    reason: str,
-    results: tuple[EvaluatorResult, ...] = (),
-    failures: tuple[str, ...] = (),
+    *reasons: str,
+    scores: Sequence[EvaluationScore] = (),
 ) -> EvalCaseResult:
-    return EvalCaseResult(case, outcome, None, None, results, observation, failures or (reason,))
+    return EvalCaseResult(case, outcome, None, None, tuple(scores), observation, reasons)
 
 
-def _misses(results: list[EvaluatorResult], gates: list[str]) -> list[str]:
+def _misses(pairs: list[tuple[EvaluatorSpec, EvaluationScore]], gates: list[str]) -> list[str]:
     """What the evaluators that did not pass missed. An `expect` says which key it was itself."""
     reasons = []
-    for result in results:
-        score = result.score
+    for spec, score in pairs:
         if score.score is None or (score.verdict == "pass" and not score.misses):
             continue
-        prefix = "" if result.type == "expect" else f"{result.name}: "
+        prefix = "" if spec.type == "expect" else f"{spec.name}: "
         reasons += [prefix + miss for miss in score.misses]
-        if not score.misses and not any(gate.startswith(f"{result.name}: ") for gate in gates):
+        if not score.misses and not any(gate.startswith(f"{spec.name}: ") for gate in gates):
             said = f" ({score.reasoning})" if score.reasoning else ""
             reasons.append(f"{prefix}scored {score.score:.3g}{said}")
     return reasons

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from assay import ledger, registry
 from assay.discovery import Discovery, discover, loader_for
 from assay.errors import EvalFileErrors, LedgerError, PluginError, Problem, UsageError
-from assay.loaders.seeds import Seeds
+from assay.seeds import Seeds
 from assay.model.case import EvalCase, Suite
 from assay.quality import weaknesses
 from assay.registry import Registered

@@ -43,6 +43,25 @@ def comparison(expected: Any, match: Any) -> Comparison | None:
     return _value(expected, match, "")
 
 
+def texts_only(expected: Any, match: Any) -> Test | None:
+    """A quick test of arguments that must have some texts; None when more is asked for."""
+    if match != "superset" or not isinstance(expected, dict) or not expected:
+        return None
+    wanted = tuple(expected.items())
+    if not all(type(value) is str for _, value in wanted):
+        return None
+
+    def test(actual: Any) -> bool:
+        if type(actual) is not dict:
+            return False
+        for key, text in wanted:  # noqa: SIM110 - a generator takes twice as long
+            if actual.get(key) != text:
+                return False
+        return True
+
+    return test
+
+
 def result_comparison(expected: Any) -> Comparison | None:
     """Compare the result of a call: as arguments are, but it may be a condition itself."""
     if expected is None or expected == "any":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.evaluators.arguments import Comparison, Difference
+from assay.evaluators.arguments import Comparison, Difference, Test
 from assay.model.message import ToolCall
 
 #: What became of the time limit of a call; NONE: it has none, or its duration is not known.
@@ -21,6 +21,8 @@ class Option:
     compare_args: Comparison | None
     compare_output: Comparison | None
     limit: float | None
+    #: whether arguments match, where that can be told without looking for differences
+    quick: Test | None = None
 
     def differences(self, call: ToolCall) -> list[Difference]:
         """How a call of the same tool differs; nothing when it is the one."""
@@ -60,7 +62,10 @@ class ExpectedStep:
         It says no when there are time limits to choose from.
         """
         first, several = self.options[0], len(self.options) > 1
-        tool, compare = first.tool, first.compare_args
+        tool, compare, quick = first.tool, first.compare_args, first.quick
+
+        def quickly(call: ToolCall) -> bool:
+            return call.tool == tool and quick is not None and quick(call.input)
 
         def by(call: ToolCall) -> bool:
             if call.tool != tool:
@@ -76,7 +81,9 @@ class ExpectedStep:
                 return False
             return any(o.tool == call.tool and o.fulfilled_by(call) for o in self.options)
 
-        return by_any if several or self.limited or first.compare_output else by
+        if several or self.limited or first.compare_output:
+            return by_any
+        return by if quick is None else quickly
 
     def nearest(self, call: ToolCall) -> Option:
         """The option that a call of one of its tools suits best."""

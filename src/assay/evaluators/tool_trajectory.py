@@ -17,7 +17,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from assay.errors import nearest
-from assay.evaluators.arguments import comparison, result_comparison
+from assay.evaluators.arguments import comparison, result_comparison, texts_only
 from assay.evaluators.steps import ExpectedStep, Option
 from assay.evaluators.trajectory import Trajectory
 from assay.model.context import Context
@@ -262,6 +262,7 @@ def _ready(step: Step) -> ExpectedStep:
             comparison(call.args, call.args_match),
             result_comparison(call.output),
             call.max_duration_ms,
+            texts_only(call.args, call.args_match),
         )
         for call in calls
     )

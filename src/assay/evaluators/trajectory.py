@@ -33,7 +33,9 @@ class Trajectory:
     forbidden: frozenset[str]
 
     def judge(self, calls: tuple[ToolCall, ...]) -> EvaluationScore:
-        banned = [call.tool for call in calls if call.tool in self.forbidden]
+        banned: list[str] = []
+        if self.forbidden:
+            banned = [call.tool for call in calls if call.tool in self.forbidden]
         if self.ignore:
             calls = tuple(call for call in calls if call.tool not in self.ignore)
         counts = self._counts(calls) if self.minimums or self.maximums else []

@@ -12,7 +12,7 @@ from assay.errors import Problem, Problems
 from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_expected
 from assay.loaders.files import Finder
 from assay.loaders.locating import Locator
-from assay.loaders.seeds import Seeds
+from assay.seeds import Seeds
 from assay.model.case import EvalCase, Origin
 from assay.model.shape import Reading
 from assay.model.suite import CaseExecution, CaseFile, SuiteExecution

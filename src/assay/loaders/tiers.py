@@ -13,7 +13,7 @@ from assay.errors import EvalFileErrors, Problems
 from assay.loaders.cases import reading_of
 from assay.loaders.effective import expect_evaluator, rubric_evaluator
 from assay.loaders.locating import Locator
-from assay.loaders.seeds import Seeds
+from assay.seeds import Seeds
 from assay.loaders.suite import duplicate_ids
 from assay.model.case import EvalCase, Suite, Tier
 from assay.model.evaluator import named

@@ -29,16 +29,23 @@ class EvaluatorResult(msgspec.Struct, frozen=True):
 class EvalCaseResult(msgspec.Struct, frozen=True):
     """What became of one case. `score` is None when it could not be judged.
 
-    `failures` are all reasons why it did not pass; `error` is them in one text.
+    `scores` are those of the case's evaluators, in their order; there are none when it was
+    not graded. `failures` are all reasons why it did not pass; `error` is them in one text.
     """
 
     case: EvalCase
     outcome: Outcome
     score: float | None
     verdict: Verdict | None
-    evaluators: tuple[EvaluatorResult, ...]
+    scores: tuple[EvaluationScore, ...]
     observation: Observation
     failures: tuple[str, ...] = ()
+
+    @property
+    def evaluators(self) -> tuple[EvaluatorResult, ...]:
+        """Every evaluator with its score; made when asked for, as most cases just pass."""
+        pairs = zip(self.case.evaluators, self.scores, strict=False)
+        return tuple(EvaluatorResult(e.name, e.type, e.weight, score) for e, score in pairs)
 
     @property
     def id(self) -> str:
@@ -63,7 +70,7 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
     @property
     def skipped_assertions(self) -> int:
         """How many assertions could not be checked for want of seed or snapshot data."""
-        return sum(len(e.score.details.get("skipped", ())) for e in self.evaluators)
+        return sum(len(score.details.get("skipped", ())) for score in self.scores)
 
     @property
     def details(self) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
-import msgspec.structs
+from msgspec.structs import force_setattr
 
 Verdict = Literal["pass", "borderline", "fail"]
 
@@ -56,22 +55,27 @@ class EvaluationScore(msgspec.Struct, frozen=True):
     skipped: str = ""
 
     def __post_init__(self) -> None:
-        given = (self.score is not None) + bool(self.error) + bool(self.skipped)
-        if given != 1:
+        score = self.score
+        if type(score) is not float or not 0.0 <= score <= 1.0 or self.error or self.skipped:
+            self._check()
+        if self.verdict is None and score is not None:
+            # Frozen for everyone else; here the record is still being made.
+            force_setattr(self, "verdict", verdict_of(score))
+
+    def _check(self) -> None:
+        """Refuse what is no score; put right what is one by rounding or by type."""
+        score = self.score
+        if (score is not None) + bool(self.error) + bool(self.skipped) != 1:
             raise ValueError("a score, an error or a reason to skip: exactly one is given")
-        if self.score is None:
+        if score is None:
             if self.verdict is not None or self.failed_gate:
                 raise ValueError("without a score there is no verdict")
             return
-        score = self.score
-        if type(score) is bool or not isinstance(score, (int, float)) or not math.isfinite(score):
+        if type(score) is bool or not isinstance(score, (int, float)):
             raise ValueError(f"the score is {score!r}, not a number")
         if not -TOLERANCE <= score <= 1 + TOLERANCE:
             raise ValueError(f"the score is {score!r}, not between 0 and 1")
-        # Frozen for everyone else; here the record is still being made.
-        msgspec.structs.force_setattr(self, "score", min(1.0, max(0.0, float(score))))
-        if self.verdict is None:
-            msgspec.structs.force_setattr(self, "verdict", verdict_of(score))
+        force_setattr(self, "score", min(1.0, max(0.0, float(score))))
 
     @classmethod
     def errored(cls, reason: str, **details: Any) -> EvaluationScore:
