@@ -9,6 +9,7 @@
       BadPattern         2     a regular expression that cannot be compiled
       PluginError        3     a registered plugin could not be loaded
       TargetError        3     a target gave no answer
+      ObservationError   2     a record of what a target did that cannot be read
       EvalFileErrors     2     the group of all EvalFileError of a load
 
 A `Problem` is the value: what was found, where, what would be right. Errors and
@@ -253,6 +254,13 @@ class TargetError(AssayError):
     ) -> None:
         self.retryable, self.retry_after = retryable, retry_after
         super().__init__(message)
+
+
+class ObservationError(AssayError):
+    """A record of what a target did that has no known shape, or is broken."""
+
+    slug = "bad-observation"
+    exit_code = 2
 
 
 class BadPattern(AssayError):

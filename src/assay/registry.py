@@ -63,6 +63,10 @@ class Registry(Generic[T]):
             raise PluginError(f"the {self.kind} {name!r} of {source} is there already: {owner}")
         self._loaded[name], self._added[name] = value, source
 
+    def usable(self) -> dict[str, T]:
+        """All that can be loaded; what is broken is left out."""
+        return {entry.name: self.get(entry.name) for entry in self.listed() if not entry.fault}
+
     def listed(self) -> Iterator[Registered]:
         """Everything that is registered; each is loaded to see whether it can be."""
         for name in self:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from assay.model.shape import Reading
 from assay.model.target import TargetSpec
 from assay.ports import Target
 from assay.registry import targets as providers
-from assay.retrying import Retrying
+from assay.retrying import Retrying, RetryPolicy, SystemClock
 from assay.settings import Settings, TargetEntry, environment
 
 #: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
@@ -60,7 +59,10 @@ class Roster:
 
     def _connect(self, key: tuple[str | None, str | None], find: Any) -> Target:
         if key not in self._connected:
-            self._connected[key] = Retrying(find().connect())
+            spec = find()
+            self._connected[key] = Retrying(
+                spec.connect(), RetryPolicy(), SystemClock(), identity=spec.identity
+            )
         return self._connected[key]
 
     def _judging(self, target: str | None, model: str | None) -> TargetSpec:
@@ -75,7 +77,7 @@ class Roster:
             return spec
         if "model" not in type(spec).model_fields:
             raise UsageError(f"the judge {spec.label!r} has no model that could be {model!r}")
-        return spec.model_copy(update={"model": model})
+        return spec.model_copy(update={"model": model, "name": ""})
 
     def _judge_spec(self, target: str | None) -> TargetSpec | None:
         name = target or self._judge or self.settings.config.judge
@@ -106,21 +108,20 @@ class Roster:
             raise LookupError(path)
         if provider not in providers:
             hint = UnknownName("target provider", provider, providers)
-            line, column = document.position((*path, "provider"))
-            problem = Problem(
-                document.file, line, column, "error", "unknown-name", str(hint), hint.hint
-            )
-            raise ConfigError([problem])
+            where = (*path, "provider")
+            raise ConfigError([document.problem(where, "unknown-name", str(hint))])
         return self._spec(document, path, document.get(path))
 
     def _spec(self, document: Document, path: DocPath, raw: Any) -> TargetSpec:
         cls = providers.get(raw["provider"])
         problems: list[Problem] = []
-        values = _interpolated(raw, environment(), document, path, problems)
-        if cls.key_variable and "api_key" not in values:
-            key = environment().get(cls.key_variable)
-            values |= {"api_key": key} if key else {}
-        spec, found = check(cls, document, path, values, Reading(_no_path, _no_path, _no_path))
+        values = _interpolated(raw, document, path, problems)
+        key = environment([cls.key_variable])
+        defaults: dict[str, Any] = {"api_key": key[cls.key_variable]} if key else {}
+        if "prices" in cls.model_fields:
+            defaults["prices"] = self.settings.config.prices
+        reading = Reading(_no_path, _no_path, _no_path)
+        spec, found = check(cls, document, path, {**defaults, **values}, reading)
         problems += found
         if spec is None or problems:
             raise ConfigError(problems)
@@ -137,35 +138,21 @@ def _no_path(name: str) -> Any:
     raise LookupError(name)  # pragma: no cover - targets name no file of a case
 
 
-def _interpolated(
-    value: Any,
-    variables: Mapping[str, str],
-    document: Document,
-    path: DocPath,
-    problems: list[Problem],
-) -> Any:
+def _interpolated(value: Any, document: Document, path: DocPath, problems: list[Problem]) -> Any:
     """The settings with environment variables in their place; unset ones become problems."""
     if isinstance(value, dict):
-        return {
-            key: _interpolated(item, variables, document, (*path, key), problems)
-            for key, item in value.items()
-        }
+        return {k: _interpolated(v, document, (*path, k), problems) for k, v in value.items()}
     if isinstance(value, list):
-        return [
-            _interpolated(item, variables, document, (*path, index), problems)
-            for index, item in enumerate(value)
-        ]
+        return [_interpolated(v, document, (*path, i), problems) for i, v in enumerate(value)]
     if not isinstance(value, str):
         return value
 
     def replaced(match: re.Match[str]) -> str:
         name = match[1] or match[2]
-        if name not in variables:
-            line, column = document.position(path)
+        found = environment([name])
+        if not found:
             message = f"the environment variable {name!r} is not set"
-            problems.append(
-                Problem(document.file, line, column, "error", "unset-variable", message)
-            )
-        return variables.get(name, "")
+            problems.append(document.problem(path, "unset-variable", message))
+        return found.get(name, "")
 
     return _VARIABLE.sub(replaced, value)

@@ -31,7 +31,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def _eval_schema() -> dict[str, Any]:
-    classes = {type_name: evaluators.get(type_name) for type_name in evaluators}
+    classes = evaluators.usable()
     shapes: list[type[Any]] = [SuiteFile, CaseFile, OneCaseFile, *classes.values()]
     refs, definitions = models_json_schema(
         [(shape, "validation") for shape in shapes], ref_template="#/$defs/{model}"

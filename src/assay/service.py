@@ -140,6 +140,7 @@ async def aevaluate(
 
     observed = read(observation)
     settings = _project().for_file(Path(case.origin.file))
+    _lead_path(settings)
     async with Roster(settings, judge) as roster:
         resources = Resources(roster.judge, {"seed": Seeds(settings).data})
         return await Preparation(resources).grader(case).graded(observed)
@@ -155,8 +156,7 @@ def plugins() -> list[Registered]:
 
 def _plugin(module: str, settings: Settings) -> Registered:
     """Run a module under `plugins`, whose evaluators register themselves."""
-    if (root := str(settings.root)) not in sys.path:
-        sys.path.insert(0, root)  # a project's own modules are found before others
+    _lead_path(settings)
     fault = ""
     try:
         import_module(module)
@@ -223,6 +223,12 @@ def _project() -> Settings:
         if fault := _plugin(name, settings).fault:
             raise PluginError(f"the plugin {name!r} could not be imported: {fault}")
     return settings
+
+
+def _lead_path(settings: Settings) -> None:
+    """A project's own modules are found before others."""
+    if (root := str(settings.root)) not in sys.path:
+        sys.path.insert(0, root)
 
 
 def _working_directory() -> Path:

@@ -8,7 +8,7 @@ upward with a `.git`; else the working directory.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +20,8 @@ from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
 from assay.documents.source import is_absent, read_text
 from assay.errors import ConfigError, EvalFileErrors, Problem
-from assay.model.shape import Empty, Flag, Number, Reading, Shape, Text, problem, shown
+from assay.model.shape import Empty, Flag, Reading, Shape, Text, problem, shown
+from assay.model.target import Price
 
 
 def _relative(value: str) -> str:
@@ -50,13 +51,6 @@ def _judge(raw: Any, info: ValidationInfo) -> Any:
     if isinstance(raw, dict):
         return JudgeEntry.model_validate(raw, context=info.context)
     raise problem("wrong-type", f"is {shown(raw)}, neither the name of a target nor one")
-
-
-class Price(Shape):
-    """US dollars for a million tokens."""
-
-    input: Annotated[Number, Field(ge=0)]
-    output: Annotated[Number, Field(ge=0)]
 
 
 class Config(Shape):
@@ -106,9 +100,9 @@ class Settings:
         return self.root / self.config.seed_manifest
 
 
-def environment() -> Mapping[str, str]:
-    """The variables of the process; nothing else of ours reads them."""
-    return os.environ
+def environment(names: Iterable[str]) -> dict[str, str]:
+    """These environment variables, as far as they are set; everyone reads them through here."""
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def shown_path(file: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 SOURCES = ("seed", "snapshot")
@@ -18,16 +19,11 @@ _PATH = re.compile(r"[^.\[\]]+(?:\[[0-9]{1,9}\])*(?:\.[^.\[\]]+(?:\[[0-9]{1,9}\]
 
 
 class Token(NamedTuple):
-    """One token as written, with its source and the steps of its path."""
+    """One token as written, with its source and its path."""
 
     text: str
     source: str
     path: str
-
-    @property
-    def steps(self) -> tuple[str | int, ...]:
-        found = _STEP.finditer(self.path)
-        return tuple(m[1] if m[1] is not None else int(m[2]) for m in found)
 
     @property
     def fault(self) -> str:
@@ -37,6 +33,13 @@ class Token(NamedTuple):
         if not _PATH.match(self.path):
             return f"{self.path!r} is not a path like 'holdings[0].symbol'"
         return ""
+
+
+@lru_cache(maxsize=4096)
+def steps(path: str) -> tuple[str | int, ...]:
+    """The keys and indexes of a path."""
+    found = _STEP.finditer(path)
+    return tuple(m[1] if m[1] is not None else int(m[2]) for m in found)
 
 
 def find(text: str) -> Iterator[Token]:
@@ -65,7 +68,7 @@ def resolve(text: str, sources: Mapping[str, Any]) -> str | None:
 def value_of(token: Token, sources: Mapping[str, Any]) -> str | None:
     """The text of a token's value in the data of its source."""
     node = sources.get(token.source)
-    for step in token.steps:
+    for step in steps(token.path):
         if isinstance(step, int):
             if not isinstance(node, list) or step >= len(node):
                 return None

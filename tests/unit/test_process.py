@@ -186,6 +186,18 @@ def test_a_child_that_writes_forever_is_stopped_at_the_limit(marker: str) -> Non
     assert not living(marker)
 
 
+def test_nobody_reads_on_after_too_much_output() -> None:
+    code = """
+    import os, signal
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        while True: os.write(1, b"x" * 65536)
+    except BrokenPipeError:
+        os._exit(9)
+    """
+    assert outcome(python(code), max_output=10, grace_seconds=FOREVER).returncode == 9
+
+
 def test_output_of_just_the_limit_is_fine() -> None:
     done = outcome(python("print('x' * 99_999)"), max_output=100_000)
     assert (done.state, len(done.stdout)) == ("exited", 100_000)

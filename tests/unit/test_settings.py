@@ -11,7 +11,7 @@ import pytest
 
 from assay import service
 from assay.errors import ConfigError
-from assay.settings import Settings, shown_path
+from assay.settings import Settings, environment, shown_path
 
 if TYPE_CHECKING:
     from unit.conftest import Project
@@ -145,3 +145,10 @@ def test_paths_are_shown_from_the_working_directory(project: Project) -> None:
     assert shown_path(Path(".")) == shown_path(project.root) == "."
     assert shown_path(project.root / "a" / "b") == "a/b"
     assert shown_path(project.root.parent) == project.root.parent.as_posix()
+
+
+def test_only_the_named_variables_that_are_set_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_ONE", "1")
+    monkeypatch.setenv("ASSAY_TWO", "2")
+    monkeypatch.delenv("ASSAY_GONE", raising=False)
+    assert environment(["ASSAY_ONE", "ASSAY_GONE"]) == {"ASSAY_ONE": "1"}

@@ -114,20 +114,20 @@ def expect(**settings: Any) -> Expect:
 
 def test_an_unresolved_value_is_skipped_and_counted_once() -> None:
     block = expect(responseContains=["{{seed:currency}}", "{{seed:nope}}", "plain"])
-    resolved, skipped = block.resolve(SOURCES)
+    resolved, skipped, _ = block.resolve(SOURCES)
     assert resolved.responseContains == ["USD", "plain"]
     assert skipped == ["responseContains: {{seed:nope}}"]
 
 
 def test_an_unresolved_forbidden_text_is_skipped_too() -> None:
-    resolved, skipped = expect(responseNotContains=["{{snapshot:x}}"]).resolve(SOURCES)
+    resolved, skipped, _ = expect(responseNotContains=["{{snapshot:x}}"]).resolve(SOURCES)
     assert resolved.responseNotContains == []
     assert len(skipped) == 1
 
 
 def test_a_group_is_skipped_only_when_nothing_is_left_of_it() -> None:
     block = expect(responseContainsAny=[["{{seed:a}}", "yes"], ["{{seed:a}}", "{{seed:b}}"]])
-    resolved, skipped = block.resolve(SOURCES)
+    resolved, skipped, _ = block.resolve(SOURCES)
     assert resolved.responseContainsAny == [["yes"]]
     assert skipped == ["responseContainsAny: {{seed:a}} | {{seed:b}}"]
 
@@ -141,7 +141,7 @@ def test_tool_parameters_are_resolved() -> None:
             {"tool": "t", "paramName": "d", "assertion": "exists"},
         ]
     )
-    resolved, skipped = block.resolve(SOURCES)
+    resolved, skipped, _ = block.resolve(SOURCES)
     assert [(p.paramName, p.value) for p in resolved.toolParams] == [
         ("a", "USD"),
         ("c", [1]),
@@ -152,6 +152,27 @@ def test_tool_parameters_are_resolved() -> None:
 
 def test_resolving_changes_nothing_but_a_copy() -> None:
     block = expect(responseContains=["{{seed:currency}}"], toolsCalled=["t"])
-    resolved, _ = block.resolve(SOURCES)
+    resolved, _, _ = block.resolve(SOURCES)
     assert block.responseContains == ["{{seed:currency}}"]
     assert resolved.toolsCalled == ["t"]
+
+
+def test_members_dropped_from_what_keeps_others_are_told_but_not_skipped() -> None:
+    block = expect(
+        responseContainsAny=[["{{seed:a}}", "yes"]],
+        toolParams=[
+            {"tool": "t", "paramName": "c", "assertion": "oneOf", "value": ["{{seed:nope}}", 1]}
+        ],
+    )
+    _, skipped, dropped = block.resolve(SOURCES)
+    assert skipped == []
+    assert dropped == ["responseContainsAny: {{seed:a}}", "toolParams: t.c: {{seed:nope}}"]
+
+
+@pytest.mark.parametrize(
+    "value", [["{{seed:currency}}", "{{seed:nope}}"], {"a": ["{{seed:nope}}"]}, ["{{seed:nope}}"]]
+)
+def test_a_value_is_never_compared_without_its_unresolved_parts(value: Any) -> None:
+    param = {"tool": "t", "paramName": "a", "assertion": "equals", "value": value}
+    resolved, skipped, _ = expect(toolParams=[param]).resolve(SOURCES)
+    assert (resolved.toolParams, skipped) == ([], ["toolParams: t.a"])

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Callable
+from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field
 
+from assay.evaluators import measures
+from assay.evaluators.measures import Unjudged, number, within
+from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.observation import Observation
 from assay.model.rules import NeedsOne, Rule, Ruled
+from assay.model.score import EvaluationScore, checks
 from assay.model.shape import Count, Number
+from assay.ports import Check, Resources
 
 Limit = Annotated[Number, Field(ge=0)]
 
@@ -18,11 +25,17 @@ class LatencyEvaluator(EvaluatorSpec):
 
     threshold: Limit
 
+    def prepare(self, resources: Resources) -> Check:
+        return _judging([_Budget(measures.duration_ms, self.threshold, "ms")])
+
 
 class CostEvaluator(EvaluatorSpec):
     """The answer cost at most `budget` US dollars."""
 
     budget: Limit
+
+    def prepare(self, resources: Resources) -> Check:
+        return _judging([_Budget(measures.cost_usd, self.budget, "USD")])
 
 
 def _some(*limits: str) -> tuple[Rule, ...]:
@@ -38,6 +51,15 @@ class TokenUsageEvaluator(EvaluatorSpec, Ruled):
     max_input: Count | None = None
     max_output: Count | None = None
 
+    def prepare(self, resources: Resources) -> Check:
+        return _judging(
+            [
+                _Budget(measures.total_tokens, self.max_total, "tokens"),
+                _Budget(measures.input_tokens, self.max_input, "input tokens"),
+                _Budget(measures.output_tokens, self.max_output, "output tokens"),
+            ]
+        )
+
 
 class ExecutionMetricsEvaluator(EvaluatorSpec, Ruled):
     """Limits on calls, tokens, cost and time, each one check."""
@@ -51,3 +73,56 @@ class ExecutionMetricsEvaluator(EvaluatorSpec, Ruled):
     max_tokens: Count | None = None
     max_cost_usd: Limit | None = None
     max_duration_ms: Limit | None = None
+
+    def prepare(self, resources: Resources) -> Check:
+        return _judging(
+            [
+                _Budget(measures.tool_calls, self.max_tool_calls, "tool calls"),
+                _Budget(measures.llm_calls, self.max_llm_calls, "model calls"),
+                _Budget(measures.total_tokens, self.max_tokens, "tokens"),
+                _Budget(measures.cost_usd, self.max_cost_usd, "USD"),
+                _Budget(measures.duration_ms, self.max_duration_ms, "ms"),
+            ]
+        )
+
+
+class _Budget(NamedTuple):
+    """What is measured, how much it may be, in what; no limit when that is None."""
+
+    measure: Callable[[Observation], float]
+    limit: float | None
+    unit: str
+
+
+def _judging(budgets: list[_Budget]) -> Check:
+    """The share of limits that are kept.
+
+    What the target did not report is an error, unless another limit is known to be broken.
+    """
+    limits = [
+        (measure, limit, f"at most {number(limit)} {unit}")
+        for measure, limit, unit in budgets
+        if limit is not None
+    ]
+    passed = checks([wanted for _, _, wanted in limits], [])
+
+    def judge(context: Context) -> EvaluationScore:
+        seen = context.observation
+        hits: list[str] = []
+        misses: list[str] = []
+        unjudged: list[str] = []
+        for measure, limit, wanted in limits:
+            try:
+                found = measure(seen)
+            except Unjudged as reason:
+                unjudged.append(str(reason))
+                continue
+            if within(found, limit):
+                hits.append(wanted)
+            else:
+                misses.append(f"expected {wanted}, found {number(found)}")
+        if misses:
+            return checks(hits, misses, details={"unjudged": unjudged} if unjudged else {})
+        return EvaluationScore.errored("; ".join(unjudged)) if unjudged else passed
+
+    return judge

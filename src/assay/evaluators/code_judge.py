@@ -197,10 +197,10 @@ async def ask_program(
         stdin = json.dumps(payload, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         return EvaluationScore.errored(f"the program was not asked: no JSON can be made: {error}")
-    variables = environment()
-    allowed = {name: variables[name] for name in (*HARMLESS, *env) if name in variables}
     async with a_core():
-        done = await run(script, stdin=stdin, cwd=cwd, env=allowed, limits=limits)
+        done = await run(
+            script, stdin=stdin, cwd=cwd, env=environment([*HARMLESS, *env]), limits=limits
+        )
     return _broken(done, done.fault) if done.fault else _said(done)
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
+from assay.evaluators.answer_assertions import ON_ANSWERS
+from assay.evaluators.assertions import ON_LIMITS, Assertion, Maker, Notes
+from assay.evaluators.measures import Unjudged
+from assay.evaluators.tool_assertions import ON_TOOLS
+from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, Required
 from assay.model.expect import ASSERTED, Expect
 from assay.model.rules import Rule
+from assay.model.score import EvaluationScore, checks
+from assay.ports import Check, Resources
 
 
 class ExpectEvaluator(Expect, EvaluatorSpec):
@@ -22,3 +30,71 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
         if all(key in vacuous and vacuous[key] == 0 for key in self.asserted()):
             return "a minimum of 0 always holds"
         return ""
+
+    def prepare(self, resources: Resources) -> Check:
+        block, skipped, dropped = self.resolve(resources.sources)
+        lists = {"skipped": skipped, "dropped": dropped}
+        details: dict[str, Any] = {key: entries for key, entries in lists.items() if entries}
+        assertions = list(_assertions(block))
+        if not assertions:
+            nothing = EvaluationScore(skipped="nothing verified", details=details)
+            return lambda context: nothing
+        return _judging(assertions, details)
+
+
+_MAKERS: dict[str, Maker] = ON_TOOLS | ON_ANSWERS | ON_LIMITS
+#: Each item of these is an assertion of its own.
+_LISTS = {
+    "toolsNotCalled",
+    "toolParams",
+    "responseContains",
+    "responseContainsAny",
+    "responseNotContains",
+    "responseMatches",
+}
+
+
+def _assertions(block: Expect) -> Iterator[Assertion]:
+    for key in block.asserted():
+        value = getattr(block, key)
+        for item in value if key in _LISTS else [value]:
+            yield _MAKERS[key](key, item, block)
+
+
+def _judging(assertions: list[Assertion], details: dict[str, Any]) -> Check:
+    passed = checks([assertion.hit for assertion in assertions], [], details=details)
+
+    def judge(context: Context) -> EvaluationScore:
+        seen = context.observation
+        notes: Notes = {}
+        misses: dict[int, str] = {}
+        unjudged: dict[int, str] = {}
+        for index, (_, holds) in enumerate(assertions):
+            try:
+                if miss := holds(seen, notes):
+                    misses[index] = miss
+            except Unjudged as reason:
+                unjudged[index] = str(reason)
+        if not misses and not unjudged and not notes:
+            return passed
+        return _summary(assertions, misses, unjudged, {**details, **notes})
+
+    return judge
+
+
+def _summary(
+    assertions: list[Assertion],
+    misses: dict[int, str],
+    unjudged: dict[int, str],
+    details: dict[str, Any],
+) -> EvaluationScore:
+    """A failed assertion counts whatever could not be judged; without one, that is an error."""
+    if unjudged:
+        reasons = [f"{assertions[index].hit}: {why}" for index, why in unjudged.items()]
+        details = {**details, "unjudged": reasons}
+        if not misses:
+            return EvaluationScore.errored("; ".join(dict.fromkeys(unjudged.values())), **details)
+    others = misses.keys() | unjudged.keys()
+    hits = [assertion.hit for index, assertion in enumerate(assertions) if index not in others]
+    verdict = "fail" if misses else None
+    return checks(hits, misses.values(), verdict=verdict, details=details)

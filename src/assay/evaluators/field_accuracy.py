@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
+from assay.evaluators.answers import expected_output
+from assay.evaluators.comparing import Incomparable, near, same_date
+from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.rules import BelongsTo, Rule, Ruled
+from assay.model.score import EvaluationScore, weighted
 from assay.model.shape import Empty, Flag, Number, Text, problem
+from assay.model.values import MISSING, find_json, quoted, reach, same
 
 _PATH = r"(?:[^.\[\]]+|\[[0-9]+\])(?:\.[^.\[\]]+|\[[0-9]+\])*"
 
@@ -44,3 +49,57 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
     compares_with_expected: ClassVar[bool] = True
     fields: Annotated[list[FieldRule], Field(min_length=1)]
     aggregation: Literal["weighted_average", "all_or_nothing"] = "weighted_average"
+
+    def evaluate(self, context: Context) -> EvaluationScore:
+        expected = _structured(expected_output(context))
+        if expected is MISSING:
+            return EvaluationScore.errored("the expected output holds no JSON to compare with")
+        kind = type(expected) if isinstance(expected, (dict, list)) else object
+        answer = find_json(context.observation.response, kind)
+        try:
+            pairs = [(rule, compare(rule, expected, answer)) for rule in self.fields]
+        except Incomparable as reason:
+            return EvaluationScore.errored(str(reason))
+        counted = [(rule, found) for rule, found in pairs if found is not None]
+        if not counted:
+            return EvaluationScore(skipped="nothing verified")
+        score = weighted((rule.weight, float(found.agrees)) for rule, found in counted)
+        if self.aggregation == "all_or_nothing":
+            score = float(all(found.agrees for _, found in counted))
+        return EvaluationScore(
+            score,
+            hits=tuple(found.said for _, found in counted if found.agrees),
+            misses=tuple(found.said for _, found in counted if not found.agrees),
+            reasoning="the answer holds no JSON" if answer is MISSING else "",
+        )
+
+
+def _structured(expected: Any) -> Any:
+    return find_json(expected) if isinstance(expected, str) else expected
+
+
+class Comparison(NamedTuple):
+    """Whether a field agrees, and what is said about it."""
+
+    agrees: bool
+    said: str
+
+
+def compare(rule: FieldRule, expected: Any, answer: Any) -> Comparison | None:
+    """One field of the answer; None when it does not count. Raises Incomparable."""
+    wanted, found = reach(expected, rule.path), reach(answer, rule.path)
+    if not rule.required and (wanted is MISSING or found is MISSING):
+        return None
+    if wanted is MISSING:
+        raise Incomparable(f"the expected output has no {rule.path!r}")
+    if found is MISSING:
+        return Comparison(False, f"{rule.path}: expected {quoted(wanted)}, but it is missing")
+    if rule.match == "exact":
+        agrees = same(wanted, found)
+    elif rule.match == "date":
+        agrees = same_date(wanted, found, rule.formats)
+    else:
+        agrees = near(wanted, found, rule.tolerance, rule.relative)
+    if agrees:
+        return Comparison(True, f"{rule.path}: {quoted(found)}")
+    return Comparison(False, f"{rule.path}: expected {quoted(wanted)}, found {quoted(found)}")

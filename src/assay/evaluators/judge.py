@@ -151,7 +151,8 @@ class Judge:
         """What the reply depends on, and which of several replies to the same it is."""
         said = [[message.role, message.text] for message in question.messages]
         which = [question.sample, question.repeat]
-        content = [self.target.name, self.choice, said, question.form.schema(), which]
+        judge = getattr(self.target, "identity", self.target.name)
+        content = [judge, self.choice, said, question.form.schema(), which]
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

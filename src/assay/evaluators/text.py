@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, field_validator
 
+from assay.evaluators.answers import (
+    NO_EXPECTED_OUTPUT,
+    SLOW_PATTERN,
+    TOO_DEEP,
+    TextCheck,
+    equal,
+    equality,
+    expected_output,
+    inverted,
+    not_json,
+    other_case,
+    share,
+)
+from assay.evaluators.edit_distance import MAX_COMPARED, similarity
+from assay.model.context import Context
 from assay.model.evaluator import NegatableSpec
 from assay.model.expect import Regex
+from assay.model.json_schema import answer_schema, check_schema
 from assay.model.rules import Excludes, NeedsOne, Rule, Ruled
+from assay.model.score import PASS_FROM, EvaluationScore, reaches
 from assay.model.shape import Json, Text, problem, shown
+from assay.model.values import MISSING, parse_json, quoted
 from assay.patterns import compile_pattern
+from assay.ports import Check, Resources
+from assay.tokens import as_text
 
 
 def _listed(raw: Any) -> Any:
@@ -41,21 +62,81 @@ class _TextSpec(NegatableSpec, Ruled):
         """The texts to look for, however they were written."""
         return self.values if self.values is not None else [self.value or ""]
 
+    #: what a right answer does: "to contain", "contains"
+    verb: ClassVar[tuple[str, str]]
+
+    def finder(self, value: str) -> Callable[[str], bool]:
+        """Whether a text is right by one value."""
+        raise NotImplementedError
+
+    def hint(self, text: str, value: str) -> str:
+        """What may help the author when a text is not right by one value."""
+        return other_case(text, value)
+
+    def prepare(self, resources: Resources) -> Check:
+        return share([self._check(value) for value in self.wanted])
+
+    def _check(self, value: str) -> TextCheck:
+        (do, does), shown_value = self.verb, quoted(value)
+        check = TextCheck(
+            self.finder(value),
+            f"{does} {shown_value}",
+            lambda text: (
+                f"expected the answer to {do} {shown_value}, found {quoted(text)}"
+                f"{self.hint(text, value)}"
+            ),
+        )
+        if not self.negate:
+            return check
+        miss = f"expected the answer not to {do} {shown_value}, but it does"
+        return inverted(check, f"does not {do} {shown_value}", miss)
+
 
 class ContainsEvaluator(_TextSpec):
     """The answer contains the text, case-sensitive."""
+
+    verb = "contain", "contains"
+
+    def finder(self, value: str) -> Callable[[str], bool]:
+        return lambda text: value in text
 
 
 class IContainsEvaluator(_TextSpec):
     """The answer contains the text, whatever the case."""
 
+    verb = "contain in any case", "contains in any case"
+
+    def finder(self, value: str) -> Callable[[str], bool]:
+        folded = value.casefold()
+        return lambda text: folded in text.casefold()
+
 
 class StartsWithEvaluator(_TextSpec):
     """The answer starts with the text."""
 
+    verb = "start with", "starts with"
+
+    def finder(self, value: str) -> Callable[[str], bool]:
+        return lambda text: text.startswith(value)
+
+    def hint(self, text: str, value: str) -> str:
+        if text.lstrip().startswith(value):
+            return "; it does after some space"
+        return other_case(text[: 2 * len(value)], value)
+
 
 class EndsWithEvaluator(_TextSpec):
     """The answer ends with the text."""
+
+    verb = "end with", "ends with"
+
+    def finder(self, value: str) -> Callable[[str], bool]:
+        return lambda text: text.endswith(value)
+
+    def hint(self, text: str, value: str) -> str:
+        if text.rstrip().endswith(value):
+            return "; it does before some space"
+        return other_case(text[-2 * len(value) :], value)
 
 
 class RegexEvaluator(_TextSpec):
@@ -70,6 +151,14 @@ class RegexEvaluator(_TextSpec):
         probes = ("", "x", "0 \n~")
         if not self.negate and all(_finds(p, probes) for p in self.wanted):
             return "the regular expression is found in every text"
+        return ""
+
+    verb = "match", "matches"
+
+    def finder(self, value: str) -> Callable[[str], bool]:
+        return compile_pattern(value).search
+
+    def hint(self, text: str, value: str) -> str:
         return ""
 
 
@@ -90,9 +179,48 @@ class _ManySpec(NegatableSpec):
 class ContainsAnyEvaluator(_ManySpec):
     """The answer contains at least one of the texts."""
 
+    def prepare(self, resources: Resources) -> Check:
+        values, listed = tuple(self.values), _listing(self.values)
+
+        def holds(text: str) -> bool:
+            return any(value in text for value in values)
+
+        def miss(text: str) -> str:
+            hints = filter(None, (other_case(text, value) for value in values))
+            found = quoted(text) + next(hints, "")
+            return f"expected the answer to contain one of {listed}, found {found}"
+
+        check = TextCheck(holds, f"contains one of {listed}", miss)
+        if self.negate:
+            found = f"expected the answer to contain none of {listed}, but it does"
+            check = inverted(check, f"contains none of {listed}", found)
+        return share([check])
+
 
 class ContainsAllEvaluator(_ManySpec):
     """The answer contains all of the texts."""
+
+    def prepare(self, resources: Resources) -> Check:
+        values, listed = tuple(self.values), _listing(self.values)
+
+        def holds(text: str) -> bool:
+            return all(value in text for value in values)
+
+        def miss(text: str) -> str:
+            missing = [value for value in values if value not in text]
+            hint = next(filter(None, (other_case(text, value) for value in missing)), "")
+            return f"expected the answer to contain {_listing(missing)}, found {quoted(text)}{hint}"
+
+        check = TextCheck(holds, f"contains all of {listed}", miss)
+        if self.negate:
+            found = f"expected the answer not to contain all of {listed}, but it does"
+            check = inverted(check, f"does not contain all of {listed}", found)
+        return share([check])
+
+
+def _listing(values: Sequence[str]) -> str:
+    shown_values = [quoted(value, 40) for value in values[:10]]
+    return ", ".join(shown_values) + (", ..." if len(values) > 10 else "")
 
 
 class EqualsEvaluator(NegatableSpec, Ruled):
@@ -103,6 +231,28 @@ class EqualsEvaluator(NegatableSpec, Ruled):
     value: Json = None
     values: Annotated[list[Json], Field(min_length=1)] | None = None
 
+    def prepare(self, resources: Resources) -> Check:
+        if self.values is not None:
+            return share([equality(value, self.negate) for value in self.values])
+        if self.is_given("value"):
+            return share([equality(self.value, self.negate)])
+        negate = self.negate
+        passed = EvaluationScore(1.0, hits=(_EQUALITY[negate],))
+
+        def judge(context: Context) -> EvaluationScore:
+            wanted = expected_output(context)
+            if wanted is MISSING:
+                return EvaluationScore.errored(NO_EXPECTED_OUTPUT)
+            text = context.observation.response
+            if equal(text, wanted) is not negate:
+                return passed
+            return EvaluationScore(0.0, misses=(equality(wanted, negate).miss(text),))
+
+        return judge
+
+
+_EQUALITY = {False: "equals the expected output", True: "does not equal the expected output"}
+
 
 class SimilarityEvaluator(NegatableSpec, Ruled):
     """How near the answer is to the value by edit distance; no value: to the expected output."""
@@ -112,9 +262,37 @@ class SimilarityEvaluator(NegatableSpec, Ruled):
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
 
+    def evaluate(self, context: Context) -> EvaluationScore:
+        wanted = self.values or ([] if self.value is None else [self.value])
+        if not wanted:
+            expected = expected_output(context)
+            if expected is MISSING:
+                return EvaluationScore.errored(NO_EXPECTED_OUTPUT)
+            wanted = [as_text(expected)]
+        answer = context.observation.response.strip()
+        found = [similarity(answer, value.strip()) for value in wanted]
+        scores = [1 - near if self.negate else near for near in found]
+        said = [f"{near:.3g} near to {quoted(v)}" for near, v in zip(found, wanted, strict=True)]
+        pairs = list(zip(scores, said, strict=True))
+        details: dict[str, Any] = {"similarity": [round(near, 6) for near in found]}
+        if max(len(answer), *map(len, wanted)) > MAX_COMPARED:
+            details["comparedCharacters"] = MAX_COMPARED
+        return EvaluationScore(
+            sum(scores) / len(scores),
+            hits=tuple(text for score, text in pairs if reaches(score, PASS_FROM)),
+            misses=tuple(text for score, text in pairs if not reaches(score, PASS_FROM)),
+            details=details,
+        )
+
 
 class IsJsonEvaluator(NegatableSpec):
     """The answer is valid JSON."""
+
+    def prepare(self, resources: Resources) -> Check:
+        check = TextCheck(lambda text: parse_json(text) is not MISSING, "is JSON", not_json)
+        if self.negate:
+            check = inverted(check, "is not JSON", "expected an answer that is not JSON")
+        return share([check])
 
 
 def _schema(raw: Any) -> Any:
@@ -127,3 +305,31 @@ class JsonSchemaEvaluator(NegatableSpec):
     """The answer is JSON that the schema accepts."""
 
     value: Annotated[Any, BeforeValidator(_schema, json_schema_input_type=dict[str, Any] | bool)]
+
+    @field_validator("value")
+    @classmethod
+    def _is_a_schema(cls, schema: Any) -> Any:
+        return check_schema(schema)
+
+    def prepare(self, resources: Resources) -> Check:
+        faults = answer_schema(self.value).faults
+        negate = self.negate
+        accepted = EvaluationScore(1.0, hits=("the schema accepts it",))
+        if negate:
+            accepted = EvaluationScore(0.0, misses=("expected the schema not to accept it",))
+        refused = EvaluationScore(1.0, hits=("the schema does not accept it",))
+
+        def judge(context: Context) -> EvaluationScore:
+            text = context.observation.response
+            value = parse_json(text)
+            try:
+                found = [not_json(text)] if value is MISSING else faults(value)
+            except TimeoutError:
+                return EvaluationScore.errored(SLOW_PATTERN)
+            except RecursionError:
+                return EvaluationScore.errored(TOO_DEEP)
+            if not found:
+                return accepted
+            return refused if negate else EvaluationScore(0.0, misses=tuple(found))
+
+        return judge

@@ -17,10 +17,16 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from assay.errors import nearest
+from assay.evaluators.arguments import comparison, result_comparison
+from assay.evaluators.steps import ExpectedStep, Option
+from assay.evaluators.trajectory import Trajectory
+from assay.model.context import Context
+from assay.model.diff import call_text
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.expect import Regex
 from assay.model.message import ToolCall
 from assay.model.rules import Asserts, Excludes, NeedsOne, Rule, Ruled
+from assay.model.score import EvaluationScore
 from assay.model.shape import (
     Count,
     Empty,
@@ -34,6 +40,7 @@ from assay.model.shape import (
     problem,
     shown,
 )
+from assay.ports import Check, Resources
 
 ARGS_MODES = ("exact", "superset", "subset", "ignore")
 
@@ -219,3 +226,44 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
         if demanding or self.maximums or self.forbidden or any(self.minimums.values()):
             return ""
         return "it requires no call"
+
+    def prepare(self, resources: Resources) -> Check:
+        trajectory = Trajectory(
+            mode=self.mode,
+            steps=tuple(map(_ready, self.expected))
+            if "expected" in self.model_fields_set
+            else None,
+            minimums=self.minimums,
+            maximums=self.maximums,
+            ignore=frozenset(self.ignore),
+            forbidden=frozenset(self.forbidden),
+        )
+
+        def check(context: Context) -> EvaluationScore:
+            calls = context.observation.tool_calls
+            if calls is None:
+                return _NO_TRACE
+            try:
+                return trajectory.judge(calls)
+            except TimeoutError as error:
+                return EvaluationScore.errored(str(error))
+
+        return check
+
+
+_NO_TRACE = EvaluationScore.errored("no trace available: the target reports no tool calls")
+
+
+def _ready(step: Step) -> ExpectedStep:
+    calls: Sequence[Call] = [step] if step.any_of is None else step.any_of
+    options = tuple(
+        Option(
+            call.tool,
+            comparison(call.args, call.args_match),
+            result_comparison(call.output),
+            call.max_duration_ms,
+        )
+        for call in calls
+    )
+    written = step.model_dump(exclude_unset=True)
+    return ExpectedStep(options, step.optional, call_text(written), written)

@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
 from assay import tokens
 from assay.errors import BadPattern, nearest
+from assay.model.json_schema import check_schema
 from assay.model.rules import Asserts, BelongsTo, Excludes, Rule, Ruled
 from assay.model.shape import (
     AtLeastOne,
@@ -129,6 +130,13 @@ class ToolParam(Ruled):
             _check_pattern(self.value)
         return self
 
+    def resolve(self, sources: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+        """The value with its tokens replaced, and the members that `oneOf` lost on the way."""
+        if self.assertion != "oneOf":
+            return _resolve_value(self.value, sources), []
+        kept, without = _resolve_each(self.value, sources)
+        return (kept, without) if kept else (_UNRESOLVED, [])
+
 
 class ExpectBase(Shape):
     """The keys that every tier takes."""
@@ -176,35 +184,39 @@ class ExpectBase(Shape):
         """The keys that assert something; false and empty lists do not."""
         return ASSERTED.said(self)
 
-    def resolve(self, sources: Mapping[str, Any]) -> tuple[Self, list[str]]:
-        """The block with its tokens replaced, and what had to be skipped for want of a value.
+    def resolve(self, sources: Mapping[str, Any]) -> tuple[Self, list[str], list[str]]:
+        """The block with its tokens replaced, what was skipped for want of a value, and dropped.
 
-        One entry a skipped value and a skipped group; a member dropped from a group that
-        keeps others is not an entry.
+        One entry a skipped value and a skipped group; a member of a group that keeps others
+        is dropped, not skipped.
         """
         changes: dict[str, Any] = {}
         skipped: list[str] = []
+        dropped: list[str] = []
         for key in ("responseContains", "responseNotContains"):
-            kept = [(text, tokens.resolve(text, sources)) for text in getattr(self, key)]
-            skipped += [f"{key}: {text}" for text, value in kept if value is None]
-            changes[key] = [value for _, value in kept if value is not None]
+            kept, without = _resolve_each(getattr(self, key), sources)
+            skipped += [f"{key}: {text}" for text in without]
+            changes[key] = kept
         groups = []
         for group in self.responseContainsAny:
-            members = [v for text in group if (v := tokens.resolve(text, sources)) is not None]
+            members, without = _resolve_each(group, sources)
             if members:
                 groups.append(members)
+                dropped += [f"responseContainsAny: {text}" for text in without]
             else:
                 skipped.append(f"responseContainsAny: {' | '.join(group)}")
         changes["responseContainsAny"] = groups
         params = []
         for param in self.toolParams:
-            value = _resolve_value(param.value, sources)
+            value, without = param.resolve(sources)
+            name = f"toolParams: {param.tool}.{param.paramName}"
             if value is _UNRESOLVED:
-                skipped.append(f"toolParams: {param.tool}.{param.paramName}")
+                skipped.append(name)
             else:
                 params.append(param.model_copy(update={"value": value}))
+                dropped += [f"{name}: {tokens.as_text(member)}" for member in without]
         changes["toolParams"] = params
-        return self.model_copy(update=changes), skipped
+        return self.model_copy(update=changes), skipped, dropped
 
     def texts_with_tokens(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Every text that may hold tokens, with its path in the block."""
@@ -217,6 +229,11 @@ class ExpectBase(Shape):
         for index, param in enumerate(self.toolParams):
             for text in _texts(param.value):
                 yield ("toolParams", index, "value"), text
+
+    @field_validator("jsonSchema")
+    @classmethod
+    def _is_a_schema(cls, schema: Any) -> Any:
+        return None if schema is None else check_schema(schema)
 
 
 class Expect(ExpectBase, Ruled):
@@ -250,15 +267,22 @@ ASSERTED = Asserts(
 _UNRESOLVED = object()
 
 
+def _resolve_each(values: list[Any], sources: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    """The values with their tokens replaced, and those that have an unresolved one."""
+    pairs = [(value, _resolve_value(value, sources)) for value in values]
+    without = [value for value, resolved in pairs if resolved is _UNRESOLVED]
+    return [resolved for _, resolved in pairs if resolved is not _UNRESOLVED], without
+
+
 def _resolve_value(value: Any, sources: Mapping[str, Any]) -> Any:
-    """A parameter's value with its tokens replaced; a list keeps the members that resolve."""
+    """A value with its tokens replaced, wherever they stand in it."""
     if isinstance(value, str):
-        resolved = tokens.resolve(value, sources)
-        return _UNRESOLVED if resolved is None else resolved
+        text = tokens.resolve(value, sources)
+        return _UNRESOLVED if text is None else text
     if isinstance(value, list):
-        kept = [v for item in value if (v := _resolve_value(item, sources)) is not _UNRESOLVED]
-        return kept if kept or not value else _UNRESOLVED
+        items = [_resolve_value(item, sources) for item in value]
+        return _UNRESOLVED if _UNRESOLVED in items else items
     if isinstance(value, dict):
-        resolved_items = {key: _resolve_value(item, sources) for key, item in value.items()}
-        return _UNRESOLVED if _UNRESOLVED in resolved_items.values() else resolved_items
+        pairs = {key: _resolve_value(item, sources) for key, item in value.items()}
+        return _UNRESOLVED if _UNRESOLVED in pairs.values() else pairs
     return value

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
-
-import msgspec
 
 from assay.model.message import Message, ToolCall
 
 
-class Usage(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Usage:
     """Tokens that a target reported; None is not reported."""
 
     input_tokens: int | None = None
@@ -26,7 +26,8 @@ class Usage(msgspec.Struct, frozen=True):
         return {key: value for key, value in pairs if value is not None}
 
 
-class Observation(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Observation:
     """One answer of a target, and everything it did on the way.
 
     `tool_calls` is None when the target cannot tell which tools it called, and empty when
@@ -42,7 +43,7 @@ class Observation(msgspec.Struct, frozen=True):
     llm_calls: int | None = None
     error: str | None = None
     notes: tuple[str, ...] = ()
-    raw: Any = None
+    raw: Any = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The interchange form, as a line of a replay file has it."""
@@ -56,8 +57,18 @@ class Observation(msgspec.Struct, frozen=True):
             "llmCalls": self.llm_calls,
             "error": self.error,
             "notes": list(self.notes) or None,
+            "messages": [spoken(message) for message in self.messages] or None,
         }
         return {key: value for key, value in pairs.items() if value is not None}
+
+
+def spoken(message: Message) -> dict[str, Any]:
+    """A message as eval files have it, with what was observed of its calls."""
+    result = message.to_dict()
+    for call, entry in zip(message.tool_calls, result.get("tool_calls", ()), strict=True):
+        pairs = {"success": call.success, "error": call.error, "notes": list(call.notes) or None}
+        entry.update({key: value for key, value in pairs.items() if value is not None})
+    return result
 
 
 def observed(call: ToolCall) -> dict[str, Any]:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from assay.model.shape import Shape, Text
+from pydantic import Field
+
+from assay.model.shape import Number, Shape, Text
+
+Usd = Annotated[Number, Field(ge=0)]
+
+
+class Price(Shape):
+    """US dollars for a million tokens."""
+
+    input: Usd
+    output: Usd
 
 
 class TargetSpec(Shape):
@@ -25,3 +36,8 @@ class TargetSpec(Shape):
     def label(self) -> str:
         """What results call the target."""
         return self.name or self.provider
+
+    @property
+    def identity(self) -> str:
+        """All settings but secrets: what tells its answers from those of another target."""
+        return self.model_dump_json(exclude={"api_key", "headers", "prices", "name"})

@@ -1,0 +1,192 @@
+"""What grading costs, each figure beside its bar.
+
+    python benchmarks/grade.py [--rounds 5]
+
+Every figure is the best of several rounds in this one invocation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import re
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from assay.evaluators.tool_trajectory import ToolTrajectoryEvaluator
+from assay.grading import Grader, Preparation
+from assay.model.case import EvalCase
+from assay.model.context import Context
+from assay.model.message import ToolCall
+from assay.model.observation import Observation
+from assay.model.result import EvalCaseResult
+from assay.model.score import EvaluationScore
+from assay.ports import Check, Resources
+from assay.registry import evaluators as registered
+
+MODES = ("in_order", "any_order", "exact", "subset")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    text_assertions(options.rounds)
+    short_trajectory(options.rounds)
+    long_trajectories(options.rounds)
+
+
+def text_assertions(rounds: int, cases: int = 5_000) -> None:
+    """Four text assertions a case, one core, in memory; then with a trajectory of five steps.
+
+    The floor does the same checks with the standard library and keeps whether they held.
+    Nine answers of ten are right.
+    """
+    rows = [graded_case(i) for i in range(cases)]
+    preparation = Preparation(Resources())
+    plain = [(preparation.grader(case(i, 4)), seen) for i, seen in enumerate(rows)]
+    traced = [(preparation.grader(case(i, 5)), seen) for i, seen in enumerate(rows)]
+    wanted = [
+        (f"City {i}", f"country {i}".casefold(), re.compile(f"[Cc]ity {i}[^0-9]"), "I do not know")
+        for i in range(cases)
+    ]
+
+    def bare() -> None:
+        held = []
+        for (name, folded, pattern, banned), seen in zip(wanted, rows, strict=True):
+            text = seen.response
+            found = (
+                name in text,
+                folded in text.casefold(),
+                pattern.search(text) is not None,
+                banned not in text,
+            )
+            held.append((sum(found) / 4, found))
+
+    def work(graders: list[tuple[Grader, Observation]]) -> None:
+        results = [grader.grade(seen) for grader, seen in graders]
+        right = sum(isinstance(r, EvalCaseResult) and r.passed for r in results)
+        assert right == cases - cases // 10
+
+    floors, texts, traces = [], [], []
+    for _ in range(rounds):
+        floors.append(timed(bare))
+        texts.append(timed(lambda: work(plain)))
+        traces.append(timed(lambda: work(traced)))
+    floor, ours, both = min(floors), min(texts), min(traces)
+    per = 1e6 / cases
+    detail = f"{ours * per:.1f} us / {floor * per:.1f} us a case"
+    report("4 text assertions a case: time / 1/0.7 of the floor's", ours / floor * 0.7, 1.0, detail)
+    detail = f"{both * per:.1f} us / {floor * per:.1f} us a case"
+    report("the same and 5 steps: time / 2/0.7 of the floor's", both / floor * 0.35, 1.0, detail)
+
+
+PROSE = (
+    "Let me look at what the records say about this place. The country {i} has had the same "
+    "capital since its foundation, and both the atlas and the almanac agree on the name. "
+    "The capital of country {i} is {city}, a town on a river with a harbour, a university and "
+    "a well-known museum. If you want to travel there, the best season is early summer, when "
+    "the days are long and the evenings are mild. Tell me if you need anything else."
+)
+
+
+def graded_case(i: int) -> Observation:
+    """An answer of some 400 characters with five calls; every tenth names the wrong city."""
+    city = "Nowhere" if i % 10 == 0 else f"City {i}"
+    calls = tuple(ToolCall(f"tool-{n}", {"query": str(i), "limit": 5}) for n in range(5))
+    return Observation(PROSE.format(i=i, city=city), tool_calls=calls)
+
+
+def case(i: int, evaluators: int) -> EvalCase:
+    steps = [{"tool": f"tool-{n}", "args": {"query": str(i)}} for n in range(5)]
+    entries: list[dict[str, Any]] = [
+        {"type": "contains", "value": f"City {i}"},
+        {"type": "icontains", "value": f"Country {i}"},
+        {"type": "regex", "value": f"[Cc]ity {i}[^0-9]"},
+        {"type": "contains", "value": "I do not know", "negate": True},
+        {"type": "tool_trajectory", "expected": steps},
+    ]
+    specs = [registered.get(e["type"]).model_validate(e | {"name": e["type"]}) for e in entries]
+    return EvalCase(f"case-{i}", (), tuple(specs[:evaluators]))
+
+
+def short_trajectory(rounds: int, steps: int = 5, calls: int = 20_000) -> None:
+    """A trajectory in which every call is in its place, beyond building its score."""
+    names = [f"tool-{i}" for i in range(steps)]
+    check = trajectory([{"tool": name, "args": {"query": name}} for name in names])
+    made = context([ToolCall(name, {"query": name, "limit": 5}) for name in names])
+    score = check(made)
+    assert isinstance(score, EvaluationScore)
+    assert score.score == 1
+
+    def bare() -> None:
+        for _ in range(calls):
+            EvaluationScore(1.0, hits=score.hits, reasoning=score.reasoning, details=score.details)
+
+    def work() -> None:
+        for _ in range(calls):
+            check(made)
+
+    floor = min(timed(bare) for _ in range(rounds)) / calls
+    ours = min(timed(work) for _ in range(rounds)) / calls
+    report(
+        f"trajectory of {steps} steps, all matching, beyond building the score / 5 us",
+        (ours - floor) / 5e-6,
+        1.0,
+        f"{ours * 1e6:.1f} us - {floor * 1e6:.1f} us",
+    )
+
+
+def long_trajectories(rounds: int, size: int = 200) -> None:
+    """Many steps and calls of one tool, in the cases in which nothing can be left out."""
+    shapes: dict[str, tuple[list[Any], list[Any]]] = {
+        "other arguments": (
+            [{"query": f"q{i}"} for i in range(size)],
+            [{"query": f"other {i}"} for i in range(size)],
+        ),
+        "arguments in reverse": (
+            [{"query": f"q{i}"} for i in range(size)],
+            [{"query": f"q{i}"} for i in reversed(range(size))],
+        ),
+        "no arguments, half of the calls": ([None] * size, [{}] * (size // 2)),
+        "no arguments, one call more": ([None] * size, [{}] * (size + 1)),
+    }
+    for name, (wanted, given) in shapes.items():
+        expected = [{"tool": "search"} | ({"args": args} if args else {}) for args in wanted]
+        made = context([ToolCall("search", args) for args in given])
+        for mode in MODES:
+            work = partial(trajectory(expected, mode=mode), made)
+            ours = min(timed(work) for _ in range(rounds))
+            what = f"trajectory of {size} steps, one tool, {name}, {mode} / 50 ms"
+            report(what, ours / 50e-3, 1.0, f"{ours * 1e3:.0f} ms")
+
+
+def trajectory(expected: list[dict[str, Any]], mode: str = "in_order") -> Check:
+    entry = {"type": "tool_trajectory", "mode": mode, "expected": expected}
+    return ToolTrajectoryEvaluator.model_validate(entry).prepare(Resources())
+
+
+def context(calls: list[ToolCall]) -> Context:
+    return Context(EvalCase("case", (), ()), Observation(tool_calls=tuple(calls)))
+
+
+def timed(work: Callable[[], object]) -> float:
+    """CPU seconds of one call, without the collector."""
+    gc.collect()
+    gc.disable()
+    started = time.process_time()
+    work()
+    elapsed = time.process_time() - started
+    gc.enable()
+    return elapsed
+
+
+def report(what: str, ratio: float, bar: float, detail: str) -> None:
+    verdict = "ok" if ratio <= bar else "OVER"
+    print(f"{ratio:6.2f} x   (bar {bar:.2f}, {verdict})   {what}   [{detail}]", flush=True)
+
+
+if __name__ == "__main__":
+    main()

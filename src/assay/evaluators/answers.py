@@ -1,0 +1,115 @@
+"""Checks of an answer's text: what holds, and what is said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from assay.model.context import Context
+from assay.model.score import EvaluationScore, checks
+from assay.model.values import MISSING, find_json, parse_json, quoted, same
+from assay.patterns import TIME_LIMIT
+from assay.ports import Check
+
+SLOW_PATTERN = f"the pattern took longer than {TIME_LIMIT:g} s"
+TOO_DEEP = "the schema refers to itself without end, or the answer is nested too deeply for it"
+NO_EXPECTED_OUTPUT = "the case has no expected output to compare with"
+
+
+class TextCheck(NamedTuple):
+    """One check: whether a text holds it, and what to say in either case."""
+
+    holds: Callable[[str], bool]
+    hit: str
+    miss: Callable[[str], str]
+
+
+def share(wanted: Sequence[TextCheck]) -> Check:
+    """The share of checks that hold. A score is made only for an answer that misses one."""
+    passed = checks([check.hit for check in wanted], [])
+    if len(wanted) == 1:
+        holds, _, miss = wanted[0]
+
+        def judge_one(context: Context) -> EvaluationScore:
+            text = context.observation.response
+            try:
+                return passed if holds(text) else EvaluationScore(0.0, misses=(miss(text),))
+            except TimeoutError:
+                return EvaluationScore.errored(SLOW_PATTERN)
+
+        return judge_one
+
+    def judge(context: Context) -> EvaluationScore:
+        text = context.observation.response
+        try:
+            held = [check.holds(text) for check in wanted]
+        except TimeoutError:
+            return EvaluationScore.errored(SLOW_PATTERN)
+        if all(held):
+            return passed
+        pairs = list(zip(wanted, held, strict=True))
+        hits = [check.hit for check, held_it in pairs if held_it]
+        return checks(hits, [check.miss(text) for check, held_it in pairs if not held_it])
+
+    return judge
+
+
+def inverted(check: TextCheck, hit: str, miss: str) -> TextCheck:
+    """A check that holds when the other does not."""
+    holds = check.holds
+    return TextCheck(lambda text: not holds(text), hit, lambda text: miss)
+
+
+def other_case(text: str, value: str) -> str:
+    """A hint when only the case of letters differs."""
+    return "; it is there in another case" if value.casefold() in text.casefold() else ""
+
+
+def json_inside(text: str) -> str:
+    """A hint when an answer that is no JSON holds some."""
+    if parse_json(text) is MISSING and find_json(text) is not MISSING:
+        return "; there is JSON in it, but the answer must be nothing else"
+    return ""
+
+
+def not_json(text: str) -> str:
+    return f"expected JSON, found {quoted(text)}{json_inside(text)}"
+
+
+def expected_output(context: Context) -> Any:
+    """The case's expected output: text, or a JSON value; MISSING when it has none."""
+    content = context.case.expected_output
+    if content is None:
+        return MISSING
+    if isinstance(content, tuple):  # parts; a file stands for what is in it
+        texts = [p.value if p.path is None else p.path.read_text("utf-8") for p in content]
+        return "\n".join(texts)
+    return content
+
+
+def equal(text: str, value: Any) -> bool:
+    """Text equals text without the space around it; JSON equals the JSON in the answer."""
+    if isinstance(value, str):
+        return text.strip() == value.strip()
+    kind = type(value) if isinstance(value, (dict, list)) else object
+    return same(find_json(text, kind), value)
+
+
+def equality(value: Any, negate: bool) -> TextCheck:
+    """The check that an answer equals a value, or that it does not."""
+    shown_value = quoted(value)
+    check = TextCheck(
+        lambda text: equal(text, value),
+        f"equals {shown_value}",
+        lambda text: f"expected {shown_value}, found {quoted(text)}{_case_only(text, value)}",
+    )
+    if not negate:
+        return check
+    miss = f"expected an answer that does not equal {shown_value}, but it does"
+    return inverted(check, f"does not equal {shown_value}", miss)
+
+
+def _case_only(text: str, value: Any) -> str:
+    if isinstance(value, str) and text.strip().casefold() == value.strip().casefold():
+        return "; only the case differs"
+    return ""

@@ -1,0 +1,72 @@
+"""Numbers that are near enough, and dates that are written in different ways."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any
+
+from assay.model.values import quoted
+
+#: No date is written in more characters.
+_LONGEST = 64
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NAMED_MONTH = re.compile(r"([0-9]{1,2})[- ]([A-Za-z]{3})[- ]([0-9]{4})\Z")
+_AMBIGUOUS = re.compile(r"([0-9]{1,2})([/.-])([0-9]{1,2})\2[0-9]{4}\Z")
+
+
+class Incomparable(Exception):
+    """What is to be compared does not say what it means; this is nobody's miss."""
+
+
+def near(wanted: Any, found: Any, tolerance: float, relative: bool) -> bool:
+    """Whether a number is off by at most the tolerance, or by that share of the wanted one."""
+    if not _is_number(wanted):
+        raise Incomparable(f"the expected value {quoted(wanted)} is not a number")
+    if not _is_number(found):
+        return False
+    try:
+        allowed = tolerance * abs(wanted) if relative else tolerance
+        # The difference of two floats has a rounding of its own.
+        return bool(abs(wanted - found) <= allowed + 1e-9 * min(1, abs(allowed)))
+    except OverflowError:  # a whole number too large to be compared with a float
+        return False
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def same_date(wanted: Any, found: Any, formats: Sequence[str]) -> bool:
+    """Whether two texts name the same day. The expected one may also be in a default format."""
+    day = read_date(wanted, formats) or read_date(wanted, ())
+    if day is None:
+        raise Incomparable(f"the expected value {quoted(wanted)} is not a date")
+    return read_date(found, formats) == day
+
+
+def read_date(text: Any, formats: Sequence[str]) -> date | None:
+    """The day by the first format that fits; without formats by ISO 8601 and `5 Jan 2025`."""
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        return None
+    text = text.strip()
+    if formats:
+        return next((day for form in formats if (day := _by_format(text, form))), None)
+    parts = _AMBIGUOUS.match(text)
+    if parts and int(parts[1]) != int(parts[3]) and max(int(parts[1]), int(parts[3])) <= 12:
+        raise Incomparable(f"{text!r} may be two different days; say which with 'formats'")
+    try:
+        if parts := _NAMED_MONTH.match(text):
+            month = _MONTHS.index(parts[2].lower()) + 1
+            return date(int(parts[3]), month, int(parts[1]))
+        return datetime.fromisoformat(text).date()
+    except ValueError:
+        return None
+
+
+def _by_format(text: str, form: str) -> date | None:
+    try:
+        return datetime.strptime(text, form).date()
+    except (ValueError, re.error):
+        return None

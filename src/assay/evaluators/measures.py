@@ -1,0 +1,69 @@
+"""What an answer took, as far as its target told, and whether that is within a limit."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+from assay.model.message import ToolCall
+from assay.model.observation import Observation, Usage
+
+N = TypeVar("N", int, float)
+
+
+class Unjudged(Exception):
+    """A check that cannot be judged, mostly because the target did not report what it needs."""
+
+
+def calls(seen: Observation) -> tuple[ToolCall, ...]:
+    if seen.tool_calls is None:
+        raise Unjudged("target reports no tool calls")
+    return seen.tool_calls
+
+
+def tool_calls(seen: Observation) -> int:
+    return len(calls(seen))
+
+
+def llm_calls(seen: Observation) -> int:
+    return _reported(seen.llm_calls, "number of model calls")
+
+
+def duration_ms(seen: Observation) -> float:
+    return _reported(seen.duration_ms, "duration")
+
+
+def cost_usd(seen: Observation) -> float:
+    return _reported(seen.cost_usd, "cost")
+
+
+def input_tokens(seen: Observation) -> int:
+    return _reported(_usage(seen).input_tokens, "input tokens")
+
+
+def output_tokens(seen: Observation) -> int:
+    return _reported(_usage(seen).output_tokens, "output tokens")
+
+
+def total_tokens(seen: Observation) -> int:
+    return _reported(_usage(seen).total, "tokens of input and output")
+
+
+def _usage(seen: Observation) -> Usage:
+    return seen.usage or Usage()
+
+
+def _reported(value: N | None, what: str) -> N:
+    if value is None:
+        raise Unjudged(f"target reports no {what}")
+    return value
+
+
+def within(value: float, limit: float) -> bool:
+    """A limit is kept at equality, also by a sum of floats that misses it by a rounding."""
+    return value <= limit or math.isclose(value, limit, rel_tol=1e-9)
+
+
+def number(value: float) -> str:
+    """`1,200`, `0.05`."""
+    return f"{value:,.10g}"

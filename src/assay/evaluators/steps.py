@@ -1,0 +1,113 @@
+"""The steps of an expected path made ready, and which calls suit them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.evaluators.arguments import Comparison, Difference
+from assay.model.message import ToolCall
+
+#: What became of the time limit of a call; NONE: it has none, or its duration is not known.
+KEPT, NONE, BROKEN = 1, 0, -1
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One call that satisfies a step."""
+
+    tool: str
+    compare_args: Comparison | None
+    compare_output: Comparison | None
+    limit: float | None
+
+    def differences(self, call: ToolCall) -> list[Difference]:
+        """How a call of the same tool differs; nothing when it is the one."""
+        found: list[Difference] = []
+        if self.compare_args is not None:
+            self.compare_args(call.input, found)
+        if self.compare_output is not None:
+            self.compare_output(call.output, found)
+        return found
+
+    def timing(self, call: ToolCall) -> int:
+        if self.limit is None or call.duration_ms is None:
+            return NONE
+        return KEPT if call.duration_ms <= self.limit else BROKEN
+
+    def fulfilled_by(self, call: ToolCall) -> bool:
+        in_time = self.limit is None or self.timing(call) == KEPT
+        return in_time and not self.differences(call)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedStep:
+    """A step made ready: `text` and `written` are what it says in words and as JSON."""
+
+    options: tuple[Option, ...]
+    optional: bool
+    text: str
+    written: dict[str, Any]
+
+    @property
+    def limited(self) -> bool:
+        return any(option.limit is not None for option in self.options)
+
+    def fulfilled(self) -> Callable[[ToolCall], bool]:
+        """A test whether a call leaves nothing to be wished for, not even a known duration.
+
+        It says no when there are time limits to choose from.
+        """
+        first, several = self.options[0], len(self.options) > 1
+        tool, compare = first.tool, first.compare_args
+
+        def by(call: ToolCall) -> bool:
+            if call.tool != tool:
+                return False
+            if compare is None:
+                return True
+            found: list[Difference] = []
+            compare(call.input, found)
+            return not found
+
+        def by_any(call: ToolCall) -> bool:
+            if several and self.limited:
+                return False
+            return any(o.tool == call.tool and o.fulfilled_by(call) for o in self.options)
+
+        return by_any if several or self.limited or first.compare_output else by
+
+    def nearest(self, call: ToolCall) -> Option:
+        """The option that a call of one of its tools suits best."""
+        options = [option for option in self.options if option.tool == call.tool]
+        return min(options, key=lambda o: (len(o.differences(call)), -o.timing(call)))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """All steps beside all calls.
+
+    `fits` has the timing of each call that suits a step; `near` has the number of
+    differences of each other call of its tool.
+    """
+
+    fits: list[dict[int, int]]
+    near: list[dict[int, int]]
+
+    @classmethod
+    def of(cls, steps: Sequence[ExpectedStep], calls: Sequence[ToolCall]) -> Grid:
+        by_tool: dict[str, list[tuple[int, ToolCall]]] = {}
+        for index, call in enumerate(calls):
+            by_tool.setdefault(call.tool, []).append((index, call))
+        grid = cls([{} for _ in steps], [{} for _ in steps])
+        for fits, near, step in zip(grid.fits, grid.near, steps, strict=True):
+            for option in step.options:
+                for index, call in by_tool.get(option.tool, ()):
+                    if differences := option.differences(call):
+                        near[index] = min(len(differences), near.get(index, len(differences)))
+                    else:
+                        fits[index] = max(option.timing(call), fits.get(index, BROKEN))
+            for index in fits.keys() & near.keys():  # what suits one option suits the step
+                del near[index]
+        return grid

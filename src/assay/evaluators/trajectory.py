@@ -1,0 +1,323 @@
+"""How the calls of an agent are judged against an expected path: score, diff and words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from assay.evaluators.alignment import Pairs, assign, highest_share, in_order, in_place
+from assay.evaluators.arguments import as_dict
+from assay.evaluators.steps import BROKEN, KEPT, NONE, ExpectedStep, Grid
+from assay.model.diff import call_text, difference_text
+from assay.model.message import ToolCall
+from assay.model.score import EvaluationScore
+
+#: Whether something that counts holds, and what is said about it.
+Aspect = tuple[bool, str]
+#: Hits, misses, diff and how many steps are matched.
+Walk = tuple[tuple[str, ...], tuple[str, ...], list[dict[str, Any]], int]
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """An expected path made ready. `steps` is None when only numbers of calls are asked for."""
+
+    mode: str
+    steps: tuple[ExpectedStep, ...] | None
+    minimums: Mapping[str, int]
+    maximums: Mapping[str, int]
+    ignore: frozenset[str]
+    forbidden: frozenset[str]
+
+    def judge(self, calls: tuple[ToolCall, ...]) -> EvaluationScore:
+        banned = [call.tool for call in calls if call.tool in self.forbidden]
+        if self.ignore:
+            calls = tuple(call for call in calls if call.tool not in self.ignore)
+        counts = self._counts(calls) if self.minimums or self.maximums else []
+        hits, misses, diff, matched = self._walk(calls, counts)
+        if counts:
+            hits = (*hits, *(words for held, words in counts if held))
+            misses = (*misses, *(words for held, words in counts if not held))
+        steps = len(self.steps or ())
+        details = {"diff": diff, "matched": matched, "expected": steps, "actual": len(calls)}
+        return _score(hits, misses, banned, details)
+
+    def _walk(self, calls: Sequence[ToolCall], counts: Sequence[Aspect]) -> Walk:
+        """What the steps have to say."""
+        steps = self.steps
+        if steps is None:
+            return (), (), [], 0
+        if len(steps) == len(calls) and self._in_place(calls):
+            return self._hits, (), _all_matched(steps, calls), len(steps)
+        alignment = Alignment(self.mode, steps, calls, counts)
+        aspects = list(alignment.aspects())
+        hits = tuple(words for held, words in aspects if held)
+        misses = tuple(words for held, words in aspects if not held)
+        return hits, misses, alignment.diff(), len(alignment.pairs)
+
+    def _in_place(self, calls: Sequence[ToolCall]) -> bool:
+        for fulfilled_by, call in zip(self._tests, calls, strict=True):
+            if not fulfilled_by(call):
+                return False
+        return True
+
+    @cached_property
+    def _tests(self) -> tuple[Callable[[ToolCall], bool], ...]:
+        return tuple(step.fulfilled() for step in self.steps or ())
+
+    @cached_property
+    def _hits(self) -> tuple[str, ...]:
+        """What is said when every call is in its place."""
+        steps = self.steps or ()
+        if self.mode == "exact":
+            hits = [_in_place(place, step) for place, step in enumerate(steps)]
+        else:
+            needed = [step for step in steps if self.mode == "subset" or not step.optional]
+            hits = [_called(step) for step in needed]
+        return (*hits, *(_in_time(step) for step in steps if step.limited))
+
+    def _counts(self, calls: Sequence[ToolCall]) -> list[Aspect]:
+        """The minimums and maximums."""
+        made = Counter(call.tool for call in calls)
+        least = [
+            _counted(t, made[t], made[t] >= n, f"at least {n}") for t, n in self.minimums.items()
+        ]
+        most = [
+            _counted(t, made[t], made[t] <= n, f"at most {n}") for t, n in self.maximums.items()
+        ]
+        return least + most
+
+
+class Alignment:
+    """The pairs of steps and calls that give the highest score.
+
+    Among those it has the most pairs, and then the most time limits kept. In `exact`,
+    `places` are the steps in their places, without the optional ones that are left out.
+    """
+
+    def __init__(
+        self,
+        mode: str,
+        steps: Sequence[ExpectedStep],
+        calls: Sequence[ToolCall],
+        counts: Sequence[Aspect],
+    ) -> None:
+        self.mode, self.steps, self.calls = mode, steps, calls
+        self.needed = [mode in ("exact", "subset") or not step.optional for step in steps]
+        self.counts = sum(held for held, _ in counts), len(counts)
+        self.grid = Grid.of(steps, calls)
+        fixed = not any(step.limited for step in steps) and (
+            mode != "exact" or not any(step.optional for step in steps)
+        )
+        self.pairs, self.places = highest_share(self._solve, self._share, fixed=fixed)
+        self.near = self._nearly()
+
+    def _solve(self, p: int, q: int) -> tuple[Pairs, list[int]]:
+        """The pairs with the most q * satisfied - p * aspects."""
+        base = len(self.steps) + 1
+        weights = []
+        for fits, needed in zip(self.grid.fits, self.needed, strict=True):
+            worth = {
+                NONE: q * needed * base * base + base,
+                KEPT: (q * (needed + 1) - p) * base * base + base + 1,
+                BROKEN: (q * needed - p) * base * base + base,
+            }
+            weights.append({call: worth[t] for call, t in fits.items() if worth[t] > 0})
+        if self.mode == "in_order":
+            return in_order(weights, len(self.calls)), []
+        if self.mode != "exact":
+            return assign(weights), []
+        optional = [step.optional for step in self.steps]
+        places = in_place(weights, optional, len(self.calls), p * base * base)
+        pairs = {step: at for at, step in enumerate(places) if at in self.grid.fits[step]}
+        return pairs, places
+
+    def _share(self, solution: tuple[Pairs, list[int]]) -> tuple[int, int]:
+        """How many aspects are satisfied, and how many there are."""
+        pairs, places = solution
+        satisfied, total = self.counts
+        if self.mode == "exact":
+            total += max(len(places), len(self.calls))
+        else:
+            total += len(self.calls) if self.mode == "subset" else sum(self.needed)
+        for step, call in pairs.items():
+            timing = self.grid.fits[step][call]
+            satisfied += self.needed[step] + (timing == KEPT)
+            total += timing != NONE
+        return satisfied, total
+
+    def _nearly(self) -> Pairs:
+        """Unmatched steps beside unmatched calls of their tool that stand in the same place."""
+        near = self.grid.near
+        if self.mode == "exact":
+            return {step: at for at, step in enumerate(self.places) if at in near[step]}
+        taken = set(self.pairs.values())
+        most = 1 + max((n for row in near for n in row.values()), default=0) * len(self.steps)
+        weights: list[dict[int, int]] = []
+        for step, row in enumerate(near):
+            if step in self.pairs or not self.needed[step]:
+                row = {}
+            after, before = self._gap(step) if row else (0, 0)
+            weights.append(
+                {c: most - n for c, n in row.items() if after < c < before and c not in taken}
+            )
+        return in_order(weights, len(self.calls)) if self.mode == "in_order" else assign(weights)
+
+    def _gap(self, step: int) -> tuple[int, int]:
+        """The calls between which one for a missing step can stand."""
+        if self.mode != "in_order":
+            return -1, len(self.calls)
+        earlier = (call for other, call in self.pairs.items() if other < step)
+        later = (call for other, call in self.pairs.items() if other > step)
+        return max(earlier, default=-1), min(later, default=len(self.calls))
+
+    def aspects(self) -> Iterator[Aspect]:
+        """Everything that counts, satisfied or not."""
+        if self.mode == "exact":
+            yield from map(self._at, range(max(len(self.places), len(self.calls))))
+        elif self.mode == "subset":
+            owners = {call: step for step, call in self.pairs.items()}
+            yield from (self._allowed(call, owners.get(call)) for call in range(len(self.calls)))
+        else:
+            yield from (self._made(step) for step, needed in enumerate(self.needed) if needed)
+        for step, call in sorted(self.pairs.items()):
+            timing = self.grid.fits[step][call]
+            if timing == KEPT:
+                yield True, _in_time(self.steps[step])
+            elif timing == BROKEN:
+                yield False, f"{self.steps[step].text}: {difference_text(self._late(step, call))}"
+
+    def _made(self, step: int) -> Aspect:
+        text = self.steps[step].text
+        if step in self.pairs:
+            return True, _called(self.steps[step])
+        if step in self.near:
+            return False, f"{text} was called otherwise: {self._first_difference(step)}"
+        fits = self.grid.fits[step]
+        if not fits:
+            return False, f"{text} was not called"
+        if set(fits).issubset(self.pairs.values()):
+            return False, f"{text} was not called once more"
+        return False, f"{text} was called out of order"
+
+    def _allowed(self, call: int, step: int | None) -> Aspect:
+        if step is not None:
+            return True, _called(self.steps[step])
+        text = call_text(_written(self.calls[call]))
+        for other, near in self.near.items():
+            if near == call:
+                return False, f"{text} is not allowed: {self._first_difference(other)}"
+        return False, f"{text} is not allowed"
+
+    def _at(self, place: int) -> Aspect:
+        if place >= len(self.places):
+            return (
+                False,
+                f"call {place + 1} is {call_text(_written(self.calls[place]))}, one too many",
+            )
+        step = self.places[place]
+        if step in self.pairs:
+            return True, _in_place(place, self.steps[step])
+        expected = f"call {place + 1} is not {self.steps[step].text}"
+        if step in self.near:
+            return False, f"{expected}: {self._first_difference(step)}"
+        if place >= len(self.calls):
+            return False, f"{expected}: there is none"
+        return False, f"{expected} but {call_text(_written(self.calls[place]))}"
+
+    def _first_difference(self, step: int) -> str:
+        return difference_text(self._differences(step)[0])
+
+    def _differences(self, step: int) -> list[dict[str, Any]]:
+        call = self.calls[self.near[step]]
+        return [as_dict(found) for found in self.steps[step].nearest(call).differences(call)]
+
+    def _late(self, step: int, call: int) -> dict[str, Any]:
+        """A broken time limit as a difference."""
+        made = self.calls[call]
+        limit = {"lte": self.steps[step].nearest(made).limit}
+        return {"path": "duration_ms", "expected": limit, "actual": made.duration_ms}
+
+    def diff(self) -> list[dict[str, Any]]:
+        """Calls in the order they were made; a missing step comes behind the step before it."""
+        owners = {call: step for step, call in (self.near | self.pairs).items()}
+        missing = self._missing()
+        entries = missing.pop(-1, [])
+        for call, made in enumerate(self.calls):
+            step = owners.get(call)
+            if step is None:
+                entries.append({"status": "unexpected", "actual": _written(made)})
+            else:
+                entries.append(self._beside(step, call))
+                entries += missing.get(step, ())
+        return entries
+
+    def _missing(self) -> dict[int, list[dict[str, Any]]]:
+        """Entries of missing steps, by the step with a call that is before them."""
+        entries: dict[int, list[dict[str, Any]]] = {}
+        before = -1
+        for index, step in enumerate(self.steps):
+            if index in self.pairs or index in self.near:
+                before = index
+            elif not step.optional and self.mode != "subset":
+                entry = {"status": "missing", "expected": step.written}
+                entries.setdefault(before, []).append(entry)
+        return entries
+
+    def _beside(self, step: int, call: int) -> dict[str, Any]:
+        matched = step in self.pairs
+        entry: dict[str, Any] = {
+            "status": "matched" if matched else "wrong_args",
+            "expected": self.steps[step].written,
+            "actual": _written(self.calls[call]),
+        }
+        if not matched:
+            entry["differences"] = self._differences(step)
+        elif self.grid.fits[step][call] == BROKEN:
+            entry["differences"] = [self._late(step, call)]
+        return entry
+
+
+def _score(
+    hits: tuple[str, ...], misses: tuple[str, ...], banned: list[str], details: dict[str, Any]
+) -> EvaluationScore:
+    total = len(hits) + len(misses)
+    score = len(hits) / total if total else 1.0
+    reasoning = f"{len(hits)} of {total} checks hold" if total else "nothing is required"
+    if banned:
+        names = dict.fromkeys(banned)
+        misses = (*(f"{tool} was called, which is forbidden" for tool in names), *misses)
+        score, reasoning = 0.0, f"forbidden tools were called: {', '.join(names)}"
+    return EvaluationScore(score, None, hits, misses, reasoning, details)
+
+
+def _all_matched(steps: Sequence[ExpectedStep], calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+    return [
+        {"status": "matched", "expected": step.written, "actual": _written(call)}
+        for step, call in zip(steps, calls, strict=True)
+    ]
+
+
+def _written(call: ToolCall) -> dict[str, Any]:
+    """The JSON of a call that was made."""
+    return {"tool": call.tool} if call.input is None else {"tool": call.tool, "args": call.input}
+
+
+def _called(step: ExpectedStep) -> str:
+    return f"{step.text} was called"
+
+
+def _in_place(place: int, step: ExpectedStep) -> str:
+    return f"call {place + 1} is {step.text}"
+
+
+def _in_time(step: ExpectedStep) -> str:
+    return f"{step.text} was within its time limit"
+
+
+def _counted(tool: str, count: int, held: bool, limit: str) -> Aspect:
+    times = "once" if count == 1 else f"{count} times"
+    return held, f"{tool} was called {times}, {'' if held else 'not '}{limit}"

@@ -1,0 +1,62 @@
+"""The diff of a trajectory: its entries in words, for every reporter alike.
+
+An entry is `{status, expected?, actual?, differences?}`. A difference is `{path, expected,
+actual}`; when one side has nothing there it is null, and `absent` names that side.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from assay.errors import printable
+
+SIGNS = {"matched": "=", "missing": "-", "unexpected": "+", "wrong_args": "~"}
+#: The longest value and the longest call in a line.
+MAX_VALUE, MAX_CALL = 60, 120
+
+
+def render_diff(diff: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Lines for a terminal: one for each entry, and below it what differs."""
+    lines = []
+    for entry in diff:
+        call = entry["actual"] if "actual" in entry else entry["expected"]
+        lines.append(f"  {SIGNS[entry['status']]} {call_text(call)}")
+        lines += ["      " + difference_text(item) for item in entry.get("differences", ())]
+    return lines
+
+
+def call_text(call: Mapping[str, Any]) -> str:
+    """`search(query="x")`; of several possible calls, each."""
+    if "any_of" in call:
+        return " or ".join(call_text(option) for option in call["any_of"])
+    args = call.get("args")
+    if args is None or args == "any":
+        return _cut(printable(call["tool"]), MAX_CALL)
+    if isinstance(args, dict):
+        inside = ", ".join(f"{key}={value_text(value)}" for key, value in args.items())
+    else:
+        inside = value_text(args)
+    return _cut(printable(f"{call['tool']}({inside}"), MAX_CALL - 1) + ")"
+
+
+def difference_text(difference: Mapping[str, Any]) -> str:
+    """`query is "y", not "x"`."""
+    path = printable(difference["path"]) or "the value"
+    expected, actual = value_text(difference["expected"]), value_text(difference["actual"])
+    absent = difference.get("absent")
+    if absent == "actual":
+        return f"{path} is missing, expected {expected}"
+    return f"{path} is {actual}, " + ("not expected" if absent else f"not {expected}")
+
+
+def value_text(value: Any) -> str:
+    """A value as JSON, cut to size."""
+    if isinstance(value, str):
+        value = value[: MAX_VALUE + 1]  # a text may be huge; the rest would be cut anyway
+    return _cut(printable(json.dumps(value, ensure_ascii=False, default=str)), MAX_VALUE)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,90 @@
+"""AgentV: `output_messages`, whose calls carry their results, and the output file around them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from assay.model.message import ContentPart, Message, ToolCall
+from assay.model.observation import Observation
+from assay.observations.measures import measures
+from assay.observations.pairing import Result, Turn, observe, role_of
+from assay.observations.records import Record, broken, error_text, message_list, records
+
+
+def fits(value: Any) -> bool:
+    if isinstance(value, dict) and ("output_messages" in value or "text" in value):
+        return "type" not in value  # a content block has a text too
+    return any(_has_tool(message) for message in message_list(value) or ())
+
+
+def _has_tool(message: Any) -> bool:
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    return isinstance(calls, list) and any(isinstance(c, dict) and "tool" in c for c in calls)
+
+
+def read(value: Any) -> Observation:
+    if isinstance(value, dict) and ("output_messages" in value or "text" in value):
+        return _read_file(Record(value), value)
+    record = Record(value if isinstance(value, dict) else {})
+    turns = [turn(entry) for entry in records(message_list(value) or [], "messages")]
+    return observe(turns, measures(record), value)
+
+
+def _read_file(record: Record, raw: Any) -> Observation:
+    """`text` is the answer when the messages hold none."""
+    turns = [turn(entry) for entry in record.records("output_messages")]
+    seen = observe(turns, measures(record), raw)
+    if record.get("output_messages") is None:
+        seen = replace(seen, tool_calls=None, llm_calls=None)
+    return seen if seen.response else replace(seen, response=record.text("text") or "")
+
+
+def turn(record: Record) -> Turn:
+    role = role_of(record)
+    said, name = _content(record.get("content")), record.text("name")
+    if role == "tool" and said is not None:
+        result = Result(output=said, id=record.text("tool_call_id"), tool=name)
+        return Turn(role, results=(result,), name=name)
+    return Turn(role, said, tuple(map(_call, record.records("tool_calls"))), name=name)
+
+
+def message(record: Record) -> Message:
+    """A message of an eval file, with what was observed of its calls."""
+    calls = tuple(map(_call, record.records("tool_calls", "toolCalls")))
+    return Message(role_of(record), _content(record.get("content")), calls, record.text("name"))
+
+
+def _call(record: Record) -> ToolCall:
+    if "function" in record.raw:
+        fault = "is an OpenAI call; such messages are read when 'response' is left out"
+        raise broken(record.at, fault)
+    error, success = error_text(record.get("error")), record.flag("success")
+    return ToolCall(
+        tool=record.needed("tool", "name"),
+        input=record.get("input"),
+        output=record.get("output"),
+        id=record.text("id"),
+        duration_ms=record.number("duration_ms", "durationMs"),
+        success=False if success is None and error else success,
+        error=error,
+        notes=record.texts("notes"),
+    )
+
+
+def _content(raw: Any) -> Any:
+    """A list of parts becomes parts; every other value is itself."""
+    if isinstance(raw, list) and raw and all(map(_is_part, raw)):
+        return tuple(
+            ContentPart("text", part)
+            if isinstance(part, str)
+            else ContentPart(part["type"], part["value"])
+            for part in raw
+        )
+    return raw
+
+
+def _is_part(raw: Any) -> bool:
+    if not isinstance(raw, dict):
+        return isinstance(raw, str)
+    return raw.get("type") in ("text", "file") and isinstance(raw.get("value"), str)

@@ -1,0 +1,87 @@
+"""Anthropic Messages: calls and results are blocks of the content."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from assay.model.message import ToolCall
+from assay.model.observation import Observation
+from assay.observations.measures import measures, read_usage, total
+from assay.observations.pairing import Result, Turn, observe, role_of
+from assay.observations.records import (
+    Record,
+    arguments,
+    as_text,
+    broken,
+    joined,
+    message_list,
+    outcome,
+    records,
+)
+
+
+def fits(value: Any) -> bool:
+    if isinstance(value, dict) and value.get("type") == "message" and "role" in value:
+        return True
+    return any(_is_block(b) for m in message_list(value) or () for b in _blocks(m))
+
+
+def _blocks(message: Any) -> list[Any]:
+    content = message.get("content") if isinstance(message, dict) else None
+    return content if isinstance(content, list) else []
+
+
+def _is_block(block: Any) -> bool:
+    kind = block.get("type") if isinstance(block, dict) else None
+    return isinstance(kind, str) and (
+        kind.endswith(("tool_use", "tool_result")) or kind in ("thinking", "redacted_thinking")
+    )
+
+
+def read(value: Any) -> Observation:
+    record = Record(value if isinstance(value, dict) else {})
+    entries = records(message_list(value) or [], "messages")
+    turns = [turn(entry) for entry in entries]
+    if (system := joined(record.get("system"))) is not None:
+        turns.insert(0, Turn("system", system))
+    measured = measures(record)
+    if measured.usage is None:  # replies that were put into the list whole
+        usages = [read_usage(entry.record("usage")) for entry in entries]
+        measured = replace(measured, usage=total(usages))
+    return observe(turns, measured, value)
+
+
+def turn(record: Record) -> Turn:
+    role, content = role_of(record), record.get("content")
+    if not isinstance(content, list):
+        return Turn(role, content)
+    calls: list[ToolCall] = []
+    results: list[Result] = []
+    said: list[Any] = []
+    for index, raw in enumerate(content):
+        block = Record(raw, f"{record.place('content')}[{index}]")
+        kind = block.needed("type")
+        if kind.endswith("tool_use"):
+            given, notes = arguments(block.get("input"))
+            calls.append(ToolCall(block.needed("name"), given, id=block.text("id"), notes=notes))
+        elif kind.endswith("tool_result"):
+            results.append(_result(block))
+        elif kind not in ("thinking", "redacted_thinking"):
+            said.append(raw)
+    if calls and role != "assistant":
+        raise broken(record.place("content"), f"has a 'tool_use' of the role {role!r}")
+    return Turn(role, joined(said), tuple(calls), tuple(results))
+
+
+def _result(block: Record) -> Result:
+    content = block.get("content")
+    said, failed = joined(content), block.flag("is_error")
+    if isinstance(content, dict) and "error_code" in content:  # of a tool that the provider runs
+        said, failed = content["error_code"], True
+    return Result(
+        output=outcome(said),
+        id=block.text("tool_use_id"),
+        success=None if failed is None else not failed,
+        error=(as_text(said, block.at) or "the tool failed") if failed else None,
+    )

@@ -1,0 +1,77 @@
+"""OpenAI chat messages: arguments are JSON texts, results are messages of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from assay.model.message import ToolCall
+from assay.model.observation import Observation
+from assay.observations.measures import measures, read_usage, total
+from assay.observations.pairing import Result, Turn, observe, role_of
+from assay.observations.records import (
+    Record,
+    arguments,
+    broken,
+    joined,
+    message_list,
+    outcome,
+    records,
+)
+
+
+def fits(value: Any) -> bool:
+    if isinstance(value, dict) and "choices" in value:
+        return True
+    found = message_list(value)
+    if found is None:
+        return False
+    named = isinstance(value, dict) and "messages" in value
+    return named or any(isinstance(item, dict) and "role" in item for item in found)
+
+
+def read(value: Any) -> Observation:
+    record = Record(value if isinstance(value, dict) else {})
+    if "choices" in record.raw:
+        return observe(_choices(record), measures(record), value)
+    entries = records(message_list(value) or [], "messages")
+    measured = measures(record)
+    if measured.usage is None:  # replies that were put into the list whole
+        usages = [read_usage(entry.record("usage")) for entry in entries]
+        measured = replace(measured, usage=total(usages))
+    return observe([turn(entry) for entry in entries], measured, value)
+
+
+def _choices(record: Record) -> list[Turn]:
+    """The first choice is the answer."""
+    choices = record.records("choices")
+    if not choices:
+        return []
+    message = choices[0].record("message")
+    if message is None:
+        raise broken(choices[0].at, "has no 'message'")
+    return [turn(Record({"role": "assistant", **message.raw}, message.at))]
+
+
+def turn(record: Record) -> Turn:
+    role, name = role_of(record), record.text("name")
+    said = joined(record.get("content"))
+    if role == "tool":
+        call_id = record.text("tool_call_id", "id")
+        return Turn(role, results=(Result(outcome(said), call_id, name),), name=name)
+    calls = [_call(call) for call in record.records("tool_calls")]
+    if (legacy := record.record("function_call")) is not None:
+        calls.append(_function(legacy, None))
+    return Turn(role, said or record.text("refusal") or said, tuple(calls), name=name)
+
+
+def _call(record: Record) -> ToolCall:
+    call_id = record.text("id")
+    if (custom := record.record("custom")) is not None:
+        return ToolCall(custom.needed("name"), custom.get("input"), id=call_id)
+    return _function(record.record("function") or record, call_id)
+
+
+def _function(record: Record, call_id: str | None) -> ToolCall:
+    given, notes = arguments(record.get("arguments"))
+    return ToolCall(record.needed("name"), given, id=call_id, notes=notes)

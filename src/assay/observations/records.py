@@ -1,0 +1,191 @@
+"""Fields of foreign records: what is not there is None, what is broken says where it stands."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from assay.documents.document import MAX_DEPTH, too_deep
+from assay.errors import MAX_MESSAGE, ObservationError, printable
+from assay.model.shape import shown
+
+_TEXT_BLOCKS = ("text", "input_text", "output_text", "refusal")
+BAD_JSON = "the input is not valid JSON and is kept as text"
+
+
+class Record:
+    """A mapping, and the place where it stands in the whole record."""
+
+    __slots__ = ("at", "raw")
+
+    def __init__(self, raw: Any, at: str = "") -> None:
+        if not isinstance(raw, dict):
+            raise broken(at, f"is {shown(raw)}, not a mapping")
+        self.raw, self.at = raw, at
+
+    def place(self, name: str) -> str:
+        return f"{self.at}.{name}" if self.at else name
+
+    def find(self, *names: str) -> tuple[str, Any]:
+        """The first of these keys that has a value, and the value."""
+        for name in names:
+            value = self.raw.get(name)
+            if value is not None:
+                return name, value
+        return names[0], None
+
+    def get(self, *names: str) -> Any:
+        return self.find(*names)[1]
+
+    def text(self, *names: str) -> str | None:
+        name, value = self.find(*names)
+        if value is None or isinstance(value, str):
+            return value
+        raise broken(self.place(name), f"is {shown(value)}, not text")
+
+    def needed(self, *names: str) -> str:
+        """A text that must be there, such as the name of a tool."""
+        if text := self.text(*names):
+            return text
+        raise broken(self.at, f"has no {' or '.join(map(repr, names))}")
+
+    def flag(self, *names: str) -> bool | None:
+        name, value = self.find(*names)
+        if value is None or isinstance(value, bool):
+            return value
+        raise broken(self.place(name), f"is {shown(value)}, neither true nor false")
+
+    def number(self, *names: str) -> float | None:
+        name, value = self.find(*names)
+        if value is None:
+            return None
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e300:
+            return value
+        raise broken(self.place(name), f"is {shown(value)}, not a number from 0")
+
+    def count(self, *names: str) -> int | None:
+        value = self.number(*names)
+        if value is None or value == int(value):
+            return None if value is None else int(value)
+        raise broken(self.place(self.find(*names)[0]), f"is {value}, not a whole number")
+
+    def items(self, *names: str) -> list[Any]:
+        name, value = self.find(*names)
+        if value is None:
+            return []
+        if isinstance(value, (list, tuple)):
+            return list(value)
+        raise broken(self.place(name), f"is {shown(value)}, not a list")
+
+    def records(self, *names: str) -> list[Record]:
+        return records(self.items(*names), self.place(self.find(*names)[0]))
+
+    def record(self, *names: str) -> Record | None:
+        name, value = self.find(*names)
+        return None if value is None else Record(value, self.place(name))
+
+    def texts(self, *names: str) -> tuple[str, ...]:
+        items = self.items(*names)
+        if all(isinstance(item, str) for item in items):
+            return tuple(items)
+        raise broken(self.place(self.find(*names)[0]), "is not a list of texts")
+
+
+def records(items: list[Any], at: str = "") -> list[Record]:
+    return [Record(item, f"{at}[{index}]") for index, item in enumerate(items)]
+
+
+def broken(at: str, fault: str) -> ObservationError:
+    """The record has a known shape, and something in it is wrong."""
+    words = f"the observation is broken: {repr(at) if at else 'it'} {fault}"
+    return ObservationError(printable(words)[:MAX_MESSAGE])
+
+
+def as_json(value: Any, at: str = "") -> str:
+    """How a value that is not text is said in a text."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise broken(at, f"cannot be written as JSON: {error}") from None
+
+
+def as_text(value: Any, at: str = "") -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else as_json(value, at)
+
+
+def from_json(text: str) -> Any:
+    """The JSON value in a text; ValueError when there is none."""
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
+    if isinstance(value, (dict, list)) and too_deep(value):
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def arguments(value: Any) -> tuple[Any, tuple[str, ...]]:
+    """Arguments of a call, and what is odd about them. A blank text is no arguments."""
+    if not isinstance(value, str):
+        return value, ()
+    if not value.strip():
+        return {}, ()
+    try:
+        return from_json(value), ()
+    except ValueError:
+        return value, (BAD_JSON,)
+
+
+def outcome(value: Any) -> Any:
+    """The result of a tool from a shape that knows only text: objects and lists are parsed.
+
+    Other texts stay texts: nobody can tell whether `42` was a number.
+    """
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return from_json(value)
+        except ValueError:
+            return value
+    return value
+
+
+def error_text(value: Any) -> str | None:
+    """What an `error` says: a text, or a mapping with a message; None when there is none."""
+    if value is None or value is False or value == "":
+        return None
+    if isinstance(value, dict):
+        said = value.get("message") or value.get("type") or value.get("code")
+        return said if isinstance(said, str) else as_json(value, "error")
+    return as_text(value, "error")
+
+
+def joined(content: Any) -> Any:
+    """Content blocks as one text; blocks without any text stay as they are."""
+    if not isinstance(content, (list, tuple)):
+        return content
+    said = [text for text in map(_block_text, content) if text is not None]
+    return "".join(said) if said else list(content) or None
+
+
+def _block_text(block: Any) -> str | None:
+    if not isinstance(block, dict):
+        return block if isinstance(block, str) else None
+    kind = block.get("type")
+    text = block.get("refusal" if kind == "refusal" else "text")
+    return text if kind in _TEXT_BLOCKS and isinstance(text, str) else None
+
+
+def message_list(value: Any) -> list[Any] | None:
+    """The messages of a list, of `{"messages": [...]}`, or of one message alone."""
+    if isinstance(value, dict):
+        if "messages" in value:
+            value = value["messages"]
+        elif "role" in value:
+            value = [value]
+    return value if isinstance(value, list) else None

@@ -1,0 +1,123 @@
+"""OpenTelemetry spans as JSON: OTLP and what SDKs print become one plain record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from assay.model.shape import shown
+from assay.observations.records import Record, broken, records
+
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_NAMES = {"spanId", "span_id", "context", "traceId", "trace_id", "startTimeUnixNano", "start_time"}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One span; times are in nanoseconds."""
+
+    attributes: dict[str, Any]
+    name: str = ""
+    events: tuple[tuple[str, dict[str, Any]], ...] = ()
+    id: str | None = None
+    parent: str | None = None
+    start: int | None = None
+    end: int | None = None
+    success: bool | None = None
+    message: str | None = None
+    at: str = field(default="", compare=False)
+
+    @property
+    def duration_ms(self) -> float | None:
+        if self.start is None or self.end is None or self.end < self.start:
+            return None
+        return (self.end - self.start) / 1_000_000
+
+
+def is_span(value: Any) -> bool:
+    return isinstance(value, dict) and "attributes" in value and bool(_NAMES & value.keys())
+
+
+def read_spans(value: Any) -> list[Span]:
+    """The spans of any wrapping, in the order in which they ended."""
+    spans = [_span(entry) for entry in _entries(value)]
+    if all(span.end is not None for span in spans):
+        spans.sort(key=lambda span: span.end or 0)
+    return spans
+
+
+def _entries(value: Any) -> list[Record]:
+    if isinstance(value, list):
+        return records(value, "spans")
+    record = Record(value)
+    if is_span(value):
+        return [record]
+    found = record.records("spans")
+    for resource in record.records("resourceSpans", "resource_spans"):
+        names = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+        for scope in resource.records(*names):
+            found += scope.records("spans")
+    return found
+
+
+def _span(record: Record) -> Span:
+    context = record.record("context") or Record({})
+    status = record.record("status") or Record({})
+    code = str(status.get("code", "status_code")).upper().removeprefix("STATUS_CODE_")
+    events = record.records("events")
+    return Span(
+        attributes=_attributes(record),
+        name=record.text("name") or "",
+        events=tuple((event.text("name") or "", _body(event)) for event in events),
+        id=record.text("spanId", "span_id") or context.text("span_id", "spanId"),
+        parent=record.text("parentSpanId", "parent_span_id", "parent_id"),
+        start=_nanoseconds(record, "startTimeUnixNano", "start_time_unix_nano", "start_time"),
+        end=_nanoseconds(record, "endTimeUnixNano", "end_time_unix_nano", "end_time"),
+        success={"1": True, "OK": True, "2": False, "ERROR": False}.get(code),
+        message=status.text("message", "description") or None,
+        at=record.at,
+    )
+
+
+def _body(event: Record) -> dict[str, Any]:
+    """What an event says, be it in its attributes or in a body."""
+    body = event.get("body")
+    return {**(body if isinstance(body, dict) else {}), **_attributes(event)}
+
+
+def _attributes(record: Record) -> dict[str, Any]:
+    raw = record.get("attributes")
+    if isinstance(raw, list):
+        pairs = record.records("attributes")
+        return {pair.needed("key"): _plain(pair.get("value")) for pair in pairs}
+    return raw if isinstance(raw, dict) else {}
+
+
+def _plain(value: Any) -> Any:
+    """A value of OTLP, `{"stringValue": ...}`, as itself."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return value
+    [(kind, inner)] = value.items()
+    if kind == "intValue" and isinstance(inner, str):
+        return int(inner) if inner.lstrip("-").isdecimal() and len(inner) < 20 else inner
+    if kind == "arrayValue" and isinstance(inner, dict):
+        return [_plain(item) for item in Record(inner).items("values")]
+    if kind == "kvlistValue" and isinstance(inner, dict):
+        pairs = Record(inner, "kvlistValue").records("values")
+        return {pair.needed("key"): _plain(pair.get("value")) for pair in pairs}
+    return inner if kind.endswith("Value") else value
+
+
+def _nanoseconds(record: Record, *names: str) -> int | None:
+    """A whole number, which OTLP writes as text, or an ISO 8601 time."""
+    name, value = record.find(*names)
+    if not isinstance(value, str):
+        return record.count(name)
+    if value.isascii() and value.isdecimal() and len(value) <= 20:
+        return int(value)
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:
+        raise broken(record.place(name), f"is {shown(value)}, not a time") from None
+    return (time.replace(tzinfo=time.tzinfo or UTC) - _EPOCH) // _MICROSECOND * 1000

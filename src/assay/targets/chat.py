@@ -1,0 +1,103 @@
+"""What the providers of chat models share: their settings, and messages as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from assay.errors import TargetError
+from assay.model.message import ContentPart, Message
+from assay.model.shape import AtLeastOne, Empty, Json, Number, Positive, Rate, Text, problem
+from assay.model.target import Price, TargetSpec
+
+if TYPE_CHECKING:
+    from assay.targets.http_client import HttpClient
+
+
+def _address(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # of a host or a port that is none
+        valid = False
+    if not valid:
+        raise problem("wrong-value", f"{value!r} is not the address of a server", "https://host/v1")
+    return value.rstrip("/")
+
+
+def _sendable(value: SecretStr) -> SecretStr:
+    """The value without the line break that files of keys end with."""
+    text = value.get_secret_value().strip()
+    if not text.isprintable():
+        raise problem("wrong-value", "it has a character that no HTTP header may have")
+    return SecretStr(text)
+
+
+Address = Annotated[Text, AfterValidator(_address)]
+Secret = Annotated[SecretStr, AfterValidator(_sendable)]
+
+
+class ChatTarget(TargetSpec):
+    """A chat model behind HTTP. What is not set is not sent, and the provider's default holds."""
+
+    inline_key: ClassVar[str] = "model"
+
+    model: Text
+    base_url: Address
+    api_key: Secret | None = None
+    temperature: Annotated[Number, Field(ge=0)] | None = None
+    top_p: Rate | None = None
+    max_tokens: AtLeastOne | None = None
+    timeout_seconds: Positive = 120.0
+    headers: dict[str, Secret] = Empty(dict)
+    extra_body: dict[str, Json] = Empty(dict)
+    prices: dict[str, Price] = Empty(dict)
+
+    @property
+    def label(self) -> str:
+        return self.name or f"{self.provider}:{self.model}"
+
+    def client(self, headers: Mapping[str, str]) -> HttpClient:
+        """A client that sends the provider's headers and the user's, which win."""
+        # aiohttp takes longer to import than all of ours; who only checks settings is spared.
+        from assay.targets.http_client import HttpClient
+
+        own = {name: value.get_secret_value() for name, value in self.headers.items()}
+        secrets = [word for value in own.values() for word in value.split()]
+        if self.api_key:
+            secrets.append(self.api_key.get_secret_value())
+        return HttpClient({**headers, **own}, timeout=self.timeout_seconds, secrets=secrets)
+
+    def sampling(self, *more: str) -> dict[str, Any]:
+        """The settings that are sent as they are called, when they are set."""
+        names = ("temperature", "top_p", "max_tokens", *more)
+        values = ((name, getattr(self, name)) for name in names)
+        return {name: value for name, value in values if value is not None}
+
+
+def text_of(message: Message) -> str:
+    """A message as a model reads it: files stand in it with their content."""
+    if message.tool_calls or message.role == "tool":
+        raise TargetError("tool calls in the input cannot be sent to a chat model yet")
+    if isinstance(message.content, tuple):
+        return "\n\n".join(_part(part) for part in message.content)
+    return message.text
+
+
+def _part(part: ContentPart) -> str:
+    if part.type == "text":
+        return part.value
+    if part.path is None:
+        raise TargetError(f"the file {part.value!r} of the input was not looked up")
+    try:
+        return f"File {part.value}:\n{part.path.read_text('utf-8')}"
+    except UnicodeDecodeError:
+        raise TargetError(f"the file {part.value!r} of the input is not UTF-8 text") from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise TargetError(
+            f"the file {part.value!r} of the input cannot be read: {reason}"
+        ) from None

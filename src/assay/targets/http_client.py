@@ -1,0 +1,204 @@
+"""HTTP for targets: one POST of JSON, and every way it can go wrong as a TargetError.
+
+Network errors, 408, 429 and 5xx are retryable. A timeout is not, nor is an answer that
+arrived whole and makes no sense: the same question would bring the same answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.client import responses
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from assay.errors import TargetError, printable
+from assay.targets.reply import parse_json, require
+
+MAX_BYTES = 20 * 1024 * 1024
+MAX_QUOTED = 300
+#: Anything shorter is a placeholder such as "none"; hiding it would garble messages.
+SHORTEST_SECRET = 8
+
+_HINTS = {
+    401: "check the API key",
+    403: "check what the API key may do",
+    404: "check the base_url and the model",
+}
+_HOPELESS = (
+    aiohttp.ClientSSLError,
+    aiohttp.ServerFingerprintMismatch,
+    aiohttp.ClientResponseError,  # what came back is not HTTP
+    aiohttp.NonHttpUrlClientError,
+    ValueError,  # a header or an address that cannot be sent
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    """What a server sent, whatever the status. `duration_ms` is of this request alone."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    duration_ms: float
+
+    @property
+    def text(self) -> str:
+        """The body for people; what is not UTF-8 is replaced."""
+        return self.body.decode("utf-8", "replace")
+
+
+class HttpClient:
+    """Posts JSON. It has one session per event loop, opened when it is first needed.
+
+    `close()` closes the session of the running loop. Secrets never appear in its errors.
+    """
+
+    def __init__(
+        self,
+        headers: Mapping[str, str],
+        *,
+        timeout: float,
+        secrets: Iterable[str] = (),
+        max_bytes: int = MAX_BYTES,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._headers, self._timeout = headers, timeout
+        # The longest goes first: one secret may be the beginning of another.
+        long = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        self._secrets = sorted(long, key=len, reverse=True)
+        self._max_bytes, self._now = max_bytes, now
+        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+
+    async def post(self, url: str, body: Mapping[str, Any]) -> HttpReply:
+        """The reply of any status; raises TargetError when none arrived."""
+        started = time.perf_counter()
+        shown = _shown(url)
+        try:
+            # A redirect could carry the API key to another host, so none is followed.
+            request = self._session().post(
+                url, data=json.dumps(body).encode(), allow_redirects=False
+            )
+            async with request as response:
+                content = await self._read(response, shown)
+        except TimeoutError:
+            raise TargetError(f"{shown} did not answer within {self._timeout:g} s") from None
+        except _HOPELESS as error:
+            raise TargetError(f"{shown} cannot be asked: {self._words(error)}") from None
+        except aiohttp.ClientError as error:
+            message = f"no answer from {shown}: {self._words(error)}"
+            raise TargetError(message, retryable=True) from None
+        duration = (time.perf_counter() - started) * 1000
+        return HttpReply(shown, response.status, response.headers, content, duration)
+
+    def document(self, reply: HttpReply) -> dict[str, Any]:
+        """The JSON object of a reply; raises TargetError when it is none, or an error."""
+        if not 200 <= reply.status < 300:
+            raise self._refused(reply)
+        try:
+            data = parse_json(reply.body.decode())
+        except UnicodeDecodeError as error:
+            message = f"the reply of {reply.url} is not UTF-8: {error.reason} at byte {error.start}"
+            raise TargetError(message) from None
+        except (ValueError, RecursionError) as error:
+            message = f"the reply of {reply.url} is not JSON: {error}: {self.quote(reply.text)}"
+            raise TargetError(message) from None
+        return require(data, dict, f"the reply of {reply.url}")
+
+    def quote(self, text: str) -> str:
+        """A text of the server, fit for a message: no secrets, one line, cut to size."""
+        for secret in self._secrets:  # before the cut, which could leave half of one
+            text = text.replace(secret, "[hidden]")
+        text = printable(" ".join(text.split()))
+        return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 3] + "..."
+
+    async def close(self) -> None:
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session is not None:
+            await session.close()
+
+    def _session(self) -> aiohttp.ClientSession:
+        loop = asyncio.get_running_loop()
+        if loop not in self._sessions:
+            self._sessions[loop] = aiohttp.ClientSession(
+                headers={"Content-Type": "application/json", **self._headers},
+                # Whoever asks limits the requests in flight. Here they would wait for a
+                # connection, and the wait would count as the target's time.
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=self._timeout),
+                # A cookie would make one answer depend on another.
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._sessions[loop]
+
+    async def _read(self, response: aiohttp.ClientResponse, shown: str) -> bytes:
+        content = bytearray()
+        if (response.content_length or 0) <= self._max_bytes:
+            async for chunk in response.content.iter_any():
+                content += chunk
+                if len(content) > self._max_bytes:
+                    break
+            else:
+                return bytes(content)
+        limit = f"{self._max_bytes / 1024 / 1024:g} MB"
+        raise TargetError(f"the reply of {shown} is larger than {limit}")
+
+    def _refused(self, reply: HttpReply) -> TargetError:
+        status = reply.status
+        message = f"{reply.url} answered {status} {responses.get(status, '')}".rstrip()
+        said = self.quote(error_message(reply.text))
+        if said:
+            message += f": {said}"
+        hint = _HINTS.get(status)
+        if 300 <= status < 400:
+            hint = "it redirects; set base_url to the place itself"
+        retryable = status in (408, 429) or status >= 500
+        after = retry_after(reply.headers.get("Retry-After", ""), self._now())
+        return TargetError(
+            f"{message} ({hint})" if hint else message,
+            retryable=retryable,
+            retry_after=after if retryable else None,
+        )
+
+    def _words(self, error: Exception) -> str:
+        return self.quote(str(error)) or type(error).__name__
+
+
+def error_message(text: str) -> str:
+    """The message inside a provider's error, `{"error": {"message": ...}}`; else all of it."""
+    try:
+        error = parse_json(text)["error"]
+        message = error["message"] if isinstance(error, dict) else error
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return text
+    return message if isinstance(message, str) else text
+
+
+def retry_after(value: str, now: datetime) -> float | None:
+    """The seconds of a Retry-After header, which may be a date; None when it is neither."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        # "-0000" is UTC of an unknown place, which is read as a naive date.
+        seconds = (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds()
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+def _shown(url: str) -> str:
+    """The address without a user's name, password and query, which may be secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,93 @@
+"""The interchange form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assay.model.message import Message, ToolCall
+from assay.model.observation import Observation, Usage
+from assay.observations.reading import read
+
+
+def test_calls_that_are_not_given_are_unknown_and_an_empty_list_is_none_made() -> None:
+    assert read({"response": "x"}).tool_calls is None
+    assert read({"response": "x", "toolCalls": None}).tool_calls is None
+    assert read({"response": "x", "toolCalls": []}).tool_calls == ()
+
+
+def test_snake_case_is_understood() -> None:
+    seen = read(
+        {
+            "response": "x",
+            "tool_calls": [{"tool": "t", "args": 1, "output": 2, "duration_ms": 3}],
+            "duration_ms": 4,
+            "cost_usd": 0.5,
+            "llm_calls": 6,
+            "usage": {"input_tokens": 7, "output_tokens": 8},
+        }
+    )
+    call = ToolCall("t", 1, 2, duration_ms=3)
+    assert seen == Observation("x", (call,), (), Usage(7, 8), 0.5, 4, 6)
+
+
+def test_a_call_with_an_error_failed_unless_it_says_otherwise() -> None:
+    calls = [
+        {"name": "a", "error": "timed out"},
+        {"name": "b", "error": {"type": "io", "message": "no disk"}},
+        {"name": "c", "error": "slow", "success": True},
+        {"name": "d", "error": ""},
+        {"name": "e", "result": "ok"},
+        {"name": "f", "success": False},
+    ]
+    seen = read({"response": "", "toolCalls": calls}).tool_calls or ()
+    assert [(call.success, call.error) for call in seen] == [
+        (False, "timed out"),
+        (False, "no disk"),
+        (True, "slow"),
+        (None, None),
+        (None, None),
+        (False, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("response", "text"),
+    [("hi", "hi"), (None, ""), ({"a": "ü"}, '{"a": "ü"}'), ([1], "[1]"), (23.5, "23.5")],
+)
+def test_a_response_that_is_no_text_is_its_json(response: Any, text: str) -> None:
+    assert read({"response": response}).response == text
+
+
+def test_parameters_are_kept_as_they_are() -> None:
+    [call] = (
+        read({"response": "", "toolCalls": [{"name": "t", "params": '{"a": 1}'}]}).tool_calls or ()
+    )
+    assert (call.input, call.notes) == ('{"a": 1}', ())
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"id": "a", "error": "it crashed"}, "it crashed"),
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "later"}}, "later"),
+        ({"error": {"code": 42}}, '{"code": 42}'),
+    ],
+)
+def test_a_failure_without_an_answer_is_an_observation_with_an_error(body: Any, error: str) -> None:
+    assert read(body) == Observation(error=error)
+
+
+def test_a_key_that_is_nearly_known_is_noted_and_others_are_the_users_own() -> None:
+    seen = read({"response": "x", "toolcalls": [], "session": "s-1"})
+    assert seen.notes == ("the key 'toolcalls' is not known (did you mean 'toolCalls'?)",)
+    assert read({"response": "x", "session": "s-1"}).notes == ()
+
+
+def test_messages_beside_the_response_are_those_of_eval_files() -> None:
+    call = {"tool": "t", "input": {}, "success": False, "error": "no", "notes": ["odd"]}
+    seen = read({"response": "x", "messages": [{"role": "assistant", "tool_calls": [call]}]})
+    known = ToolCall("t", {}, success=False, error="no", notes=("odd",))
+    assert seen.messages == (Message("assistant", None, (known,)),)
+    assert read(seen.to_dict()) == seen

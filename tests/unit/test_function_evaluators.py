@@ -1,0 +1,248 @@
+"""`@assay.evaluator`, `plugins:` and `python:`: functions that judge."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay
+from assay import registry, service
+from assay.errors import PluginError, UsageError
+from assay.evaluators.python import CONTEXT, score_of, spec_class
+from assay.model.score import EvaluationScore
+
+CASE = """\
+cases:
+  - id: a
+    input: How warm is it?
+    expected_output: 23 degrees
+    metadata: {{unit: C}}
+    evaluators: [{entry}]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project to write modules in; what they register is forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before, added, loaded = (
+        set(sys.modules),
+        dict(registry.evaluators._added),
+        dict(registry.evaluators._loaded),
+    )
+    (tmp_path / "assay.yaml").write_text("{}\n")
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(
+            sys.modules[name].__file__
+        ):
+            del sys.modules[name]
+    registry.evaluators._added, registry.evaluators._loaded = added, loaded
+
+
+def graded(project: Path, entry: str, answer: Any = "It is 23 degrees") -> EvaluationScore:
+    (project / "a.eval.yaml").write_text(CASE.format(entry=entry))
+    case = assay.load("a.eval.yaml")[0].cases[0]
+    return assay.evaluate(case, answer).evaluators[0].score
+
+
+def plugin(project: Path, body: str, name: str = "my_checks") -> None:
+    (project / f"{name}.py").write_text("from __future__ import annotations\nimport assay\n" + body)
+    (project / "assay.yaml").write_text(f"plugins: [{name}]\n")
+
+
+# What a function may return
+
+
+@pytest.mark.parametrize(
+    ("said", "score", "verdict"),
+    [
+        (True, 1.0, "pass"),
+        (False, 0.0, "fail"),
+        (1, 1.0, "pass"),
+        (0.7, 0.7, "borderline"),
+        ("pass", 1.0, "pass"),
+        ("borderline", 0.6, "borderline"),
+        ("fail", 0.0, "fail"),
+        (EvaluationScore(0.9), 0.9, "pass"),
+        ([True, False], 0.5, "fail"),
+        ([True, 0.8, "pass", EvaluationScore(1.0)], 0.95, "pass"),
+    ],
+)
+def test_what_a_function_returns_is_a_score(said: Any, score: float, verdict: str) -> None:
+    found = score_of(said)
+    assert found.score == pytest.approx(score)
+    assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (None, "NoneType"),
+        (1.5, "1.5"),
+        (float("nan"), "nan"),
+        ("great", "none of pass, borderline, fail"),
+        ([], "an empty list"),
+        ([True, None], "item 2"),
+        ({"score": 1}, "dict"),
+    ],
+)
+def test_anything_else_is_errored_and_says_what_it_was(said: Any, words: str) -> None:
+    found = score_of(said)
+    assert found.score is None
+    assert words in found.error
+
+
+def test_a_list_is_several_checks() -> None:
+    found = score_of([True, EvaluationScore(0.0, misses=("no unit",)), False])
+    assert (found.hits, found.misses) == (("check 1",), ("no unit", "check 3"))
+
+
+# Parameters
+
+
+def test_parameters_are_given_what_their_names_ask_for(project: Path) -> None:
+    plugin(
+        project,
+        """
+@assay.evaluator
+def sees(context, case, observation, response, tool_calls, question, expected, metadata) -> bool:
+    return (
+        context.case is case and context.observation is observation
+        and (response, tool_calls) == ("It is 23 degrees", None)
+        and (question, expected, metadata) == ("How warm is it?", "23 degrees", {"unit": "C"})
+    )
+""",
+    )
+    assert graded(project, "{type: sees}").score == 1.0
+    assert set(CONTEXT) <= {"context", "case", "observation", "response", "tool_calls"} | {
+        "question",
+        "expected",
+        "metadata",
+    }
+
+
+def test_other_parameters_are_keys(project: Path) -> None:
+    plugin(
+        project,
+        """
+@assay.evaluator
+def mentions(response: str, words: list[str], all_of_them: bool = False) -> list[bool] | bool:
+    found = [word in response for word in words]
+    return found if all_of_them else any(found)
+""",
+    )
+    assert graded(project, "{type: mentions, words: [rain, '23']}").score == 1.0
+    entry = "{type: mentions, words: [rain, '23'], all_of_them: true}"
+    assert graded(project, entry).score == 0.5
+
+
+@pytest.mark.parametrize(
+    ("entry", "code"),
+    [
+        ("{type: mentions}", "missing-key"),
+        ("{type: mentions, word: [a]}", "unknown-key"),
+        ("{type: mentions, words: a}", "wrong-type"),
+    ],
+)
+def test_its_keys_are_checked_when_a_file_is_loaded(project: Path, entry: str, code: str) -> None:
+    plugin(project, "@assay.evaluator\ndef mentions(response, words: list[str]): return True\n")
+    (project / "a.eval.yaml").write_text(CASE.format(entry=entry))
+    assert code in [problem.code for problem in service.validate("a.eval.yaml").problems]
+
+
+def test_an_async_function_is_waited_for(project: Path) -> None:
+    plugin(project, "@assay.evaluator\nasync def later(response): return 'degrees' in response\n")
+    assert graded(project, "{type: later}").score == 1.0
+
+
+def test_a_function_may_be_called_as_before(project: Path) -> None:
+    def doubled(response: str) -> bool:
+        return response == response * 2
+
+    assert spec_class(doubled).function is doubled
+
+
+def test_another_name(project: Path) -> None:
+    plugin(project, "@assay.evaluator(name='is_warm')\ndef f(response): return True\n")
+    assert graded(project, "{type: is_warm}").score == 1.0
+
+
+@pytest.mark.parametrize("parameter", ["name", "weight", "type", "required"])
+def test_a_parameter_may_not_take_a_common_key(parameter: str) -> None:
+    scope: dict[str, Any] = {}
+    exec(f"def bad(response, {parameter}): return True", scope)
+    with pytest.raises(PluginError, match=f"{parameter!r} of bad is taken"):
+        spec_class(scope["bad"])
+
+
+def test_a_crash_is_errored(project: Path) -> None:
+    plugin(project, "@assay.evaluator\ndef crash(response): return 1 / 0\n")
+    assert "ZeroDivisionError" in graded(project, "{type: crash}").error
+
+
+# Plugins
+
+
+def test_a_plugin_that_cannot_be_imported_is_told(project: Path) -> None:
+    plugin(project, "raise RuntimeError('boom')\n")
+    with pytest.raises(PluginError, match="'my_checks' could not be imported: RuntimeError: boom"):
+        service.validate(".")
+    faults = [entry.fault for entry in service.plugins() if entry.kind == "plugin"]
+    assert faults == ["RuntimeError: boom"]
+
+
+def test_a_function_cannot_take_the_name_of_a_built_in(project: Path) -> None:
+    plugin(project, "@assay.evaluator\ndef contains(response): return True\n")
+    with pytest.raises(PluginError, match="'contains' of my_checks:contains is there already"):
+        service.validate(".")
+
+
+def test_two_functions_cannot_have_one_name(project: Path) -> None:
+    plugin(
+        project,
+        "@assay.evaluator(name='same')\ndef a(response): return True\n"
+        "@assay.evaluator(name='same')\ndef b(response): return True\n",
+    )
+    with pytest.raises(PluginError, match="there already: my_checks:a"):
+        service.validate(".")
+
+
+# Inline
+
+
+def test_a_function_named_inline(project: Path) -> None:
+    (project / "checks.py").write_text("def warm(response, least: int = 20): return least <= 23\n")
+    assert graded(project, "{type: 'python:checks:warm'}").score == 1.0
+    assert graded(project, "{type: 'python:checks:warm', least: 30}").score == 0.0
+
+
+def test_loading_runs_no_code_of_the_project(project: Path) -> None:
+    (project / "checks.py").write_text("raise RuntimeError('ran')\n")
+    (project / "a.eval.yaml").write_text(CASE.format(entry="{type: 'python:checks:warm'}"))
+    assert service.validate("a.eval.yaml").problems == ()
+
+
+@pytest.mark.parametrize(
+    ("entry", "error", "words"),
+    [
+        ("{type: 'python:nowhere:warm'}", PluginError, "ModuleNotFoundError"),
+        ("{type: 'python:checks:cold'}", PluginError, "cold"),
+        ("{type: 'python:checks:NUMBER'}", PluginError, "is int, not a function"),
+        ("{type: 'python:checks:warm', most: 1}", UsageError, "most"),
+        ("{type: 'python:checks:warm', least: many}", UsageError, "least"),
+    ],
+)
+def test_a_wrong_reference_is_told_before_anything_is_graded(
+    project: Path, entry: str, error: type[Exception], words: str
+) -> None:
+    (project / "checks.py").write_text(
+        "NUMBER = 1\ndef warm(response, least: int = 1): return True\n"
+    )
+    with pytest.raises(error, match=words):
+        graded(project, entry)

@@ -1,0 +1,177 @@
+"""Targets by name, inline, and in the role of judge."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.errors import ConfigError, UnknownName, UsageError
+from assay.model.message import Message
+from assay.model.observation import Observation
+from assay.ports import Request, Target
+from assay.roster import Roster
+from assay.settings import Settings
+
+HELLO = Request((Message("user", "hello"),))
+
+
+def roster(folder: Path, config: str = "", judge: Any = None) -> Roster:
+    (folder / "assay.yaml").write_text(config or "{}\n")
+    return Roster(Settings.find(folder), judge)
+
+
+def answer(target: Target) -> str:
+    return asyncio.run(target.ask(HELLO)).response
+
+
+JUDGES = """\
+targets:
+  - {name: mine, provider: scripted, replies: [mine]}
+  - {name: gpt, provider: openai, model: gpt-4o, api_key: sk-1, temperature: 0}
+judge: mine
+"""
+
+
+def test_a_target_of_the_configuration_is_found_by_its_name(tmp_path: Path) -> None:
+    assert answer(roster(tmp_path, JUDGES).target("mine")) == "mine"
+
+
+def test_a_target_may_be_written_inline(tmp_path: Path) -> None:
+    assert answer(roster(tmp_path).target("echo:")) == "hello"
+    assert roster(tmp_path).target("openai:gpt-4o").name == "openai:gpt-4o"
+
+
+def test_an_unknown_target_offers_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match=r"no target is called 'mien'.*did you mean 'mine'"):
+        roster(tmp_path, JUDGES).target("mien")
+
+
+def test_the_judge_of_the_configuration_judges(tmp_path: Path) -> None:
+    assert answer(roster(tmp_path, JUDGES).judge(None, None)) == "mine"
+
+
+def test_a_judge_may_be_written_in_place(tmp_path: Path) -> None:
+    config = "judge: {provider: scripted, replies: [there]}\n"
+    assert answer(roster(tmp_path, config).judge(None, None)) == "there"
+
+
+def test_the_evaluators_target_wins(tmp_path: Path) -> None:
+    assert roster(tmp_path, JUDGES).judge("gpt", None).name == "gpt"
+
+
+def test_the_judge_that_is_given_wins_over_the_configuration(tmp_path: Path) -> None:
+    assert answer(roster(tmp_path, JUDGES, "echo:").judge(None, None)) == "hello"
+
+    class Mine:
+        name = "own"
+
+        async def ask(self, request: Request) -> Observation:
+            return Observation("own")
+
+        async def close(self) -> None: ...
+
+    assert answer(roster(tmp_path, JUDGES, Mine()).judge(None, None)) == "own"
+
+
+def test_a_model_overrides_that_of_the_judge(tmp_path: Path) -> None:
+    judges = roster(tmp_path, JUDGES.replace("judge: mine", "judge: gpt"))
+    assert judges.judge(None, "gpt-4o-mini").name == "openai:gpt-4o-mini"
+    assert judges.judge(None, None).name == "gpt"
+
+
+def test_a_model_may_pick_the_provider_too(tmp_path: Path) -> None:
+    judges = roster(tmp_path, JUDGES.replace("judge: mine", "judge: gpt"))
+    assert judges.judge(None, "anthropic:claude-sonnet-4-5").name == "anthropic:claude-sonnet-4-5"
+
+
+def test_a_model_without_a_judge_is_one_of_openai(tmp_path: Path) -> None:
+    assert roster(tmp_path).judge(None, "gpt-4").name == "openai:gpt-4"
+
+
+def test_a_judge_without_a_model_cannot_change_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'mine' has no model"):
+        roster(tmp_path, JUDGES).judge(None, "gpt-4")
+
+
+def test_no_judge_says_how_to_set_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"judge: openai:MODEL.*assay\.yaml") as caught:
+        roster(tmp_path).judge(None, None)
+    assert caught.value.exit_code == 2
+
+
+def test_one_target_serves_all_who_ask_for_it(tmp_path: Path) -> None:
+    judges = roster(tmp_path, JUDGES)
+    assert judges.judge(None, None) is judges.judge(None, None)
+
+
+def test_the_identity_of_a_judge_tells_its_settings_apart(tmp_path: Path) -> None:
+    def identity(temperature: float, key: str) -> str:
+        judge = f"{{provider: openai, model: m, temperature: {temperature}, api_key: {key}}}"
+        found: Any = roster(tmp_path, f"judge: {judge}\n").judge(None, None)
+        return str(found.identity)
+
+    assert identity(0, "sk-1") == identity(0, "sk-2") != identity(1, "sk-1")
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("entry", "place", "words"),
+    [
+        ("{name: x, provider: opnai}", "2:25", "did you mean 'openai'"),
+        ("{name: x, provider: openai, modle: y}", "2:33", "did you mean 'model'"),
+        ("{name: x, provider: openai}", "2:5", "'model' is missing"),
+        ("{name: x, provider: openai, model: y, temperature: hot}", "2:56", "a number"),
+        ("{name: x, provider: openai, model: '${{ NOBODY_SET_THIS }}'}", "2:40", "not set"),
+        ("{name: x, provider: openai, model: '{{ env.NOBODY_SET_THIS }}'}", "2:40", "not set"),
+    ],
+)
+def test_wrong_settings_are_told_with_their_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str, place: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        roster(tmp_path, f"targets:\n  - {entry}\n").target("x")
+    assert f"assay.yaml:{place}: error[" in str(caught.value)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("written", ["${{ MY_MODEL }}", "{{ env.MY_MODEL }}", "${{MY_MODEL}}"])
+def test_environment_variables_stand_in_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.setenv("MY_MODEL", "gpt-9")
+    judges = roster(tmp_path, f"judge: {{provider: openai, model: '{written}'}}\n")
+    spec = judges._judge_spec(None)
+    assert spec is not None
+    assert spec.model_dump()["model"] == "gpt-9"
+
+
+def test_the_providers_own_variable_has_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-from-environment")
+    spec = roster(tmp_path)._named("openai:gpt-4")
+    assert spec.model_dump()["api_key"].get_secret_value() == "sk-from-environment"
+    assert "sk-from" not in repr(spec)
+    assert "sk-from" not in spec.identity
+
+
+def test_prices_of_the_configuration_reach_the_target(tmp_path: Path) -> None:
+    config = "prices: {local: {input: 1, output: 2}}\n"
+    spec: Any = roster(tmp_path, config)._named("openai:local")
+    assert spec.prices["local"].output == 2
+
+
+@pytest.mark.parametrize(
+    "config",
+    ["judge: 5\n", "judge: {model: x}\n", "targets: [{provider: echo}]\n", "plugins: ['a b']\n",
+     "prices: {x: {input: -1, output: 1}}\n"],
+)  # fmt: skip
+def test_a_wrong_configuration_is_refused(tmp_path: Path, config: str) -> None:
+    with pytest.raises(ConfigError):
+        roster(tmp_path, config)
