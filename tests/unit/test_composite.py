@@ -273,10 +273,8 @@ def test_the_prompt_of_an_aggregator_may_be_a_file(project: Project) -> None:
                 aggregator: {type: llm_judge, prompt: combine.md}
         """
     )
-    spec = case.evaluators[0]
-    assert isinstance(spec, CompositeEvaluator)
     judge = Judge({"score": 1})
-    scored(composite(fixed("a"), **spec.aggregator.model_dump(exclude_unset=True)), judge)
+    assert scored(case.evaluators[0], judge, Context(case, Observation("x"))).score == 1.0
     assert judge.prompt.startswith("From the file: [data-")
 
 

@@ -428,9 +428,14 @@ def test_a_question_asked_before_is_answered_by_the_cache() -> None:
     assert nobody.asked == []
 
 
-def other_name(judge: Judge) -> Judge:
-    judge.name = "another"
-    return judge
+class Renamed(Judge):
+    name = "another"
+
+
+class Warmer(Judge):
+    """The same name with other settings."""
+
+    identity = "a-judge at temperature 1"
 
 
 @pytest.mark.parametrize(
@@ -441,7 +446,8 @@ def other_name(judge: Judge) -> Judge:
         (llm_judge(model="m"), Judge(GOOD), answer()),
         (llm_judge(target="t"), Judge(GOOD), answer()),
         (llm_judge(prompt="Be strict."), Judge(GOOD), answer()),
-        (llm_judge(), other_name(Judge(GOOD)), answer()),
+        (llm_judge(), Renamed(GOOD), answer()),
+        (llm_judge(), Warmer(GOOD), answer()),
     ],
 )
 def test_another_question_is_asked(spec: Any, judge: Judge, context: Context) -> None:
