@@ -88,6 +88,17 @@ def test_an_invalid_reply_is_sent_back_with_what_is_wrong(reply: Any, wrong: str
     assert second.messages[2].text  # an empty message is refused by some servers
 
 
+def test_an_endless_reply_is_cut_before_it_is_sent_back() -> None:
+    judge = Judge("never " * 10_000, GOOD)
+    scored(llm_judge(), judge)
+    assert len(judge.asked[1].messages[2].text) == 4000
+
+
+def test_blank_hits_and_misses_are_left_out() -> None:
+    score = scored(llm_judge(), Judge({"score": 1, "hits": ["", "a"], "misses": [" "]}))
+    assert (score.hits, score.misses) == (("a",), ())
+
+
 def test_after_three_invalid_replies_the_evaluator_is_errored() -> None:
     judge = Judge("no", "no!", "never" * 1000)
     score = scored(llm_judge(), judge)

@@ -135,6 +135,33 @@ def test_dimensions_of_the_rubric_tier() -> None:
     assert '- id "depth", `score` from 0 to 5: 5 is thorough' in judge.prompt
 
 
+def test_a_maximum_below_one_is_a_scale_too() -> None:
+    item = {"dimension": "depth", "maxScore": 0.5, "criteria": "0.5 is thorough"}
+    score = scored(rubric(item), Judge(reply(graded("depth", 0.5))))
+    assert (score.score, score.failed_gate) == (1.0, "")
+
+
+def test_a_score_that_rounding_puts_above_the_maximum_is_the_maximum() -> None:
+    item = {"id": "a", "description": "A", "score_ranges": RANGES}
+    score = scored(rubric(item), Judge(reply(graded("a", 4 + 1e-12))))
+    assert score.details["checks"][0]["score"] == 4.0
+
+
+def test_long_items_are_cut_in_sentences() -> None:
+    (hit,) = scored(rubric("very\n" * 100 + "long"), Judge(reply(yes("rubric-1")))).hits
+    assert hit.startswith("rubric-1 (very very ")
+    assert hit.endswith("...): it is")
+    assert len(hit) < 130
+
+
+def test_the_first_summary_stands_when_items_are_asked_for_again() -> None:
+    parts = (
+        reply(yes("rubric-1"), overall_reasoning="all of it"),
+        reply(yes("rubric-2"), overall_reasoning="the rest"),
+    )
+    assert scored(rubric("A", "B"), Judge(*parts)).reasoning == "all of it"
+
+
 def test_omitted_items_alone_are_asked_for_again() -> None:
     judge = Judge(reply(yes("rubric-2")), reply(no("rubric-1"), no("rubric-2")))
     score = scored(rubric("A", "B"), judge)
