@@ -14,7 +14,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, Protocol
 
-from assay.errors import TargetError
+from assay.errors import AssayError
 from assay.evaluators.prompt import Material
 from assay.model.message import Message
 from assay.model.observation import Observation
@@ -65,10 +65,12 @@ class Spending:
             self.cost_usd = (self.cost_usd or 0.0) + seen.cost_usd
 
     def to_dict(self, target: str) -> dict[str, Any]:
-        rest = {"usage": self.usage, "costUsd": self.cost_usd, "cached": self.cached}
-        known = {key: value for key, value in rest.items() if value or key == "costUsd"}
-        if self.cost_usd is None:
-            known.pop("costUsd")
+        pairs = {
+            "usage": self.usage or None,
+            "costUsd": self.cost_usd,
+            "cached": self.cached or None,
+        }
+        known = {key: value for key, value in pairs.items() if value is not None}
         return {"target": target, "calls": self.calls} | known
 
 
@@ -136,9 +138,10 @@ class Judge:
     async def _ask(self, request: Request, spending: Spending) -> str:
         try:
             seen = await self.target.ask(request)
-        except TargetError as error:
+        except Exception as error:  # whatever a stranger's target does
             spending.calls += 1
-            raise JudgeFault(f"the judge {self.target.name!r} gave no answer: {error}") from error
+            words = str(error) if isinstance(error, AssayError) else f"it raised {error!r}"
+            raise JudgeFault(f"the judge {self.target.name!r} gave no answer: {words}") from error
         spending.add(seen)
         if seen.error is not None:
             raise JudgeFault(f"the judge {self.target.name!r} gave no answer: {seen.error}")
@@ -170,8 +173,9 @@ class Question:
 
 def _recalled(form: Form, remembered: dict[str, Any]) -> bool:
     """Does what the cache has fill in the form? Another version may have written it."""
+    replies = remembered.get("replies")
     missing = "all of it"
-    for reply in remembered.get("replies", ()):
+    for reply in replies if isinstance(replies, list) else ():
         if not isinstance(reply, dict) or form.fault(reply):
             return False
         missing = form.take(reply)
@@ -180,9 +184,8 @@ def _recalled(form: Form, remembered: dict[str, Any]) -> bool:
 
 def _sent_back(text: str, wrong: str) -> tuple[Message, Message]:
     said = text[:SENT_BACK] or "(an empty reply)"
-    return Message("assistant", said), Message(
-        "user", f"That reply cannot be used: {wrong}. Reply with one JSON object and nothing else."
-    )
+    words = f"Something is wrong with that reply: {wrong}. Reply with one JSON object, no more."
+    return Message("assistant", said), Message("user", words)
 
 
 def own_object(text: str, form: Form, material: Material) -> dict[str, Any] | str:

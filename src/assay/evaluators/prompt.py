@@ -80,8 +80,9 @@ class Material:
         return f"[{self.fence} {name}]\n{self.pieces[name]}\n[/{self.fence}]"
 
     def sections(self) -> str:
-        """The pieces that are not empty under their headings; the answer is always there."""
-        shown = [n for n in HEADINGS if self.pieces.get(n) or n == "candidate_answer"]
+        """The pieces that say something under their headings; the answer is always there."""
+        silent = (None, "", "null")
+        shown = [n for n in HEADINGS if n == "candidate_answer" or self.pieces.get(n) not in silent]
         return "\n\n".join(f"{HEADINGS[name]}\n{self.fenced(name)}" for name in shown)
 
     def messages(self, task: str, reply: str) -> tuple[Message, ...]:
@@ -107,7 +108,7 @@ def material_of(context: Context, **more: Any) -> Material:
     known = contract(context)
     calls = context.observation.tool_calls
     values = {name: known[name] for name in VARIABLES if name in known}
-    values["tool_calls"] = "" if not calls else [observed(call) for call in calls]
+    values["tool_calls"] = None if calls is None else [observed(call) for call in calls]
     if context.case.reference_data is not None:
         values["reference_data"] = context.case.reference_data
     return Material({name: _text(value) for name, value in (values | more).items()})
