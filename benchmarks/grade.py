@@ -39,12 +39,13 @@ def main() -> None:
     long_trajectories(options.rounds)
 
 
-def text_assertions(rounds: int, cases: int = 5_000) -> None:
+def text_assertions(rounds: int, cases: int = 500, repeats: int = 10) -> None:
     """Four text assertions a case, one core, in memory; then with a trajectory of five steps.
 
-    Two assertions have values of the case, two are the suite's and the same for all. The floor
-    does the same checks with the standard library and keeps whether they held. Nine answers of
-    ten are right.
+    Answers have some 800 characters, so that the floor comes to the 200,000 cases a second that
+    the bars were planned with. Every case is graded ten times. Two assertions have values of
+    the case, two are the suite's and the same for all. The floor does the same checks with the
+    standard library. Nine answers of ten are right.
     """
     rows = [graded_case(i) for i in range(cases)]
     preparation = Preparation(Resources())
@@ -54,8 +55,7 @@ def text_assertions(rounds: int, cases: int = 5_000) -> None:
     pattern, banned = re.compile(PATTERN), BANNED
 
     def bare() -> None:
-        held = []
-        for (name, folded), seen in zip(wanted, rows, strict=True):
+        for (name, folded), seen in zip(wanted * repeats, rows * repeats, strict=True):
             text = seen.response
             found = (
                 name in text,
@@ -63,38 +63,44 @@ def text_assertions(rounds: int, cases: int = 5_000) -> None:
                 pattern.search(text) is not None,
                 banned not in text,
             )
-            held.append((sum(found) / 4, found))
+            sum(found) / 4
 
     def work(graders: list[tuple[Grader, Observation]]) -> None:
-        results = [grader.grade(seen) for grader, seen in graders]
-        right = sum(isinstance(r, EvalCaseResult) and r.passed for r in results)
-        assert right == cases - cases // 10
+        for grader, seen in graders * repeats:
+            grader.grade(seen)
 
+    results = [grader.grade(seen) for grader, seen in traced]
+    right = sum(isinstance(result, EvalCaseResult) and result.passed for result in results)
+    assert right == cases - cases // 10
     floors, texts, traces = [], [], []
     for _ in range(rounds):
         floors.append(timed(bare))
         texts.append(timed(lambda: work(plain)))
         traces.append(timed(lambda: work(traced)))
     floor, ours, both = min(floors), min(texts), min(traces)
-    per = 1e6 / cases
+    per = 1e6 / cases / repeats
     detail = f"{ours * per:.1f} us / {floor * per:.1f} us a case"
     report("4 text assertions a case: time / 1/0.7 of the floor's", ours / floor * 0.7, 1.0, detail)
     detail = f"{both * per:.1f} us / {floor * per:.1f} us a case"
     report("the same and 5 steps: time / 2/0.7 of the floor's", both / floor * 0.35, 1.0, detail)
 
 
-PATTERN, BANNED = "capital of [a-z]+ [0-9]+ is", "I do not know"
+PATTERN, BANNED = r"\b[Cc]ountry [0-9]+ is\b", "I do not know"
 PROSE = (
     "Let me look at what the records say about this place. The country {i} has had the same "
     "capital since its foundation, and both the atlas and the almanac agree on the name. "
     "The capital of country {i} is {city}, a town on a river with a harbour, a university and "
     "a well-known museum. If you want to travel there, the best season is early summer, when "
-    "the days are long and the evenings are mild. Tell me if you need anything else."
+    "the days are long and the evenings are mild. Trains leave the main station every hour, "
+    "and most of them stop near the old market, from where it is a short walk to the harbour. "
+    "Visitors from abroad need no visa for stays of up to ninety days. The currency is the one "
+    "of the neighbouring countries, cards are accepted almost everywhere, and tap water is safe "
+    "to drink. Tell me if you need anything else."
 )
 
 
 def graded_case(i: int) -> Observation:
-    """An answer of some 400 characters with five calls; every tenth names the wrong city."""
+    """An answer of some 800 characters with five calls; every tenth names the wrong city."""
     city = "Nowhere" if i % 10 == 0 else f"City {i}"
     calls = tuple(ToolCall(f"tool-{n}", {"query": str(i), "limit": 5}) for n in range(5))
     return Observation(PROSE.format(i=i, city=city), tool_calls=calls)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from assay import ledger, registry
 from assay.discovery import Discovery, discover, loader_for
 from assay.errors import EvalFileErrors, LedgerError, PluginError, Problem, UsageError
-from assay.seeds import Seeds
 from assay.model.case import EvalCase, Suite
 from assay.quality import weaknesses
 from assay.registry import Registered
 from assay.scaffold import write_project
 from assay.schema import NAMES, schema
+from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ LAYERS: list[list[str]] = [
         "observations",
         "process",
         "settings",
+        "seeds",
         "ports",
         "scoring",
         "retrying",

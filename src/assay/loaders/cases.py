@@ -12,10 +12,10 @@ from assay.errors import Problem, Problems
 from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_expected
 from assay.loaders.files import Finder
 from assay.loaders.locating import Locator
-from assay.seeds import Seeds
 from assay.model.case import EvalCase, Origin
 from assay.model.shape import Reading
 from assay.model.suite import CaseExecution, CaseFile, SuiteExecution
+from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 
 LEGACY_KEYS = frozenset({"evaluator", "note"})
