@@ -15,7 +15,7 @@ from assay.loaders.locating import Locator
 from assay.loaders.seeds import Seeds
 from assay.model.case import EvalCase, Origin
 from assay.model.shape import Reading
-from assay.model.suite import CaseExecution, CaseFile, SuiteExecution
+from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution
 from assay.settings import Settings
 
 LEGACY_KEYS = frozenset({"evaluator", "note"})
@@ -60,17 +60,15 @@ class CaseReader:
             raw = raw[step]
         written, problems = check(CaseFile, document, path, raw, self.reading)
         self.problems += problems
+        before = len(self.problems)
+        misspelt = any(p.code == "unknown-key" for p in problems)
+        if type(raw) is dict and not misspelt:  # what seems missing may be the misspelt key
+            self._require(raw, document, path, default_id)
         if written is None:
             return None
         self._warn(written, document, path)
         identity = written.id or default_id
         case = self._case(written, identity, locate or Locator(document, path))
-        before = len(self.problems)
-        if not identity:
-            self.problems.append(document.problem(path, "missing-key", "the key 'id' is missing"))
-        if not written.input_messages and written.skip is None:
-            message = missing(CaseFile, "input_messages")
-            self.problems.append(document.problem(path, "missing-key", message))
         if not case.evaluators and case.skip is None and not self.unsure:
             name = f"the case {identity!r}" if identity else "the case"
             message = f"{name} has nothing that could fail"
@@ -81,6 +79,16 @@ class CaseReader:
                 self._check_evaluators(case)
                 break
         return case if not any(p.severity == "error" for p in self.problems[before:]) else None
+
+    def _require(
+        self, raw: dict[str, Any], document: Document, path: DocPath, default_id: str
+    ) -> None:
+        """What a case must have; looked for in the raw case, which may be wrong otherwise."""
+        if raw.get("id") is None and not default_id:
+            self.problems.append(document.problem(path, "missing-key", "the key 'id' is missing"))
+        if raw.get("skip") is None and not any(key in raw for key in INPUT_KEYS):
+            message = missing(CaseFile, "input_messages")
+            self.problems.append(document.problem(path, "missing-key", message))
 
     def _warn(self, written: CaseFile, document: Document, path: DocPath) -> None:
         given = written.model_fields_set
