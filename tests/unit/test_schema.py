@@ -59,6 +59,7 @@ RULES_BETWEEN_KEYS = re.compile(
             "the range .* runs backwards",
             "score_ranges (overlap|leave a gap)",
             "required_min_score'? is above",
+            "it must fit 64 bits",
             "must stand alone in its set",
             "belongs in 'toolsAcceptable'",
             "the metadata says tier",

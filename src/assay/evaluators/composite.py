@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from assay.evaluators.code_judge import Script
 from assay.evaluators.llm_judge import Prompt
 from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
-from assay.model.shape import Empty, Key, Number, Rate, Shape, problem
+from assay.model.shape import Empty, Key, Number, Rate, Shape, problem, raise_all
 
 Kind = Literal["weighted_average", "min", "all", "any", "threshold", "code_judge", "llm_judge"]
 Spelled = Kind | Literal["weighted-average", "code-judge", "llm-judge"]
@@ -41,9 +41,11 @@ class Aggregator(Shape):
         own = _OWN_KEY.get(self.type)
         if own is not None and getattr(self, own) is None:
             raise problem("missing-key", f"the aggregator {self.type!r} needs {own!r}")
-        for key in self.model_fields_set - {"type", "weights", own}:
-            message = f"{key!r} has no meaning for the aggregator {self.type!r}"
-            raise problem("conflicting-keys", message, at=key)
+        message = f"has no meaning for the aggregator {self.type!r}"
+        raise_all(
+            problem("conflicting-keys", message, at=key)
+            for key in self.model_fields_set - {"type", "weights", own}
+        )
         return self
 
 
@@ -61,12 +63,12 @@ class CompositeEvaluator(EvaluatorSpec):
     @model_validator(mode="after")
     def _weights_name_members(self) -> CompositeEvaluator:
         names = [member.name for member in self.members]
-        for name in self.aggregator.weights:
-            if name not in names:
-                known = ", ".join(names)
-                raise problem(
-                    "wrong-value", f"the weight {name!r} names no member; members: {known}"
-                )
+        message = "names no member; members: " + ", ".join(names)
+        raise_all(
+            problem("wrong-value", message, at=("aggregator", "weights", name))
+            for name in self.aggregator.weights
+            if name not in names
+        )
         return self
 
     def cannot_fail(self) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from assay.model.evaluator import EvaluatorSpec
-from assay.model.shape import Empty, Flag, Number, Shape, Text, problem
+from assay.model.shape import Empty, Flag, Number, Shape, Text, problem, raise_all
 
 _PATH = r"(?:[^.\[\]]+|\[[0-9]+\])(?:\.[^.\[\]]+|\[[0-9]+\])*"
 
@@ -17,6 +17,9 @@ def _path(path: str) -> str:
     if not re.fullmatch(_PATH, path):
         raise problem("wrong-value", f"{path!r} is not a path", "for example 'items[1].price'")
     return path
+
+
+_BELONGS = {"tolerance": "numeric_tolerance", "relative": "numeric_tolerance", "formats": "date"}
 
 
 class FieldRule(Shape):
@@ -32,13 +35,11 @@ class FieldRule(Shape):
 
     @model_validator(mode="after")
     def _keys_fit(self) -> FieldRule:
-        given = self.model_fields_set
-        if self.match != "numeric_tolerance" and given & {"tolerance", "relative"}:
-            raise problem(
-                "conflicting-keys", "'tolerance' and 'relative' belong to numeric_tolerance"
-            )
-        if self.match != "date" and "formats" in given:
-            raise problem("conflicting-keys", "'formats' belongs to date")
+        raise_all(
+            problem("conflicting-keys", f"belongs to {match}", at=key)
+            for key, match in _BELONGS.items()
+            if key in self.model_fields_set and self.match != match
+        )
         return self
 
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from assay.model.evaluator import NegatableSpec
 from assay.model.expect import Regex
-from assay.model.shape import Json, Text, problem, shown
+from assay.model.shape import Json, Refusal, Text, problem, shown
 from assay.patterns import compile_pattern
 
 T = TypeVar("T", bound=NegatableSpec)
@@ -25,8 +25,12 @@ def _listed(raw: Any) -> Any:
 def _not_both(spec: T) -> T:
     """`value` and `values` are two ways to write one thing."""
     if {"value", "values"} <= spec.model_fields_set:
-        raise problem("conflicting-keys", "'value' and 'values' exclude each other")
+        raise _both()
     return spec
+
+
+def _both() -> Refusal:
+    return problem("conflicting-keys", "'value' and 'values' exclude each other", at="values")
 
 
 class _TextSpec(NegatableSpec):
@@ -46,7 +50,7 @@ class _TextSpec(NegatableSpec):
             if self.value is None:
                 raise problem("missing-key", f"{self.type!r} needs 'value', or 'values' for a list")
         elif self.value is not None:
-            raise problem("conflicting-keys", "'value' and 'values' exclude each other")
+            raise _both()
         return self
 
 

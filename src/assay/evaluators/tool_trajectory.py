@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from assay.errors import nearest
 from assay.model.evaluator import EvaluatorSpec
@@ -19,10 +19,14 @@ from assay.model.shape import (
     Key,
     Number,
     Positive,
+    Refusal,
     Shape,
+    Steps,
     Text,
     problem,
+    raise_all,
     shown,
+    together,
 )
 
 ARGS_MODES = ("exact", "superset", "subset", "ignore")
@@ -41,6 +45,12 @@ class Predicate(Shape):
     exists: Flag | None = None
     type: Literal["string", "number", "integer", "boolean", "object", "array", "null"] | None = None
     equals: Json = None
+
+    @model_validator(mode="after")
+    def _tolerance_of_approx(self) -> Predicate:
+        if "tolerance" in self.model_fields_set and "approx" not in self.model_fields_set:
+            raise problem("missing-key", "'tolerance' belongs to 'approx'", at="tolerance")
+        return self
 
 
 PREDICATES = frozenset(Predicate.model_fields)
@@ -67,18 +77,30 @@ def _literal_args(value: Any) -> dict[str, Any]:
     return {} if value is None else {"args": literal(value)}
 
 
-def _check_predicates(value: Any) -> Any:
-    """Find conditions anywhere in expected arguments and check them."""
+def _wrong_predicates(value: Any, path: Steps = ()) -> Iterator[Refusal]:
+    """What is wrong with the conditions anywhere in a value, in all of them."""
     if is_predicate(value):
-        Predicate.model_validate(value)  # what `equals` quotes is not looked into
-        if "tolerance" in value and "approx" not in value:
-            raise problem("missing-key", "'tolerance' belongs to 'approx'")
-    elif isinstance(value, dict):
-        for item in value.values():
-            _check_predicates(item)
-    elif isinstance(value, list):
-        for item in value:
-            _check_predicates(item)
+        try:
+            Predicate.model_validate(value)  # what `equals` quotes is not looked into
+        except ValidationError as error:
+            yield together([error], path)
+    elif isinstance(value, (dict, list)):
+        yield from _wrong_inside(value, path)
+
+
+def _wrong_inside(value: dict[str, Any] | list[Any], path: Steps = ()) -> Iterator[Refusal]:
+    for step, item in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from _wrong_predicates(item, (*path, step))
+
+
+def _check_output(value: Any) -> Any:
+    raise_all(_wrong_predicates(value))
+    return value
+
+
+def _check_args(value: Any) -> Any:
+    """Arguments are a mapping of values; the mapping itself is never a condition."""
+    raise_all(_wrong_inside(value) if isinstance(value, (dict, list)) else ())
     return value
 
 
@@ -102,15 +124,8 @@ ArgsMatch = Annotated[
 ]
 
 
-def _check_args(value: Any) -> Any:
-    """Arguments are a mapping of values; the mapping itself is never a condition."""
-    for item in value.values() if isinstance(value, dict) else [value]:
-        _check_predicates(item)
-    return value
-
-
 Arguments = Annotated[Json, AfterValidator(_check_args)]
-Output = Annotated[Json, AfterValidator(_check_predicates)]
+Output = Annotated[Json, AfterValidator(_check_output)]
 
 
 class Call(Shape):
@@ -135,12 +150,13 @@ class Step(Call):
         if (self.tool is None) == (self.any_of is None):
             if self.tool is None:
                 raise problem("missing-key", "a step needs 'tool', or 'any_of' with several calls")
-            raise problem("conflicting-keys", "'tool' and 'any_of' exclude each other")
+            message = "'tool' and 'any_of' exclude each other"
+            raise problem("conflicting-keys", message, at="any_of")
         if self.any_of is not None:
-            extra = self.model_fields_set - {"any_of", "optional"}
-            if extra:
-                names = ", ".join(sorted(extra))
-                raise problem("conflicting-keys", f"{names} belong to the calls inside 'any_of'")
+            raise_all(
+                problem("conflicting-keys", "belongs to the calls inside 'any_of'", at=key)
+                for key in self.model_fields_set - {"any_of", "optional"}
+            )
         return self
 
 
@@ -161,10 +177,13 @@ class ToolTrajectoryEvaluator(EvaluatorSpec):
         if not given and "expected" not in self.model_fields_set:
             message = "give 'expected', 'minimums', 'maximums' or 'forbidden'"
             raise problem("asserts-nothing", message)
-        for tool, least in self.minimums.items():
-            most = self.maximums.get(tool)
-            if most is not None and least > most:
-                raise problem("conflicting-keys", f"the minimum for {tool!r} is above its maximum")
+        raise_all(
+            problem(
+                "conflicting-keys", f"is {least}, above its maximum {most}", at=("minimums", tool)
+            )
+            for tool, least in self.minimums.items()
+            if least > (most := self.maximums.get(tool, least))
+        )
         return self
 
     @classmethod

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     PlainValidator,
     PrivateAttr,
     SerializeAsAny,
+    ValidationError,
     ValidationInfo,
     WithJsonSchema,
+    WrapValidator,
 )
 
-from assay.model.shape import Flag, Number, Reading, Shape, Text, problem, shown
+from assay.model.shape import (
+    Flag,
+    Number,
+    Reading,
+    Refusal,
+    Shape,
+    Text,
+    problem,
+    raise_all,
+    repeated,
+    shown,
+    together,
+)
 
 
 def _required(value: Any) -> Any:
@@ -106,7 +120,7 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     if type(written) is not str:
         if "type" not in raw:
             raise problem("missing-key", "'type' is missing")
-        raise problem("wrong-type", f"'type' is {shown(written)}, not text")
+        raise problem("wrong-type", f"is {shown(written)}, not text", at="type")
     reading: Reading | None = info.context
     if reading is None:
         raise problem("wrong-type", "evaluators in a file are read through a loader")
@@ -124,7 +138,7 @@ def _respelled(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
     written = raw["type"].replace("-", "_")
     negated = entry["type"] != written and entry["type"] != raw["type"]
     if negated and not issubclass(cls, NegatableSpec):
-        raise problem("unknown-evaluator", f"{entry['type']!r} cannot be negated")
+        raise problem("unknown-evaluator", f"{entry['type']!r} cannot be negated", at="type")
     before = len(reading.notes)
     spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(entry, context=reading)
     for index in range(before, len(reading.notes)):
@@ -141,7 +155,7 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
     taken: set[str] = set()
     for spec in specs:
         if spec.name and spec.name in taken:
-            raise problem("wrong-value", f"two evaluators are called {spec.name!r}")
+            raise_all(_repeated(specs))
         taken.add(spec.name)
     if "" not in taken:
         return specs
@@ -159,10 +173,23 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
     return specs
 
 
+def _repeated(entries: Any) -> Iterator[Refusal]:
+    return repeated(entries, "two evaluators are called {}", "name")
+
+
+def _entries(raw: Any, handler: Callable[[Any], Any]) -> tuple[EvaluatorSpec, ...]:
+    """The named entries; names that repeat are told together with entries that are wrong."""
+    try:
+        specs: tuple[EvaluatorSpec, ...] = handler(raw)
+    except ValidationError as error:
+        raise together([error, *_repeated(raw)]) from None
+    return named(specs)
+
+
 Entry = Annotated[
     SerializeAsAny[EvaluatorSpec],
     PlainValidator(_by_type),
     WithJsonSchema({"$ref": "#/$defs/Evaluator"}),
 ]
-Evaluators = Annotated[tuple[Entry, ...], AfterValidator(named)]
-SomeEvaluators = Annotated[tuple[Entry, ...], Field(min_length=1), AfterValidator(named)]
+Evaluators = Annotated[tuple[Entry, ...], WrapValidator(_entries)]
+SomeEvaluators = Annotated[tuple[Entry, ...], Field(min_length=1), WrapValidator(_entries)]

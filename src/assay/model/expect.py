@@ -21,12 +21,17 @@ from assay.model.shape import (
     Flag,
     Json,
     Positive,
+    Refusal,
     Shape,
+    Steps,
     Text,
     problem,
+    raise_all,
 )
 from assay.patterns import compile_pattern
 
+#: The keys whose texts may hold tokens; values of `toolParams` may too.
+RESPONSE_TEXTS = ("responseContains", "responseNotContains", "responseContainsAny")
 #: In a set of tools, alone: no tool at all.
 NO_TOOL = "__none__"
 
@@ -37,43 +42,45 @@ def snake(name: str) -> str:
 
 
 def _check_pattern(pattern: str) -> str:
-    try:
-        compile_pattern(pattern)
-    except BadPattern as error:
-        raise problem("bad-regex", f"{pattern!r} does not compile: {error}") from None
+    raise_all(_bad_pattern(pattern))
     return pattern
 
 
-def _check_tokens(text: str) -> str:
-    for token in tokens.find(text):
-        if token.fault:
-            hint = (
-                nearest(token.source, tokens.SOURCES, 0.5)
-                if token.source not in tokens.SOURCES
-                else ""
-            )
-            raise problem("bad-token", f"{token.text!r}: {token.fault}", hint)
-    return text
+def _bad_pattern(pattern: str, at: str = "") -> Iterator[Refusal]:
+    try:
+        compile_pattern(pattern)
+    except BadPattern as error:
+        yield problem("bad-regex", f"{pattern!r} does not compile: {error}", at=at)
 
 
-def _check_value_tokens(value: Any) -> Any:
-    for text in _texts(value):
-        _check_tokens(text)
+def _check_tokens(value: Any) -> Any:
+    raise_all(_bad_tokens(value))
     return value
+
+
+def _bad_tokens(value: Any) -> Iterator[Refusal]:
+    for path, text in texts_in(value):
+        for token in tokens.find(text):
+            if token.fault:
+                known = token.source in tokens.SOURCES
+                hint = "" if known else nearest(token.source, tokens.SOURCES, 0.5)
+                yield problem("bad-token", f"{token.text!r}: {token.fault}", hint, path)
 
 
 def _check_set(tools: list[str]) -> list[str]:
     if NO_TOOL in tools and len(tools) > 1:
-        raise problem("wrong-value", f"{NO_TOOL!r} means no tool and must stand alone in its set")
+        message = f"{NO_TOOL!r} means no tool and must stand alone in its set"
+        raise problem("wrong-value", message, at=(tools.index(NO_TOOL),))
     return tools
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_in(value: Any, path: Steps = ()) -> Iterator[tuple[Steps, str]]:
+    """Every text in a JSON value, with its path."""
     if isinstance(value, str):
-        yield value
+        yield path, value
     elif isinstance(value, (list, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
+        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from texts_in(item, (*path, step))
 
 
 Regex = Annotated[Text, AfterValidator(_check_pattern)]
@@ -88,7 +95,7 @@ class ToolParam(Shape):
     tool: ToolName
     paramName: Text
     assertion: Literal["equals", "contains", "oneOf", "exists", "notExists", "matches"]
-    value: Annotated[Json, AfterValidator(_check_value_tokens)] = None
+    value: Annotated[Json, AfterValidator(_check_tokens)] = None
     call: AtLeastOne | None = None
 
     @model_validator(mode="after")
@@ -96,15 +103,17 @@ class ToolParam(Shape):
         given = "value" in self.model_fields_set
         if self.assertion in ("exists", "notExists"):
             if given:
-                raise problem("conflicting-keys", f"{self.assertion!r} takes no 'value'")
+                message = f"{self.assertion!r} takes no 'value'"
+                raise problem("conflicting-keys", message, at="value")
         elif not given:
             raise problem("missing-key", f"{self.assertion!r} needs a 'value'")
         elif self.assertion == "oneOf" and not (isinstance(self.value, list) and self.value):
-            raise problem("wrong-type", "'oneOf' needs a list of values")
+            raise problem("wrong-type", "'oneOf' needs a list of values", at="value")
         elif self.assertion == "matches":
             if not isinstance(self.value, str):
-                raise problem("wrong-type", "'matches' needs a regular expression")
-            _check_pattern(self.value)
+                message = "'matches' needs a regular expression"
+                raise problem("wrong-type", message, at="value")
+            raise_all(_bad_pattern(self.value, "value"))
         return self
 
 
@@ -145,19 +154,22 @@ class ExpectBase(Shape):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        raise_all(self._conflicts())
+        return self
+
+    def _conflicts(self) -> Iterator[Refusal]:
         for low, high in (("minToolCalls", "maxToolCalls"), ("minLength", "maxLength")):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None and least > most:
-                raise problem("conflicting-keys", f"{low} {least} is above {high} {most}")
+                yield problem("conflicting-keys", f"is {least}, above {high} {most}", at=low)
         called = getattr(self, "toolsCalled", None)
         if called is not None and getattr(self, "toolsAcceptable", None) is not None:
             message = "'toolsCalled' and 'toolsAcceptable' exclude each other"
-            raise problem("conflicting-keys", message, "keep 'toolsCalled' when one set is right")
+            hint = "keep 'toolsCalled' when one set is right"
+            yield problem("conflicting-keys", message, hint, "toolsAcceptable")
         if called and NO_TOOL in called:
-            raise problem(
-                "wrong-value", f"{NO_TOOL!r} belongs in 'toolsAcceptable'", "write toolsCalled: []"
-            )
-        return self
+            message, place = f"{NO_TOOL!r} belongs in 'toolsAcceptable'", called.index(NO_TOOL)
+            yield problem("wrong-value", message, "write toolsCalled: []", ("toolsCalled", place))
 
     def asserted(self) -> list[str]:
         """The keys that assert something; false and empty lists do not."""
@@ -200,17 +212,12 @@ class ExpectBase(Shape):
         changes["toolParams"] = params
         return self.model_copy(update=changes), skipped
 
-    def texts_with_tokens(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    def texts_with_tokens(self) -> Iterator[tuple[Steps, str]]:
         """Every text that may hold tokens, with its path in the block."""
-        for key in ("responseContains", "responseNotContains"):
-            for index, text in enumerate(getattr(self, key)):
-                yield (key, index), text
-        for index, group in enumerate(self.responseContainsAny):
-            for member, text in enumerate(group):
-                yield ("responseContainsAny", index, member), text
+        for key in RESPONSE_TEXTS:
+            yield from texts_in(getattr(self, key), (key,))
         for index, param in enumerate(self.toolParams):
-            for text in _texts(param.value):
-                yield ("toolParams", index, "value"), text
+            yield from texts_in(param.value, ("toolParams", index, "value"))
 
 
 class Expect(ExpectBase):
