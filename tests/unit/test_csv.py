@@ -169,11 +169,21 @@ def test_ragged_rows(project: Project) -> None:
     assert "4 cells; the header has 3" in problems[1].message
 
 
+def test_an_empty_input_is_told_at_its_cell(project: Project) -> None:
+    problems = project.problems(HEADER + "a,,Hi\n,  ,Hi\n", FILE)
+    assert [project.place(problem) for problem in problems] == [
+        "2:3 wrong-value",
+        "3:1 missing-key",
+        "3:2 wrong-value",
+    ]
+    assert problems[0].message == "'input': the text is empty"
+
+
 def test_all_bad_rows_are_reported(project: Project) -> None:
     text = HEADER + 'a,,Hi\n,"two\nlines",Hi\nb,Hello,\nc,Hello,Hi\nc,Hello,Hi\n'
     problems = project.problems(text, FILE)
     assert [project.place(problem) for problem in problems] == [
-        "2:1 missing-key",
+        "2:3 wrong-value",
         "3:1 missing-key",
         "5:1 asserts-nothing",
         "7:1 duplicate-id",
@@ -222,7 +232,7 @@ def test_wrong_quotes(project: Project, rows: str, line: int) -> None:
 
 def test_faults_before_wrong_quotes_are_reported_too(project: Project) -> None:
     codes = [p.code for p in project.problems(HEADER + 'a,,Hi\nb,"Hello" x,Hi\n', FILE)]
-    assert codes == ["missing-key", "csv-syntax"]
+    assert codes == ["wrong-value", "csv-syntax"]
 
 
 def test_a_cell_past_the_limit(project: Project) -> None:

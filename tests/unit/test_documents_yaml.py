@@ -619,6 +619,7 @@ def test_the_longest_text(text: str) -> None:
         ("a:\n\tb: 1\n", "2:1", "tabs"),
         ("a:\n  b: 1\n\tc: 2\n", "3:1", "tabs"),
         ("\ta: 1\n", "1:1", "tabs"),
+        ("a: 'x\u2028\x85y'\r\nb:\r\n\tc: 1\r\n", "3:1", "tabs"),
         ("- a\nb: 1\n", "2:1", ""),
         ("a: @x\n", "1:4", ""),
         ("a: `x`\n", "1:4", ""),

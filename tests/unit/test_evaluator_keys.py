@@ -227,8 +227,8 @@ def test_a_kebab_case_type_keeps_the_places_of_its_keys(project: Project) -> Non
         ("@[type, is_json]", "wrong-type", "a list"),
         ("@null", "wrong-type", "null"),
         ("@{name: x}", "missing-key", "'type' is missing"),
-        ("@{type: 5}", "wrong-type", "'type' is 5"),
-        ("@{type: null}", "wrong-type", "'type' is null"),
+        ("{type: @5}", "wrong-type", "'type' is 5"),
+        ("{type: @null}", "wrong-type", "'type' is null"),
         ("{type: @''}", "unknown-evaluator", "''"),
         ("{type: is_json, name: @5}", "wrong-type", "text"),
         ("{type: is_json, name: @''}", "wrong-value", "empty"),
@@ -300,10 +300,32 @@ def test_names_are_numbered_when_they_repeat(
 
 def test_two_given_names_may_not_repeat(project: Project) -> None:
     text = suite_of("{type: is_json, name: x}", "{type: cost, budget: 1, name: x}")
-    (problem,) = project.problems(text)
-    assert problem.code == "wrong-value"
-    assert problem.line in (5, 6)
-    assert "'x'" in problem.message
+    place, message = project.refused(text)
+    assert place == "6:37 wrong-value"
+    assert "two evaluators are called 'x'" in message
+
+
+def test_only_names_that_are_written_may_not_repeat(project: Project) -> None:
+    negated = "{type: not_contains, value: x}"
+    text = suite_of(negated, negated, "{type: is_json, name: x}", "{type: is_json, name: x}")
+    assert project.refusals(text) == ["8:29 wrong-value"]
+
+
+def test_repeated_names_are_reported_beside_wrong_entries(project: Project) -> None:
+    text = suite_of(
+        "{type: is_json, name: x}",
+        "{type: is_json, name: x, weight: -1}",
+        "{type: is_json, name: [x]}",
+        "5",
+        "{type: is_json, name: x}",
+    )
+    assert project.refusals(text) == [
+        "6:29 wrong-value",
+        "6:40 wrong-value",
+        "7:29 wrong-type",
+        "8:7 wrong-type",
+        "9:29 wrong-value",
+    ]
 
 
 # Which evaluator
@@ -369,9 +391,8 @@ def test_a_not_prefix_hides_no_wrong_negate(project: Project, negate: str) -> No
 )
 def test_the_others_cannot_be_negated(project: Project, kind: str) -> None:
     keys = next(e for e in [*ACCEPTED, RUBRIC, COMPOSITE] if e["type"] == kind)
-    (problem,) = project.problems(suite_of(json.dumps({**keys, "type": f"not_{kind}"})))
-    assert (problem.line, problem.code) == (5, "unknown-evaluator")
-    assert f"{kind!r} cannot be negated" in problem.message
+    text = json.dumps({**keys, "type": f"not_{kind}"}).replace('"not_', '@"not_')
+    assert f"{kind!r} cannot be negated" in refuse(project, text, "unknown-evaluator")
     text = json.dumps({"negate": True, **keys}).replace('"negate"', '@"negate"')
     if kind != "code_judge":
         refuse(project, text, "unknown-key")
@@ -385,7 +406,7 @@ def test_the_others_cannot_be_negated(project: Project, kind: str) -> None:
     ("keys", "slug"),
     [
         ("", "missing-key"),
-        ("value: x, values: [y]", "conflicting-keys"),
+        ("value: x, values: @[y]", "conflicting-keys"),
         ("value: @5", "wrong-type"),
         ("value: @true", "wrong-type"),
         ("value: @[x]", "wrong-type"),
@@ -462,14 +483,14 @@ def steps(text: str) -> str:
         ("{type: tool_trajectory, minimums: {t: @1.5}}", "wrong-type", "whole"),
         ("{type: tool_trajectory, minimums: {t: @'1'}}", "wrong-type", "whole"),
         ("{type: tool_trajectory, maximums: {t: @true}}", "wrong-type", "whole"),
-        ("@{type: tool_trajectory, minimums: {t: 3}, maximums: {t: 2}}", "conflicting-keys", "'t'"),
+        ("{type: tool_trajectory, minimums: {t: @3}, maximums: {t: 2}}", "conflicting-keys", "'t'"),
         ("{type: tool_trajectory, ignore: @t, expected: []}", "wrong-type", "list"),
         ("{type: tool_trajectory, forbidden: [@5]}", "wrong-type", "text"),
         ("{type: tool_trajectory, forbidden: [@'']}", "wrong-value", "empty"),
         (steps("@t"), "wrong-type", "mapping"),
         (steps("@{args: 1}"), "missing-key", "'any_of'"),
-        (steps("@{tool: t, any_of: [{tool: u}]}"), "conflicting-keys", "exclude"),
-        (steps("@{any_of: [{tool: u}], args: 1}"), "conflicting-keys", "inside 'any_of'"),
+        (steps("{tool: t, any_of: @[{tool: u}]}"), "conflicting-keys", "exclude"),
+        (steps("{any_of: [{tool: u}], args: @1}"), "conflicting-keys", "inside 'any_of'"),
         (steps("{any_of: @[]}"), "wrong-value", "at least 1"),
         (steps("{any_of: [@{args: 1}]}"), "missing-key", "'tool'"),
         (steps("{any_of: [{tool: t, @optional: true}]}"), "unknown-key", "'optional'"),
@@ -483,16 +504,16 @@ def steps(text: str) -> str:
         (steps("{tool: t, args_match: @[]}"), "wrong-value", "list of paths"),
         (steps("{tool: t, args_match: @[5]}"), "wrong-value", "list of paths"),
         (steps("{tool: t, args_match: @null}"), "wrong-value", "null"),
-        (steps("{tool: t, args: @{q: {regex: '('}}}"), "bad-regex", "does not compile"),
+        (steps("{tool: t, args: {q: {regex: @'('}}}"), "bad-regex", "does not compile"),
         (steps("{tool: t, output: {regex: @'('}}"), "bad-regex", "does not compile"),
-        (steps("{tool: t, args: @{q: {type: text}}}"), "wrong-value", "string, number"),
-        (steps("{tool: t, args: @{q: {one_of: x}}}"), "wrong-type", "list"),
-        (steps("{tool: t, args: @{q: {one_of: []}}}"), "wrong-value", "at least 1"),
-        (steps("{tool: t, args: @{q: {exists: 'yes'}}}"), "wrong-type", "true or false"),
-        (steps("{tool: t, args: @{q: {gte: '5'}}}"), "wrong-type", "number"),
-        (steps("{tool: t, args: @{q: {lte: true}}}"), "wrong-type", "number"),
-        (steps("{tool: t, args: @{q: {approx: [1]}}}"), "wrong-type", "number"),
-        (steps("{tool: t, args: @{q: {approx: 1, tolerance: -1}}}"), "wrong-value", ">= 0"),
+        (steps("{tool: t, args: {q: {type: @text}}}"), "wrong-value", "string, number"),
+        (steps("{tool: t, args: {q: {one_of: @x}}}"), "wrong-type", "list"),
+        (steps("{tool: t, args: {q: {one_of: @[]}}}"), "wrong-value", "at least 1"),
+        (steps("{tool: t, args: {q: {exists: @'yes'}}}"), "wrong-type", "true or false"),
+        (steps("{tool: t, args: {q: {gte: @'5'}}}"), "wrong-type", "number"),
+        (steps("{tool: t, args: {q: {lte: @true}}}"), "wrong-type", "number"),
+        (steps("{tool: t, args: {q: {approx: @[1]}}}"), "wrong-type", "number"),
+        (steps("{tool: t, args: {q: {approx: 1, tolerance: @-1}}}"), "wrong-value", ">= 0"),
     ],
 )
 def test_wrong_trajectories(project: Project, entry: str, slug: str, word: str) -> None:
@@ -502,15 +523,45 @@ def test_wrong_trajectories(project: Project, entry: str, slug: str, word: str) 
 @pytest.mark.parametrize(
     ("args", "slug"),
     [
-        ("{q: {regex: '('}}", "bad-regex"),
-        ("{q: [{deep: {type: text}}]}", "wrong-value"),
-        ("[{tolerance: 1}]", "missing-key"),
-        ("{q: {gte: many}}", "wrong-type"),
+        ("{q: {regex: @'('}}", "bad-regex"),
+        ("{q: [1, {deep: {type: @text}}]}", "wrong-value"),
+        ("[{tolerance: @1}]", "missing-key"),
+        ("[[{a: {one_of: [1], gte: @many}}]]", "wrong-type"),
     ],
 )
-def test_wrong_predicates_deep_inside(project: Project, args: str, slug: str) -> None:
-    (problem,) = project.problems(suite_of(steps(f"{{tool: t, args: {args}}}")))
-    assert (problem.line, problem.code) == (5, slug)
+@pytest.mark.parametrize("key", ["args", "input", "output"])
+def test_wrong_predicates_deep_inside(project: Project, key: str, args: str, slug: str) -> None:
+    refuse(project, steps(f"{{tool: t, {key}: {args}}}"), slug)
+
+
+def test_all_wrong_predicates_are_reported(project: Project) -> None:
+    call = "{tool: t, args: {q: {regex: '(', gte: x}, r: [{exists: 1}]}, output: {lte: y}}"
+    assert project.refusals(suite_of(steps(call))) == [
+        "5:70 bad-regex",
+        "5:80 wrong-type",
+        "5:97 wrong-type",
+        "5:117 wrong-type",
+    ]
+
+
+def test_all_keys_that_belong_inside_any_of_are_reported(project: Project) -> None:
+    text = suite_of(steps("{tool: t, args: 1, any_of: [{tool: u}], output: 2}"))
+    assert project.refusals(text) == [
+        "5:58 conflicting-keys",
+        "5:69 conflicting-keys",
+        "5:90 conflicting-keys",
+    ]
+
+
+@pytest.mark.parametrize("condition", ["{tolerance: @1}", "{approx: null, tolerance: @1}"])
+def test_a_tolerance_belongs_to_approx(project: Project, condition: str) -> None:
+    message = refuse(project, steps(f"{{tool: t, args: {{q: {condition}}}}}"), "missing-key")
+    assert "'tolerance' belongs to 'approx'" in message
+
+
+def test_all_minimums_above_their_maximums_are_reported(project: Project) -> None:
+    text = "{type: tool_trajectory, minimums: {t: 3, u: 4}, maximums: {t: 2, u: 1}}"
+    assert project.refusals(suite_of(text)) == ["5:45 conflicting-keys", "5:51 conflicting-keys"]
 
 
 def test_input_is_an_alias_of_args(project: Project) -> None:
@@ -608,11 +659,11 @@ def ranges(text: str) -> str:
         ("{type: rubric, rubrics: [x], model: @5}", "wrong-type", "text"),
         ("{type: rubric, rubrics: [x], target: @''}", "wrong-value", "empty"),
         (
-            "{type: rubric, rubrics: @[{id: a, outcome: x}, {id: a, outcome: y}]}",
+            "{type: rubric, rubrics: [{id: a, outcome: x}, {id: @a, outcome: y}]}",
             "wrong-value",
             "'a'",
         ),
-        ("{type: rubric, rubrics: @[x, {id: rubric-1, outcome: y}]}", "wrong-value", "'rubric-1'"),
+        ("{type: rubric, rubrics: [x, {id: @rubric-1, outcome: y}]}", "wrong-value", "'rubric-1'"),
         (items("@5"), "wrong-type", "neither text nor a mapping"),
         (items("@''"), "wrong-value", "empty"),
         (items("@{id: a}"), "missing-key", "'description'"),
@@ -630,7 +681,7 @@ def ranges(text: str) -> str:
         (ranges("[{score_range: @[0, 1, 2], outcome: x}]"), "wrong-value", "at most 2"),
         (ranges("[{score_range: [0, @high], outcome: x}]"), "wrong-type", "whole"),
         (ranges("[@{score_range: [0, 1]}]"), "missing-key", "'expected_outcome'"),
-        (ranges("[@{score_range: [2, 0], outcome: x}]"), "wrong-value", "backwards"),
+        (ranges("[{score_range: @[2, 0], outcome: x}]"), "wrong-value", "backwards"),
     ],
 )
 def test_wrong_rubrics(project: Project, entry: str, slug: str, word: str) -> None:
@@ -640,18 +691,15 @@ def test_wrong_rubrics(project: Project, entry: str, slug: str, word: str) -> No
 @pytest.mark.parametrize(
     ("spans", "word"),
     [
-        ([[0, 2], [4, 5]], "gap"),
-        ([[1, 5]], "gap"),
-        ([[0, 3], [3, 5]], "overlap"),
+        (["[0, 2]", "@[4, 5]"], "gap"),
+        (["@[4, 5]", "[0, 2]"], "gap"),
+        (["@[1, 5]"], "gap"),
+        (["[0, 3]", "@[3, 5]"], "overlap"),
     ],
 )
-def test_score_ranges_cover_every_score_once(
-    project: Project, spans: list[list[int]], word: str
-) -> None:
-    text = json.dumps([{"score_range": span, "outcome": "x"} for span in spans])
-    (problem,) = project.problems(suite_of(ranges(text)))
-    assert (problem.line, problem.code) == (5, "wrong-value")
-    assert word in problem.message
+def test_score_ranges_cover_every_score_once(project: Project, spans: list[str], word: str) -> None:
+    text = ", ".join(f"{{score_range: {span}, outcome: x}}" for span in spans)
+    assert word in refuse(project, ranges(f"[{text}]"), "wrong-value")
 
 
 def test_required_min_score_is_within_the_ranges(project: Project) -> None:
@@ -865,7 +913,7 @@ def of(members: str) -> str:
         (of("[{type: @is_jsn}]"), "unknown-evaluator", "'is_json'"),
         (of("[{type: is_json}, {type: contains, value: @5}]"), "wrong-type", "text"),
         (of("[{type: is_json, @wieght: 1}]"), "unknown-key", "'weight'"),
-        (of("@[{type: is_json, name: x}, {type: is_json, name: x}]"), "wrong-value", "'x'"),
+        (of("[{type: is_json, name: x}, {type: is_json, name: @x}]"), "wrong-value", "'x'"),
         (joined("@min"), "wrong-type", "mapping"),
         (joined("{type: @median}"), "wrong-value", "weighted_average, min, all, any, threshold"),
         (joined("@{type: threshold}"), "missing-key", "needs 'threshold'"),
@@ -884,10 +932,22 @@ def test_wrong_composites(project: Project, entry: str, slug: str, word: str) ->
     assert word in refuse(project, entry, slug)
 
 
+def test_all_broken_rules_of_a_block_are_reported(project: Project) -> None:
+    text = joined("{type: code_judge, threshold: 1, prompt: x}")
+    assert project.refusals(suite_of(text)) == [
+        "5:68 missing-key",
+        "5:98 conflicting-keys",
+        "5:109 conflicting-keys",
+    ]
+
+
 def test_composite_weights_name_members(project: Project) -> None:
-    (problem,) = project.problems(suite_of(joined("{weights: {is_jsn: 1}}")))
-    assert (problem.line, problem.code) == (5, "wrong-value")
-    assert "'is_jsn' names no member; members: is_json" in problem.message
+    problems = project.problems(suite_of(joined("{weights: {is_jsn: 1, is_json: 1, x: 1}}")))
+    assert [project.place(problem) for problem in problems] == [
+        "5:87 wrong-value",
+        "5:105 wrong-value",
+    ]
+    assert "'is_jsn' names no member; members: is_json" in problems[0].message
 
 
 def test_a_member_that_needs_an_expected_output(project: Project) -> None:
@@ -1021,7 +1081,7 @@ def test_wrong_budgets(project: Project, entry: str, slug: str, word: str) -> No
         ("{type: expect, jsonValid: true, @toolsCaled: [t]}", "unknown-key", "'toolsCalled'"),
         ("{type: expect, tools_called: @t}", "wrong-type", "list"),
         (
-            "@{type: expect, toolsCalled: [t], toolsAcceptable: [[t]]}",
+            "{type: expect, toolsCalled: [t], toolsAcceptable: @[[t]]}",
             "conflicting-keys",
             "exclude",
         ),

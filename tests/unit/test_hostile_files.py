@@ -254,14 +254,14 @@ REFUSED: dict[str, tuple[str, Callable[[], str | bytes], str]] = {
             "id: a\ninput: [{role: user, content: [{type: file, value: ../../x}]}]\n"
             "expected_output: y\n"
         ),
-        "2:32 outside-root",
+        "2:52 outside-root",
     ),
     "folder as content": (
         "folder.eval.yaml",
         lambda: (
             "id: a\ninput: [{role: user, content: [{type: file, value: .}]}]\nexpected_output: y\n"
         ),
-        "2:32 file-not-found",
+        "2:52 file-not-found",
     ),
     "NUL in a content path": (
         "nulpath.eval.yaml",
@@ -277,7 +277,7 @@ REFUSED: dict[str, tuple[str, Callable[[], str | bytes], str]] = {
             f"id: a\ninput: [{{role: user, content: [{{type: file, value: {'a/' * 9000}}}]}}]\n"
             "expected_output: y\n"
         ),
-        "2:32 file-not-found",
+        "2:52 file-not-found",
     ),
     "id of two lines in YAML": (
         "lines.eval.yaml",
@@ -315,7 +315,7 @@ REFUSED: dict[str, tuple[str, Callable[[], str | bytes], str]] = {
                 }
             ]
         ),
-        "1:71 wrong-value",
+        "1:138 wrong-value",
     ),
     "regex that does not compile": (
         "regex.eval.yaml",

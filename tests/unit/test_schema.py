@@ -41,8 +41,8 @@ ONLY_THE_LOADER_SAYS = re.compile(
     "|".join(
         (
             # comparisons of numbers
-            r"(minToolCalls|minLength) \d+ is above",
-            "the minimum for .* is above its maximum",
+            r"is \d+, above (its maximum|maxToolCalls|maxLength) \d+",
+            "it must fit 64 bits",
             "the range .* runs backwards",
             "score_ranges (overlap|leave a gap)",
             "is above the highest score of the item",

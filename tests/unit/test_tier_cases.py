@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 import assay
-from assay.model.expect import ExpectBase
+from assay.model.expect import ExpectBase, texts_in
 
 if TYPE_CHECKING:
     from unit.conftest import Project
@@ -601,12 +601,46 @@ SNAPSHOTS = [
 
 @pytest.mark.parametrize("expect", SNAPSHOTS)
 def test_regression_takes_no_snapshot_token(project: Project, expect: Raw) -> None:
-    text = text_of(made("regression", id="rg-a-001"), made("regression", expect=expect))
-    place, message = project.refused(text, "x.regression.json")
-    assert place.startswith("3:")
-    assert place.endswith(" snapshot-token")
+    (token,) = [text for _, text in texts_in(expect) if "snapshot" in text]
+    raw = made("regression", expect=expect)
+    message = refuse(project, "regression", raw, json.dumps(token), "snapshot-token")
     assert "{{" in message
     assert "snapshot:" in message
+
+
+def test_snapshot_tokens_are_reported_beside_other_faults(project: Project) -> None:
+    block = {
+        "minLength": 3,
+        "maxLength": 2,
+        "response_contains": ["{{snapshot:a}}", 5, "{{snapshot:b}}"],
+        "toolParams": [{"tool": "{{snapshot:c}}", "value": ["{{snapshot:d}}"]}, "x"],
+    }
+    text = text_of(made("regression", expect=block))
+    assert project.refusals(text, "x.regression.json") == [
+        spot(text, '"{{snapshot:a', "snapshot-token"),
+        spot(text, "5, ", "wrong-type"),
+        spot(text, '"{{snapshot:b', "snapshot-token"),
+        spot(text, '{"tool"', "missing-key"),
+        spot(text, '{"tool"', "missing-key"),
+        spot(text, '"{{snapshot:d', "snapshot-token"),
+        spot(text, '"x"', "wrong-type"),
+    ]
+
+
+def test_a_snapshot_token_is_reported_beside_a_conflict(project: Project) -> None:
+    block = {"minLength": 3, "maxLength": 2, "responseContains": ["{{snapshot:a}}"]}
+    text = text_of(made("regression", expect=block))
+    assert project.refusals(text, "x.regression.json") == [
+        spot(text, "3, ", "conflicting-keys"),
+        spot(text, '"{{snapshot:a', "snapshot-token"),
+    ]
+
+
+@pytest.mark.parametrize("block", [5, None, [], "{{snapshot:a}}"])
+def test_a_regression_block_that_is_no_mapping(project: Project, block: object) -> None:
+    raw = made("regression", expect=block)
+    place = project.refusals(text_of(raw), "x.regression.json")
+    assert [entry.split()[1] for entry in place] == ["wrong-type"]
 
 
 @pytest.mark.parametrize("tier", ["golden", "labeled"])
@@ -687,10 +721,13 @@ def test_rubric_refused(project: Project, rubric: object, part: str, slug: str) 
 
 def test_rubric_dimensions_are_unique(project: Project) -> None:
     twice = CASES["rubric"]["rubric"] * 2
-    place, message = project.refused(text_of(made("rubric", rubric=twice)), "x.rubric.json")
-    assert place.startswith("2:")
-    assert place.endswith(" wrong-value")
-    assert "'accuracy'" in message
+    twice = [twice[0], {**twice[-1], "dimension": twice[0]["dimension"], "maxScore": 0}]
+    text = text_of(made("rubric", rubric=twice))
+    first, second = project.problems(text, "x.rubric.json")
+    column = text.splitlines()[1].rindex('"accuracy"') + 1
+    assert project.place(first) == f"2:{column} wrong-value"
+    assert "the dimension 'accuracy' appears twice" in first.message
+    assert second.column > first.column
 
 
 # The expect block, in every tier that has one
@@ -699,7 +736,7 @@ def test_rubric_dimensions_are_unique(project: Project) -> None:
 @pytest.mark.parametrize("tier", ["labeled", "regression"])
 def test_at_most_one_of_tools_called_and_tools_acceptable(project: Project, tier: str) -> None:
     block = {"toolsCalled": ["a"], "toolsAcceptable": [["a"]]}
-    message = refuse(project, tier, made(tier, expect=block), json.dumps(block), "conflicting-keys")
+    message = refuse(project, tier, made(tier, expect=block), '[["a"]]', "conflicting-keys")
     assert "'toolsCalled' and 'toolsAcceptable' exclude each other" in message
 
 
@@ -725,7 +762,7 @@ def test_no_tool_at_all(project: Project, sets: list[list[str]]) -> None:
 @pytest.mark.parametrize("tools", [["__none__", "a"], ["a", "__none__"]])
 def test_none_is_alone_in_its_set(project: Project, tools: list[str]) -> None:
     raw = made("labeled", expect={"toolsAcceptable": [["b"], tools]})
-    message = refuse(project, "labeled", raw, json.dumps(tools), "wrong-value")
+    message = refuse(project, "labeled", raw, '"__none__"', "wrong-value")
     assert "'__none__' means no tool and must stand alone" in message
 
 
@@ -878,8 +915,32 @@ def test_also_keys(project: Project) -> None:
 def test_a_minimum_is_not_above_its_maximum(project: Project, low: str, high: str) -> None:
     block = {low: 3, high: 2}
     raw = made("labeled", expect=block)
-    message = refuse(project, "labeled", raw, json.dumps(block), "conflicting-keys")
-    assert f"{low} 3 is above {high} 2" in message
+    message = refuse(project, "labeled", raw, "3, ", "conflicting-keys")
+    assert f"{low!r} is 3, above {high} 2" in message
+
+
+def test_all_conflicts_of_a_block_are_reported(project: Project) -> None:
+    block = {
+        "minToolCalls": 3,
+        "maxToolCalls": 2,
+        "min_length": 5,
+        "maxLength": 4,
+        "toolsCalled": ["__none__"],
+        "toolsAcceptable": [["t"]],
+    }
+    text = text_of(made("labeled", expect=block))
+    assert project.refusals(text, "x.labeled.json") == [
+        spot(text, "3, ", "conflicting-keys"),
+        spot(text, "5, ", "conflicting-keys"),
+        spot(text, '"__none__"', "wrong-value"),
+        spot(text, '[["t"]]', "conflicting-keys"),
+    ]
+
+
+def test_no_tool_is_told_once_where_it_cannot_stand(project: Project) -> None:
+    raw = made("labeled", expect={"toolsCalled": ["a", "__none__"]})
+    message = refuse(project, "labeled", raw, '"__none__"', "wrong-value")
+    assert "belongs in 'toolsAcceptable'" in message
 
 
 PARAM = {"tool": "get_weather", "paramName": "place.city"}
@@ -916,10 +977,10 @@ def test_tool_params(project: Project, rest: Raw) -> None:
         ({**PARAM, "assertion": "contains"}, '{"tool"', "missing-key"),
         ({**PARAM, "assertion": "matches"}, '{"tool"', "missing-key"),
         ({**PARAM, "assertion": "oneOf"}, '{"tool"', "missing-key"),
-        ({**PARAM, "assertion": "oneOf", "value": "a"}, '{"tool"', "wrong-type"),
-        ({**PARAM, "assertion": "oneOf", "value": []}, '{"tool"', "wrong-type"),
-        ({**PARAM, "assertion": "matches", "value": 5}, '{"tool"', "wrong-type"),
-        ({**PARAM, "assertion": "matches", "value": "("}, '{"tool"', "bad-regex"),
+        ({**PARAM, "assertion": "oneOf", "value": "a"}, '"a"', "wrong-type"),
+        ({**PARAM, "assertion": "oneOf", "value": []}, "[]}", "wrong-type"),
+        ({**PARAM, "assertion": "matches", "value": 5}, "5}", "wrong-type"),
+        ({**PARAM, "assertion": "matches", "value": "("}, '"("', "bad-regex"),
         ({**PARAM, "assertion": "exists", "value": 1}, "1}", "conflicting-keys"),
         ({**PARAM, "assertion": "notExists", "value": 1}, "1}", "conflicting-keys"),
         ({**PARAM, "assertion": "exists", "call": 0}, "0}", "wrong-value"),
@@ -944,10 +1005,9 @@ def test_tool_params_refused(project: Project, param: Raw, part: str, slug: str)
     ],
 )
 def test_an_unknown_token_source_is_an_error(project: Project, block: Raw, hint: str) -> None:
-    place, message = project.refused(text_of(made("labeled", expect=block)), "x.labeled.json")
-    assert place.startswith("2:")
-    assert place.endswith(" bad-token")
-    assert hint in message
+    (text,) = [text for _, text in texts_in(block) if "{{" in text]
+    raw = made("labeled", expect=block)
+    assert hint in refuse(project, "labeled", raw, json.dumps(text), "bad-token")
 
 
 def test_the_place_of_a_bad_token(project: Project) -> None:

@@ -341,6 +341,11 @@ def test_root_list(project: Project) -> None:
     assert suite.name == "greet"
 
 
+def test_a_file_that_is_only_an_ending_still_has_a_name(project: Project) -> None:
+    suite = project.suite("input: Hello\nexpected_output: Hi\n", ".eval.yaml")
+    assert (suite.name, [case.id for case in suite]) == (".eval", [".eval"])
+
+
 def test_root_case(project: Project) -> None:
     suite = project.suite("input: Hello\nexpected_output: Hi\n", "greeting.yml")
     (case,) = suite
@@ -600,8 +605,10 @@ def test_legacy_keys_are_accepted_with_a_warning(project: Project, key: str, val
         ("threshold: '1'", "4:12 wrong-type", "number"),
         ("repeat: 0", "4:9 wrong-value", ">= 1"),
         ("repeat: 2.5", "4:9 wrong-type", "whole"),
+        ("repeat: 1e300", "4:9 wrong-value", "must fit 64 bits"),
         ("min_pass_rate: 2", "4:16 wrong-value", "<= 1"),
-        ("skip: true", "4:7 wrong-type", "text"),
+        ("skip: true", "4:7 wrong-type", "for example skip: waits"),
+        ("skip: false", "4:7 wrong-type", "leave it out"),
         ("skip: ''", "4:7 wrong-value", "empty"),
         ("cluster: 5", "4:10 wrong-type", "text"),
         ("critical: 1", "4:11 wrong-type", "true or false"),
@@ -656,6 +663,17 @@ def test_an_id_is_required_in_a_list(project: Project) -> None:
     place, message = project.refused("- input: Hello\n  expected_output: Hi\n")
     assert place == "1:3 missing-key"
     assert "'id'" in message
+
+
+def test_a_missing_id_and_input_are_told_beside_other_faults(project: Project) -> None:
+    text = "- tags: x\n- inptu: Hello\n  expected_output: Hi\n- skip: later\n"
+    assert project.refusals(text) == [
+        "1:3 missing-key",
+        "1:3 missing-key",
+        "1:9 wrong-type",
+        "2:3 unknown-key",
+        "4:3 missing-key",
+    ]
 
 
 @pytest.mark.parametrize("identity", ["''", "' a'", "'a '", '"a\\nb"'])
@@ -948,7 +966,7 @@ def test_expect_in_both_spellings_is_a_warning(project: Project) -> None:
     [
         ("{toolsCaled: [x]}", "3:10 unknown-key"),
         ("{tools_called: x}", "3:24 wrong-type"),
-        ("{toolsCalled: [x], tools_acceptable: [[x]]}", "3:9 conflicting-keys"),
+        ("{toolsCalled: [x], tools_acceptable: [[x]]}", "3:46 conflicting-keys"),
         ("{response_matches: ['(']}", "3:29 bad-regex"),
         ("{responseContains: ['{{sed:x}}']}", "3:29 bad-token"),
         ("{max_tokens: 0}", "3:22 wrong-value"),
@@ -1020,7 +1038,7 @@ def test_roles(project: Project, role: str) -> None:
             "4:51 unknown-key",
             "'txt'",
         ),
-        ("{role: user, tool_calls: [{tool: t}]}", "4:5 wrong-value", "only assistants"),
+        ("{role: user, tool_calls: [{tool: t}]}", "4:30 wrong-value", "only assistants"),
         ("{role: assistant, tool_calls: [t]}", "4:36 wrong-type", "tool_calls[0]"),
         ("{role: assistant, tool_calls: {tool: t}}", "4:35 wrong-type", "list"),
         ("{role: assistant, tool_calls: [{input: 1}]}", "4:36 missing-key", "'tool'"),
@@ -1148,7 +1166,7 @@ def test_files_are_looked_for_from_the_eval_file_up_to_the_root(
 
 def test_files_are_not_looked_for_above_the_root(fenced: Project) -> None:
     place, message = fenced.refused(with_file("secret.md"), "evals/suite.yaml")
-    assert place == "7:9 file-not-found"
+    assert place == "8:16 file-not-found"
     assert "looked for evals/secret.md, secret.md)" in message
 
 
@@ -1161,13 +1179,13 @@ def test_a_leading_slash_means_the_project_root(project: Project) -> None:
 
 def test_a_leading_slash_is_not_the_machines_root(fenced: Project) -> None:
     place, message = fenced.refused(with_file(str(fenced.root.parent / "secret.md")))
-    assert place == "7:9 file-not-found"
+    assert place == "8:16 file-not-found"
     assert "secret.md" in message
 
 
 def test_a_missing_file_is_an_error(project: Project) -> None:
     place, message = project.refused(with_file("docs/gone.md"), "evals/suite.yaml")
-    assert place == "7:9 file-not-found"
+    assert place == "8:16 file-not-found"
     assert "no file 'docs/gone.md'" in message
     assert "evals/docs/gone.md, docs/gone.md" in message
 
@@ -1183,7 +1201,7 @@ def test_a_folder_is_no_file(project: Project, value: str) -> None:
 @pytest.mark.parametrize("value", ["../secret.md", "evals/../../secret.md", "/../secret.md"])
 def test_a_path_that_leaves_the_root_is_refused(fenced: Project, value: str) -> None:
     place, message = fenced.refused(with_file(value))
-    assert place == "7:9 outside-root"
+    assert place == "8:16 outside-root"
     assert f"{value!r} leaves the project root" in message
     assert "allow_outside_root" in message
 
@@ -1198,7 +1216,7 @@ def test_a_path_may_go_up_inside_the_root(project: Project) -> None:
 def test_a_symbolic_link_out_of_the_root_is_refused(fenced: Project, suite: str) -> None:
     (fenced.root / "link.md").symlink_to(fenced.root.parent / "secret.md")
     place, message = fenced.refused(with_file("link.md"), suite)
-    assert place == "7:9 outside-root"
+    assert place == "8:16 outside-root"
     assert "'link.md'" in message
 
 
@@ -1216,7 +1234,7 @@ def test_the_config_may_allow_paths_outside_the_root(fenced: Project) -> None:
 
 def test_the_config_may_forbid_paths_outside_the_root(fenced: Project) -> None:
     fenced.write("assay.yaml", "allow_outside_root: false\n")
-    assert fenced.refused(with_file("../secret.md"))[0] == "7:9 outside-root"
+    assert fenced.refused(with_file("../secret.md"))[0] == "8:16 outside-root"
 
 
 # Places

@@ -76,8 +76,7 @@ def _follows_from_another(fault: Any) -> bool:
 
 
 def _problem(document: Document, base: DocPath, fault: Any, shape: type[Shape]) -> Problem:
-    at = fault.get("ctx", {}).get("at")
-    steps = (*fault["loc"], at) if at else fault["loc"]
+    steps = fault["loc"]
     path = written_path(document, base, steps, shape)
     line, column = document.position(path)
     code, message, hint = _explain(fault, path)
@@ -92,7 +91,7 @@ def _explain(fault: Any, path: DocPath) -> tuple[str, str, str]:
     name = _name(path)
     if kind == "assay":
         text = context["text"]
-        joined = f"{name} {text}" if text.startswith("is ") else f"{name}: {text}"
+        joined = f"{name} {text}" if text.startswith(_VERBS) else f"{name}: {text}"
         return context["slug"], joined, context["hint"]
     if kind == "missing":
         return "missing-key", f"the key {path[-1]!r} is missing", ""
@@ -115,6 +114,8 @@ def _explain(fault: Any, path: DocPath) -> tuple[str, str, str]:
     return "wrong-value", f"{name}: {fault['msg']}", ""
 
 
+#: A text that begins so goes on from the key's name.
+_VERBS = ("is ", "has ", "names ", "belongs ")
 _TYPES = {
     "string_type": "text",
     "bool_type": "true or false",

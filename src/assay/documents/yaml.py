@@ -356,10 +356,9 @@ def _syntax(text: str, file: str, error: yaml.MarkedYAMLError) -> Problem:
     message = error.problem or "not valid YAML"
     if error.context:
         message += f" ({error.context})"
-    lines = text.splitlines()
-    line = lines[mark.line] if mark.line < len(lines) else ""
+    before = text[mark.index - mark.column : mark.index]
     hint = ""
-    if "\t" in line[: mark.column + 1] and not line[: mark.column].strip():
+    if "\t" in before + text[mark.index : mark.index + 1] and not before.strip():
         hint = "tabs cannot indent YAML: use spaces"
     elif "mapping values are not allowed" in message:
         hint = "put text that contains ': ' in quotes"

@@ -23,7 +23,7 @@ from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
 from assay.model.rules import BelongsTo, Rule, Ruled
 from assay.model.score import EvaluationScore
-from assay.model.shape import Empty, Key, Number, Rate, problem
+from assay.model.shape import Empty, Key, Number, Rate, problem, raise_all
 from assay.ports import Check, Resources
 from assay.scoring import ready, scores_of
 
@@ -67,12 +67,12 @@ class CompositeEvaluator(EvaluatorSpec):
     @model_validator(mode="after")
     def _weights_name_members(self) -> CompositeEvaluator:
         names = [member.name for member in self.members]
-        for name in self.aggregator.weights:
-            if name not in names:
-                known = ", ".join(names)
-                raise problem(
-                    "wrong-value", f"the weight {name!r} names no member; members: {known}"
-                )
+        message = "names no member; members: " + ", ".join(names)
+        raise_all(
+            problem("wrong-value", message, at=("aggregator", "weights", name))
+            for name in self.aggregator.weights
+            if name not in names
+        )
         return self
 
     def cannot_fail(self) -> str:

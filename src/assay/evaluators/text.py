@@ -42,8 +42,7 @@ def _listed(raw: Any) -> Any:
     )
 
 
-# The rarer key first: most entries are through with the rule at once.
-_NOT_BOTH = Excludes("values", ("value",))
+_NOT_BOTH = Excludes("value", ("values",))
 
 
 class _TextSpec(NegatableSpec, Ruled):

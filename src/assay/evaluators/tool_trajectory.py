@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
     Field,
+    ValidationError,
     WithJsonSchema,
-    model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -25,7 +24,7 @@ from assay.model.diff import call_text
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.expect import Regex
 from assay.model.message import ToolCall
-from assay.model.rules import Asserts, Excludes, NeedsOne, Rule, Ruled
+from assay.model.rules import Asserts, Excludes, Holds, Needs, NeedsOne, Rule, Ruled
 from assay.model.score import EvaluationScore
 from assay.model.shape import (
     Count,
@@ -35,20 +34,23 @@ from assay.model.shape import (
     Key,
     Number,
     Positive,
+    Refusal,
     Shape,
+    Steps,
     Text,
     problem,
     shown,
+    together,
 )
 from assay.ports import Check, Resources
 
 ARGS_MODES = ("exact", "superset", "subset", "ignore")
 
 
-class Predicate(Shape):
+class Predicate(Ruled):
     """A condition on an argument, in place of its value."""
 
-    model_config = ConfigDict(json_schema_extra={"dependentRequired": {"tolerance": ["approx"]}})
+    rules: ClassVar[tuple[Rule, ...]] = (Needs("tolerance", "approx"),)
 
     regex: Regex | None = None
     one_of: Annotated[list[Json], Field(min_length=1)] | None = None
@@ -106,18 +108,36 @@ def _literal_args(value: Any) -> dict[str, Any]:
     return {} if value is None else {"args": literal(value)}
 
 
-def _check_predicates(value: Any) -> Any:
-    """Find conditions anywhere in expected arguments and check them."""
-    if is_predicate(value):
+def _wrong_predicates(value: Any, path: Steps = ()) -> list[Refusal]:
+    """What is wrong with the conditions anywhere in a value, in all of them."""
+    if not is_predicate(value):
+        return _wrong_inside(value, path)
+    try:
         Predicate.model_validate(value)  # what `equals` quotes is not looked into
-        if "tolerance" in value and "approx" not in value:
-            raise problem("missing-key", "'tolerance' belongs to 'approx'")
-    elif isinstance(value, dict):
-        for item in value.values():
-            _check_predicates(item)
-    elif isinstance(value, list):
-        for item in value:
-            _check_predicates(item)
+    except ValidationError as error:
+        return [together([error], path)]
+    return []
+
+
+def _wrong_inside(value: Any, path: Steps = ()) -> list[Refusal]:
+    found: list[Refusal] = []
+    if isinstance(value, (dict, list)):
+        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
+            if isinstance(item, (dict, list)):
+                found += _wrong_predicates(item, (*path, step))
+    return found
+
+
+def _check_output(value: Any) -> Any:
+    if wrong := _wrong_predicates(value):
+        raise together(wrong)
+    return value
+
+
+def _check_args(value: Any) -> Any:
+    """Arguments are a mapping of values; the mapping itself is never a condition."""
+    if wrong := _wrong_inside(value):
+        raise together(wrong)
     return value
 
 
@@ -141,13 +161,6 @@ ArgsMatch = Annotated[
 ]
 
 
-def _check_args(value: Any) -> Any:
-    """Arguments are a mapping of values; the mapping itself is never a condition."""
-    for item in value.values() if isinstance(value, dict) else [value]:
-        _check_predicates(item)
-    return value
-
-
 Arguments = Annotated[
     Json,
     AfterValidator(_check_args),
@@ -155,7 +168,7 @@ Arguments = Annotated[
         {"if": {"type": "object"}, "then": {"additionalProperties": _EXPECTED}, "else": _EXPECTED}
     ),
 ]
-Output = Annotated[Json, BeforeValidator(_check_predicates, json_schema_input_type=Predicate)]
+Output = Annotated[Json, BeforeValidator(_check_output, json_schema_input_type=Predicate)]
 
 
 class Call(Shape):
@@ -173,14 +186,27 @@ class Step(Call, Ruled):
 
     rules: ClassVar[tuple[Rule, ...]] = (
         NeedsOne(("tool", "any_of"), "a step needs 'tool', or 'any_of' with several calls"),
+        Excludes("tool", ("any_of",)),
         Excludes(
-            "any_of", tuple(Call.model_fields), "other keys belong to the calls inside 'any_of'"
+            "any_of",
+            tuple(key for key in Call.model_fields if key != "tool"),
+            "other keys belong to the calls inside 'any_of'",
         ),
     )
 
     tool: Text | None = None  # type: ignore[assignment]
     optional: Flag = False
     any_of: Annotated[list[Call], Field(min_length=1)] | None = None
+
+
+def _above_maximum(spec: ToolTrajectoryEvaluator) -> Sequence[Refusal]:
+    found = []
+    for tool, least in spec.minimums.items():
+        most = spec.maximums.get(tool, least)
+        if least > most:
+            message = f"is {least}, above its maximum {most}"
+            found.append(problem("conflicting-keys", message, at=("minimums", tool)))
+    return found
 
 
 class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
@@ -193,6 +219,7 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
             "give 'expected', 'minimums', 'maximums' or 'forbidden'",
             even_empty=("expected",),
         ),
+        Holds(_above_maximum),
     )
 
     mode: Literal["any_order", "in_order", "exact", "superset", "subset"] = "in_order"
@@ -201,14 +228,6 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
     maximums: dict[str, Count] = Empty(dict)
     ignore: list[Text] = Empty(list)
     forbidden: list[Text] = Empty(list)
-
-    @model_validator(mode="after")
-    def _consistent(self) -> ToolTrajectoryEvaluator:
-        for tool, least in self.minimums.items():
-            most = self.maximums.get(tool)
-            if most is not None and least > most:
-                raise problem("conflicting-keys", f"the minimum for {tool!r} is above its maximum")
-        return self
 
     @classmethod
     def of_calls(cls, calls: Sequence[ToolCall]) -> ToolTrajectoryEvaluator:

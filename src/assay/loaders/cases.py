@@ -14,7 +14,7 @@ from assay.loaders.files import Finder
 from assay.loaders.locating import Locator
 from assay.model.case import EvalCase, Origin
 from assay.model.shape import Reading
-from assay.model.suite import CaseExecution, CaseFile, SuiteExecution
+from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution
 from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 
@@ -58,9 +58,12 @@ class CaseReader:
         for step in path:
             raw = raw[step]
         written, problems = check(CaseFile, document, path, raw, self.reading)
-        if problems:
+        lacking = self._lacking(raw, problems)
+        if problems or lacking:
             self.problems += problems
-        return None if written is None else self.finish(written, document, path, locate)
+            self.problems += [document.problem(path, "missing-key", text) for text in lacking]
+        case = None if written is None else self.finish(written, document, path, locate)
+        return None if lacking else case
 
     def finish(
         self,
@@ -75,11 +78,6 @@ class CaseReader:
         identity = written.id or default_id
         case = self._case(written, identity, locate or Locator(document, path))
         before = self.problems.errors
-        if not identity:
-            self.problems.append(document.problem(path, "missing-key", "the key 'id' is missing"))
-        if not written.input_messages and written.skip is None:
-            message = missing(CaseFile, "input_messages")
-            self.problems.append(document.problem(path, "missing-key", message))
         if not case.evaluators and case.skip is None and not self.unsure:
             name = f"the case {identity!r}" if identity else "the case"
             message = f"{name} has nothing that could fail"
@@ -90,6 +88,19 @@ class CaseReader:
                 self._check_evaluators(case)
                 break
         return case if self.problems.errors == before else None
+
+    @staticmethod
+    def _lacking(raw: Any, problems: list[Problem]) -> list[str]:
+        """What a case must have; looked for in the raw case, which may be wrong otherwise."""
+        if type(raw) is not dict:
+            return []
+        messages = []
+        if raw.get("id") is None:
+            messages.append("the key 'id' is missing")
+        if raw.get("skip") is None and raw.keys().isdisjoint(INPUT_KEYS):
+            messages.append(missing(CaseFile, "input_messages"))
+        # What seems missing may be the misspelt key.
+        return [] if messages and any(p.code == "unknown-key" for p in problems) else messages
 
     def _warn(self, written: CaseFile, document: Document, path: DocPath) -> None:
         given = written.model_fields_set

@@ -174,6 +174,8 @@ def _raw(header: list[str], cells: list[str]) -> dict[str, Any]:
             raw.setdefault("metadata", {})[name.removeprefix("metadata.")] = cell
         else:
             raw[name] = cell.strip() if name == "id" else cell
+    if "skip" not in raw:
+        raw.setdefault("input", "")  # refused where it stands, not as a key that is missing
     return raw
 
 

@@ -28,7 +28,7 @@ def suite_keys(document: Document, raw: Any, reading: Reading) -> tuple[SuiteFil
 
 def name_of(file: Path) -> str:
     """What a suite is called when its file does not say: `weather` for weather.eval.yaml."""
-    return file.stem.removesuffix(".eval")
+    return file.stem.removesuffix(".eval") or file.stem
 
 
 def suite_of(

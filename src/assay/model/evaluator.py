@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     PlainValidator,
     SerializeAsAny,
+    ValidationError,
     ValidationInfo,
     WithJsonSchema,
+    WrapValidator,
 )
 
-from assay.model.shape import Flag, Number, Reading, Shape, Text, problem, shown
+from assay.model.shape import (
+    Flag,
+    Number,
+    Reading,
+    Refusal,
+    Shape,
+    Text,
+    problem,
+    raise_all,
+    repeated,
+    shown,
+    together,
+)
 
 
 def _required(value: Any) -> Any:
@@ -95,7 +109,7 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     if type(written) is not str:
         if "type" not in raw:
             raise problem("missing-key", "'type' is missing")
-        raise problem("wrong-type", f"'type' is {shown(written)}, not text")
+        raise problem("wrong-type", f"is {shown(written)}, not text", at="type")
     reading: Reading | None = info.context
     if reading is None:
         raise problem("wrong-type", "evaluators in a file are read through a loader")
@@ -113,7 +127,7 @@ def _respelled(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
     written = raw["type"].replace("-", "_")
     negated = entry["type"] != written and entry["type"] != raw["type"]
     if negated and not issubclass(cls, NegatableSpec):
-        raise problem("unknown-evaluator", f"{entry['type']!r} cannot be negated")
+        raise problem("unknown-evaluator", f"{entry['type']!r} cannot be negated", at="type")
     before = len(reading.notes)
     spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(entry, context=reading)
     for index in range(before, len(reading.notes)):
@@ -133,7 +147,7 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
         if "name" not in spec.model_fields_set:
             unnamed.append(spec)
         elif spec.name in taken:
-            raise problem("wrong-value", f"two evaluators are called {spec.name!r}")
+            raise_all(_repeated(specs))
         else:
             taken.add(spec.name)
     numbers: dict[str, int] = {}
@@ -154,10 +168,23 @@ def _call(spec: EvaluatorSpec, name: str) -> None:
     object.__setattr__(spec, "name", name)
 
 
+def _repeated(entries: Any) -> Iterator[Refusal]:
+    return repeated(entries, "two evaluators are called {}", "name")
+
+
+def _entries(raw: Any, handler: Callable[[Any], Any]) -> tuple[EvaluatorSpec, ...]:
+    """The named entries; names that repeat are told together with entries that are wrong."""
+    try:
+        specs: tuple[EvaluatorSpec, ...] = handler(raw)
+    except ValidationError as error:
+        raise together([error, *_repeated(raw)]) from None
+    return named(specs)
+
+
 Entry = Annotated[
     SerializeAsAny[EvaluatorSpec],
     PlainValidator(_by_type),
     WithJsonSchema({"$ref": "#/$defs/Evaluator"}),
 ]
-Evaluators = Annotated[tuple[Entry, ...], AfterValidator(named)]
-SomeEvaluators = Annotated[tuple[Entry, ...], Field(min_length=1), AfterValidator(named)]
+Evaluators = Annotated[tuple[Entry, ...], WrapValidator(_entries)]
+SomeEvaluators = Annotated[tuple[Entry, ...], Field(min_length=1), WrapValidator(_entries)]

@@ -6,15 +6,15 @@ Keys are written in camelCase or in snake_case; the fields carry the camelCase n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from assay import tokens
 from assay.errors import BadPattern, nearest
 from assay.model.json_schema import check_schema
-from assay.model.rules import Asserts, BelongsTo, Excludes, Rule, Ruled
+from assay.model.rules import Asserts, BelongsTo, Excludes, Holds, Rule, Ruled
 from assay.model.shape import (
     AtLeastOne,
     Count,
@@ -22,12 +22,16 @@ from assay.model.shape import (
     Flag,
     Json,
     Positive,
-    Shape,
+    Refusal,
+    Steps,
     Text,
     problem,
+    raise_all,
 )
 from assay.patterns import compile_pattern
 
+#: The keys whose texts may hold tokens; values of `toolParams` may too.
+RESPONSE_TEXTS = ("responseContains", "responseNotContains", "responseContainsAny")
 #: In a set of tools, alone: no tool at all.
 NO_TOOL = "__none__"
 
@@ -38,50 +42,46 @@ def snake(name: str) -> str:
 
 
 def _check_pattern(pattern: str) -> str:
-    try:
-        compile_pattern(pattern)
-    except BadPattern as error:
-        raise problem("bad-regex", f"{pattern!r} does not compile: {error}") from None
+    raise_all(_bad_pattern(pattern))
     return pattern
 
 
-def _check_tokens(text: str) -> str:
-    for token in tokens.find(text):
-        if token.fault:
-            hint = (
-                nearest(token.source, tokens.SOURCES, 0.5)
-                if token.source not in tokens.SOURCES
-                else ""
-            )
-            raise problem("bad-token", f"{token.text!r}: {token.fault}", hint)
-    return text
+def _bad_pattern(pattern: str, at: str = "") -> Iterator[Refusal]:
+    try:
+        compile_pattern(pattern)
+    except BadPattern as error:
+        yield problem("bad-regex", f"{pattern!r} does not compile: {error}", at=at)
 
 
-def _check_value_tokens(value: Any) -> Any:
-    for text in _texts(value):
-        _check_tokens(text)
+def _check_tokens(value: Any) -> Any:
+    if not isinstance(value, str) or "{{" in value:
+        raise_all(_bad_tokens(value))
     return value
+
+
+def _bad_tokens(value: Any) -> Iterator[Refusal]:
+    for path, text in texts_in(value):
+        for token in tokens.find(text):
+            if token.fault:
+                known = token.source in tokens.SOURCES
+                hint = "" if known else nearest(token.source, tokens.SOURCES, 0.5)
+                yield problem("bad-token", f"{token.text!r}: {token.fault}", hint, path)
 
 
 def _check_set(tools: list[str]) -> list[str]:
     if NO_TOOL in tools and len(tools) > 1:
-        raise problem("wrong-value", f"{NO_TOOL!r} means no tool and must stand alone in its set")
+        message = f"{NO_TOOL!r} means no tool and must stand alone in its set"
+        raise problem("wrong-value", message, at=(tools.index(NO_TOOL),))
     return tools
 
 
-def _check_called(tools: list[str]) -> list[str]:
-    if NO_TOOL in tools:
-        message = f"{NO_TOOL!r} belongs in 'toolsAcceptable'"
-        raise problem("wrong-value", message, "write toolsCalled: []")
-    return tools
-
-
-def _texts(value: Any) -> Iterator[str]:
+def texts_in(value: Any, path: Steps = ()) -> Iterator[tuple[Steps, str]]:
+    """Every text in a JSON value, with its path."""
     if isinstance(value, str):
-        yield value
+        yield path, value
     elif isinstance(value, (list, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
+        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from texts_in(item, (*path, step))
 
 
 Regex = Annotated[Text, AfterValidator(_check_pattern)]
@@ -91,7 +91,7 @@ _NAMES_NO_TOOL: Any = {"contains": {"const": NO_TOOL}}
 _ALONE: Any = {"if": _NAMES_NO_TOOL, "then": {"maxItems": 1}}
 _NOT_THERE: Any = {"not": _NAMES_NO_TOOL}
 ToolSet = Annotated[list[ToolName], AfterValidator(_check_set), Field(json_schema_extra=_ALONE)]
-ToolsCalled = Annotated[ToolSet, AfterValidator(_check_called), Field(json_schema_extra=_NOT_THERE)]
+ToolsCalled = Annotated[list[ToolName], Field(json_schema_extra=_NOT_THERE)]
 
 
 def _value_when(assertion: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -99,36 +99,40 @@ def _value_when(assertion: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"if": chosen, "then": {"properties": {"value": schema}}}
 
 
+def _misfit(param: ToolParam) -> Sequence[Refusal]:
+    """A value that its assertion cannot use."""
+    if param.assertion not in ("oneOf", "matches") or not param.is_given("value"):
+        return ()
+    if param.assertion == "matches":
+        if isinstance(param.value, str):
+            return [*_bad_pattern(param.value, "value")]
+        return (problem("wrong-type", "'matches' needs a regular expression", at="value"),)
+    if isinstance(param.value, list) and param.value:
+        return ()
+    return (problem("wrong-type", "'oneOf' needs a list of values", at="value"),)
+
+
+_VALUE_FITS: dict[str, Any] = {
+    "allOf": [
+        _value_when("oneOf", {"type": "array", "minItems": 1}),
+        _value_when("matches", {"type": "string"}),
+    ]
+}
+
+
 class ToolParam(Ruled):
     """An assertion on one parameter of the calls of one tool."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "allOf": [
-                _value_when("oneOf", {"type": "array", "minItems": 1}),
-                _value_when("matches", {"type": "string"}),
-            ]
-        }
-    )
     rules: ClassVar[tuple[Rule, ...]] = (
         BelongsTo("value", "assertion", ("equals", "contains", "oneOf", "matches"), needed=True),
+        Holds(_misfit, _VALUE_FITS),
     )
 
     tool: ToolName
     paramName: Text
     assertion: Literal["equals", "contains", "oneOf", "exists", "notExists", "matches"]
-    value: Annotated[Json, AfterValidator(_check_value_tokens)] = None
+    value: Annotated[Json, AfterValidator(_check_tokens)] = None
     call: AtLeastOne | None = None
-
-    @model_validator(mode="after")
-    def _value_fits(self) -> ToolParam:
-        if self.assertion == "oneOf" and not (isinstance(self.value, list) and self.value):
-            raise problem("wrong-type", "'oneOf' needs a list of values")
-        if self.assertion == "matches":
-            if not isinstance(self.value, str):
-                raise problem("wrong-type", "'matches' needs a regular expression")
-            _check_pattern(self.value)
-        return self
 
     def resolve(self, sources: Mapping[str, Any]) -> tuple[Any, list[Any]]:
         """The value with its tokens replaced, and the members that `oneOf` lost on the way."""
@@ -138,8 +142,25 @@ class ToolParam(Ruled):
         return (kept, without) if kept else (_UNRESOLVED, [])
 
 
-class ExpectBase(Shape):
+def _conflicts(block: ExpectBase) -> Sequence[Refusal]:
+    found = []
+    for low, high in (("minToolCalls", "maxToolCalls"), ("minLength", "maxLength")):
+        least, most = getattr(block, low), getattr(block, high)
+        if least is not None and most is not None and least > most:
+            message = f"is {least}, above {high} {most}"
+            found.append(problem("conflicting-keys", message, at=low))
+    called = getattr(block, "toolsCalled", None)
+    if called and NO_TOOL in called:
+        message, hint = f"{NO_TOOL!r} belongs in 'toolsAcceptable'", "write toolsCalled: []"
+        place = ("toolsCalled", called.index(NO_TOOL))
+        found.append(problem("wrong-value", message, hint, place))
+    return found
+
+
+class ExpectBase(Ruled):
     """The keys that every tier takes."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (Holds(_conflicts),)
 
     toolsCalledMode: Literal["set", "multiset", "sequence"] = "set"
     toolsNotCalled: list[ToolName] = Empty(list)
@@ -171,14 +192,6 @@ class ExpectBase(Shape):
         if camel is None:
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
         return getattr(self, camel)
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        for low, high in (("minToolCalls", "maxToolCalls"), ("minLength", "maxLength")):
-            least, most = getattr(self, low), getattr(self, high)
-            if least is not None and most is not None and least > most:
-                raise problem("conflicting-keys", f"{low} {least} is above {high} {most}")
-        return self
 
     def asserted(self) -> list[str]:
         """The keys that assert something; false and empty lists do not."""
@@ -218,17 +231,12 @@ class ExpectBase(Shape):
         changes["toolParams"] = params
         return self.model_copy(update=changes), skipped, dropped
 
-    def texts_with_tokens(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    def texts_with_tokens(self) -> Iterator[tuple[Steps, str]]:
         """Every text that may hold tokens, with its path in the block."""
-        for key in ("responseContains", "responseNotContains"):
-            for index, text in enumerate(getattr(self, key)):
-                yield (key, index), text
-        for index, group in enumerate(self.responseContainsAny):
-            for member, text in enumerate(group):
-                yield ("responseContainsAny", index, member), text
+        for key in RESPONSE_TEXTS:
+            yield from texts_in(getattr(self, key), (key,))
         for index, param in enumerate(self.toolParams):
-            for text in _texts(param.value):
-                yield ("toolParams", index, "value"), text
+            yield from texts_in(param.value, ("toolParams", index, "value"))
 
     @field_validator("jsonSchema")
     @classmethod
@@ -236,10 +244,11 @@ class ExpectBase(Shape):
         return None if schema is None else check_schema(schema)
 
 
-class Expect(ExpectBase, Ruled):
+class Expect(ExpectBase):
     """The whole block: what the labeled and regression tiers and YAML suites take."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
+        *ExpectBase.rules,
         Excludes("toolsCalled", ("toolsAcceptable",), "keep 'toolsCalled' when one set is right"),
     )
 

@@ -17,8 +17,19 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
 )
+from pydantic_core import PydanticCustomError
 
-from assay.model.shape import Json, Number, Reading, Spelling, Text, Words, problem, shown
+from assay.model.shape import (
+    Json,
+    Number,
+    Reading,
+    Spelling,
+    Text,
+    Words,
+    problem,
+    shown,
+    together,
+)
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = get_args(Role)
@@ -89,7 +100,10 @@ class ContentPart(_Record):
 def _find_file(part: ContentPart, info: ValidationInfo) -> ContentPart:
     reading: Reading | None = info.context
     if part.type == "file" and reading is not None:
-        object.__setattr__(part, "path", reading.find_file(part.value))
+        try:
+            object.__setattr__(part, "path", reading.find_file(part.value))
+        except PydanticCustomError as error:
+            raise together([error], ("value",)) from None
     return part
 
 
@@ -183,7 +197,8 @@ def _message(raw: Any, info: ValidationInfo) -> Message:
     if message.content is None and not message.tool_calls:
         raise problem("missing-key", "the message has neither 'content' nor 'tool_calls'")
     if message.tool_calls and message.role != "assistant":
-        raise problem("wrong-value", f"only assistants call tools, not {message.role!r}")
+        told = f"only assistants call tools, not {message.role!r}"
+        raise problem("wrong-value", told, at="tool_calls")
     return message
 
 

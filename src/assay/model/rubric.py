@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import (
@@ -14,7 +15,20 @@ from pydantic import (
     model_validator,
 )
 
-from assay.model.shape import Count, Flag, Key, Number, Positive, Shape, Text, problem, shown
+from assay.model.shape import (
+    Besides,
+    Count,
+    Flag,
+    Key,
+    Number,
+    Positive,
+    Refusal,
+    Shape,
+    Text,
+    problem,
+    repeated,
+    shown,
+)
 
 
 class ScoreRange(Shape):
@@ -27,7 +41,9 @@ class ScoreRange(Shape):
     def _ordered(self) -> ScoreRange:
         low, high = self.score_range
         if low > high:
-            raise problem("wrong-value", f"the range {low} to {high} runs backwards")
+            raise problem(
+                "wrong-value", f"the range {low} to {high} runs backwards", at="score_range"
+            )
         return self
 
 
@@ -69,10 +85,12 @@ class Rubric(Shape):
 def _check_cover(ranges: list[ScoreRange]) -> None:
     """Score ranges cover every whole score from 0 to the top, once."""
     expected = 0
-    for low, high in sorted((r.score_range[0], r.score_range[1]) for r in ranges):
+    for index in sorted(range(len(ranges)), key=lambda index: ranges[index].score_range):
+        low, high = ranges[index].score_range
         if low != expected:
             word = "overlap" if low < expected else "leave a gap"
-            raise problem("wrong-value", f"score_ranges {word} at {min(low, expected)}")
+            message = f"score_ranges {word} at {min(low, expected)}"
+            raise problem("wrong-value", message, at=("score_ranges", index, "score_range"))
         expected = high + 1
 
 
@@ -102,14 +120,19 @@ def _item(raw: Any, handler: Any, info: ValidationInfo) -> Any:
 
 def _numbered(items: tuple[Rubric, ...]) -> tuple[Rubric, ...]:
     """Items without an id are called rubric-1, rubric-2 by their place."""
-    seen: set[str] = set()
     for index, item in enumerate(items, 1):
         if not item.id:
             object.__setattr__(item, "id", f"rubric-{index}")
-        if item.id in seen:
-            raise problem("wrong-value", f"two rubric items have the id {item.id!r}")
-        seen.add(item.id)
     return items
+
+
+def _repeated_ids(items: Any) -> Iterator[Refusal]:
+    message = "two rubric items have the id {}"
+    return repeated(items, message, "dimension", "id", default="rubric-{}")
+
+
+def _repeated_dimensions(items: Any) -> Iterator[Refusal]:
+    return repeated(items, "the dimension {} appears twice", "dimension")
 
 
 Rubrics = Annotated[
@@ -119,15 +142,10 @@ Rubrics = Annotated[
     ],
     Field(min_length=1),
     AfterValidator(_numbered),
+    Besides(_repeated_ids),
 ]
-
-
-def _distinct(items: tuple[Dimension, ...]) -> tuple[Dimension, ...]:
-    names = [item.dimension for item in items]
-    for name in names:
-        if names.count(name) > 1:
-            raise problem("wrong-value", f"the dimension {name!r} appears twice")
-    return items
-
-
-Dimensions = Annotated[tuple[Dimension, ...], Field(min_length=1), AfterValidator(_distinct)]
+Dimensions = Annotated[
+    tuple[Dimension, ...],
+    Field(min_length=1),
+    Besides(_repeated_dimensions),
+]

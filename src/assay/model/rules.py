@@ -6,24 +6,25 @@ A key is given when it is written and not null; where null is a value like any o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 from pydantic import model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from assay.model.shape import Shape, problem
+from assay.model.shape import Refusal, Shape, problem, together
 
 
 class Rule(Protocol):
     """What must hold between the keys of one shape."""
 
-    def check(self, shape: Shape) -> None:
-        """Raises a problem when the shape breaks the rule."""
+    def broken(self, shape: Shape) -> Sequence[Refusal]:
+        """Every place where the shape breaks the rule."""
 
     def schema(self, shape: type[Shape]) -> dict[str, Any]:
-        """The same in JSON Schema."""
+        """The same in JSON Schema; empty when that cannot say it."""
 
 
 class Ruled(Shape):
@@ -33,15 +34,22 @@ class Ruled(Shape):
 
     @model_validator(mode="after")
     def _obeys_rules(self) -> Self:
+        # Nothing is collected before something is found: most shapes break nothing.
         for rule in self.rules:
-            rule.check(self)
+            if rule.broken(self):
+                raise together(self._wrong())
         return self
+
+    def _wrong(self) -> Iterator[Refusal]:
+        for rule in self.rules:
+            yield from rule.broken(self)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:
         schema = super().__get_pydantic_json_schema__(core, handler)
-        body = handler.resolve_ref_schema(schema)
-        body["allOf"] = [*body.get("allOf", ()), *(rule.schema(cls) for rule in cls.rules)]
+        if told := [said for rule in cls.rules if (said := rule.schema(cls))]:
+            body = handler.resolve_ref_schema(schema)
+            body["allOf"] = [*body.get("allOf", ()), *told]
         return schema
 
 
@@ -52,14 +60,30 @@ class NeedsOne:
     keys: tuple[str, ...]
     message: str
 
-    def check(self, shape: Shape) -> None:
+    def broken(self, shape: Shape) -> Sequence[Refusal]:
         for key in self.keys:
             if shape.is_given(key):
-                return
-        raise problem("missing-key", self.message)
+                return ()
+        return (problem("missing-key", self.message),)
 
     def schema(self, shape: type[Shape]) -> dict[str, Any]:
         return {"anyOf": [shape.given(key) for key in self.keys]}
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The key means something only beside the other one."""
+
+    key: str
+    other: str
+
+    def broken(self, shape: Shape) -> Sequence[Refusal]:
+        if not shape.is_given(self.key) or shape.is_given(self.other):
+            return ()
+        return (problem("missing-key", f"belongs to {self.other!r}", at=self.key),)
+
+    def schema(self, shape: type[Shape]) -> dict[str, Any]:
+        return {"if": shape.given(self.key), "then": shape.given(self.other)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +94,22 @@ class Excludes:
     others: tuple[str, ...]
     hint: str = ""
 
-    def check(self, shape: Shape) -> None:
-        if self.key in shape.__pydantic_fields_set__ and shape.is_given(self.key):
-            for other in filter(shape.is_given, self.others):
-                message = f"{self.key!r} and {other!r} exclude each other"
-                raise problem("conflicting-keys", message, self.hint)
+    def broken(self, shape: Shape) -> Sequence[Refusal]:
+        written = shape.__pydantic_fields_set__
+        if self.key in written:
+            for other in self.others:
+                if other in written:
+                    return self._excluded(shape)
+        return ()
+
+    def _excluded(self, shape: Shape) -> Sequence[Refusal]:
+        if not shape.is_given(self.key):
+            return ()
+        message = f"{self.key!r} and {{!r}} exclude each other"
+        return [
+            problem("conflicting-keys", message.format(other), self.hint, other)
+            for other in filter(shape.is_given, self.others)
+        ]
 
     def schema(self, shape: type[Shape]) -> dict[str, Any]:
         return {
@@ -92,13 +127,14 @@ class BelongsTo:
     values: tuple[str, ...]
     needed: bool = False
 
-    def check(self, shape: Shape) -> None:
+    def broken(self, shape: Shape) -> Sequence[Refusal]:
         chosen, given = getattr(shape, self.switch), shape.is_given(self.key)
         if given and chosen not in self.values:
             message = f"is for {self.switch} {', '.join(self.values)}, not for {chosen!r}"
-            raise problem("conflicting-keys", message, at=self.key)
+            return (problem("conflicting-keys", message, at=self.key),)
         if self.needed and not given and chosen in self.values:
-            raise problem("missing-key", f"the {self.switch} {chosen!r} needs {self.key!r}")
+            return (problem("missing-key", f"the {self.switch} {chosen!r} needs {self.key!r}"),)
+        return ()
 
     def schema(self, shape: type[Shape]) -> dict[str, Any]:
         spelled = [*self.values, *(v.replace("_", "-") for v in self.values if "_" in v)]
@@ -128,11 +164,11 @@ class Asserts:
         value = getattr(shape, key)
         return value is not False and (key in self.even_empty or value not in ([], {}))
 
-    def check(self, shape: Shape) -> None:
+    def broken(self, shape: Shape) -> Sequence[Refusal]:
         for key in self.keys:
             if self._says(shape, key):
-                return
-        raise problem("asserts-nothing", self.message)
+                return ()
+        return (problem("asserts-nothing", self.message),)
 
     def schema(self, shape: type[Shape]) -> dict[str, Any]:
         said = [
@@ -140,3 +176,14 @@ class Asserts:
             for key in self.keys
         ]
         return {"anyOf": said}
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """A rule of one shape alone: its check, and what JSON Schema can say of it."""
+
+    broken: Callable[[Any], Sequence[Refusal]]
+    told: dict[str, Any] = field(default_factory=dict)
+
+    def schema(self, shape: type[Shape]) -> dict[str, Any]:
+        return self.told

@@ -12,7 +12,7 @@ validation errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -25,12 +25,14 @@ from pydantic import (
     Field,
     Strict,
     StrictBool,
+    ValidationError,
     ValidationInfo,
+    WrapValidator,
     model_validator,
 )
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from assay.errors import Severity, nearest
 
@@ -59,14 +61,78 @@ class Reading:
     notes: list[Note] = field(default_factory=list)
 
 
-def problem(slug: str, message: str, hint: str = "", at: str = "") -> PydanticCustomError:
+#: What a validator may raise: one problem with the value itself, or several at their places.
+Refusal = PydanticCustomError | ValidationError
+Steps = tuple[str | int, ...]
+
+
+def problem(slug: str, message: str, hint: str = "", at: str | Steps = ()) -> Refusal:
     """A validation error that keeps its slug and hint on the way through pydantic.
 
-    `at` is the key below the validated value that the problem is about.
+    `at` is the key or the path below the validated value that the problem is about.
     """
     # The message is an argument, not the template: braces in it must stay as they are.
-    context = {"text": message, "slug": slug, "hint": hint, "at": at}
-    return PydanticCustomError("assay", "{text}", context)
+    error = PydanticCustomError("assay", "{text}", {"text": message, "slug": slug, "hint": hint})
+    if not at:
+        return error
+    return together([error], (at,) if isinstance(at, str) else at)
+
+
+def together(refusals: Iterable[Refusal], below: Steps = ()) -> ValidationError:
+    """All of these in one error, with their places `below` a path."""
+    details: list[InitErrorDetails] = []
+    for refusal in refusals:
+        if isinstance(refusal, PydanticCustomError):
+            details.append(InitErrorDetails(type=refusal, loc=below, input=None))
+            continue
+        for fault in refusal.errors(include_url=False):
+            kind: Any = fault["type"]
+            context = fault.get("ctx", {})
+            if kind == "assay":
+                kind = PydanticCustomError("assay", "{text}", context)
+            place = (*below, *fault["loc"])
+            details.append(
+                InitErrorDetails(type=kind, loc=place, input=fault["input"], ctx=context)
+            )
+    return ValidationError.from_exception_data("together", details)
+
+
+def raise_all(refusals: Iterable[Refusal]) -> None:
+    """Raise what there is as one error."""
+    if found := list(refusals):
+        raise together(found)
+
+
+def Besides(check: Callable[[Any], Iterable[Refusal]]) -> WrapValidator:  # noqa: N802 - as below
+    """What `check` finds in a raw value is told together with what is wrong in its parts."""
+
+    def validate(raw: Any, handler: Callable[[Any], Any]) -> Any:
+        try:
+            value = handler(raw)
+        except ValidationError as error:
+            raise together([error, *check(raw)]) from None
+        raise_all(check(raw))
+        return value
+
+    return WrapValidator(validate)
+
+
+def repeated(items: Any, message: str, *keys: str, default: str = "") -> Iterator[Refusal]:
+    """Items of a list that have the name of an earlier one, under one of the keys.
+
+    Items may be raw and wrong; one without a name has the `default` one, numbered by its place.
+    """
+    seen: set[str] = set()
+    for index, item in enumerate(items if isinstance(items, (list, tuple)) else ()):
+        # What was read before has more keys than its author wrote: a name may be given to it.
+        written = getattr(item, "model_fields_set", ())
+        names = item if isinstance(item, dict) else {key: getattr(item, key) for key in written}
+        key = next((key for key in keys if names.get(key)), keys[0])
+        name = names.get(key) or default.format(index + 1)
+        if isinstance(name, str) and name:
+            if name in seen:
+                yield problem("wrong-value", message.format(repr(name)), at=(index, key))
+            seen.add(name)
 
 
 def Key(  # noqa: N802 - reads as part of the field's type
@@ -279,11 +345,22 @@ def shown(value: Any, limit: int = 60) -> str:
 
 def _whole(value: Any) -> Any:
     """3.0 is the whole number 3, as in JSON Schema; true is not 1."""
-    if type(value) is float and value.is_integer():
-        return int(value)
-    if type(value) is int:
-        return value
+    if type(value) is int or (type(value) is float and value.is_integer()):
+        if -(2**63) <= value < 2**64:  # as far as the documents reader goes
+            return int(value)
+        raise problem("wrong-value", f"is {shown(value)}; it must fit 64 bits")
     raise problem("wrong-type", f"is {shown(value)}; it must be a whole number")
+
+
+def _reason(value: Any) -> Any:
+    """A flag is what authors try first; quotes around it would make a poor reason."""
+    if value is True:
+        hint = "for example skip: waits for the new API"
+        raise problem("wrong-type", "is true; it must be the reason, as text", hint)
+    if value is False:
+        message, hint = "is false; it must be the reason, as text", "leave it out to run the case"
+        raise problem("wrong-type", message, hint)
+    return value
 
 
 def _single_line(value: str) -> str:
@@ -297,6 +374,7 @@ Flag = StrictBool
 Number = Annotated[float, Strict()]
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[str, Field(pattern=r"\S")]
+SkipReason = Annotated[Words, BeforeValidator(_reason)]
 CaseId = Annotated[
     str,
     AfterValidator(_single_line),

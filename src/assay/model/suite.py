@@ -22,6 +22,7 @@ from assay.model.shape import (
     Positive,
     Rate,
     Shape,
+    SkipReason,
     Text,
     Words,
 )
@@ -63,7 +64,7 @@ class CaseFile(Shape):
     threshold: Rate | None = None
     repeat: Repeat | None = None
     min_pass_rate: Rate | None = None
-    skip: Words | None = None
+    skip: SkipReason | None = None
     cluster: Text | None = None
     critical: Flag = False
     evaluator: Any = None
