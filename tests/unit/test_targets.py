@@ -460,6 +460,12 @@ def test_a_scripted_reply_has_everything_that_a_replay_line_has() -> None:
     assert untold.tool_calls is None
 
 
+@pytest.mark.parametrize("replies", [["One"], {"Oslo": "One"}, {"Oslo": ["One", "Two"]}])
+def test_scripted_replies_tell_targets_apart_without_a_warning(replies: Any) -> None:
+    spec = ScriptedTarget.model_validate({"provider": "scripted", "replies": replies})
+    assert "One" in spec.identity
+
+
 def test_a_scripted_error_is_raised_and_may_be_retryable() -> None:
     assert error_of(scripted([{"error": "out of order"}])) == "out of order"
     flaky = scripted([{"error": "busy", "retryable": True}, "fine"])

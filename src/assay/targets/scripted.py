@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainValidator, TypeAdapter, ValidationInfo
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo
 
 from assay.errors import TargetError
 from assay.model.message import ToolCall
@@ -116,7 +116,7 @@ def _replies(raw: Any, info: ValidationInfo) -> Any:
 
 Replies = Annotated[
     tuple[ScriptedReply, ...] | dict[str, tuple[ScriptedReply, ...]],
-    PlainValidator(_replies, json_schema_input_type=InOrder | Keyed),
+    BeforeValidator(_replies, json_schema_input_type=InOrder | Keyed),
 ]
 
 
