@@ -118,8 +118,8 @@ def _parameter(key: str, param: ToolParam, block: Expect) -> Assertion:
         if any(map(satisfies, values)):
             return ""
         if not values:
-            times = f"{len(made)} time(s)" if made else "not at all"
-            return f"{key}: expected {wanted}, but {tool!r} was called {times}"
+            times = f"was called {len(made)} time(s)" if made else "was not called"
+            return f"{key}: expected {wanted}, but {tool!r} {times}"
         found = ", ".join("nothing" if v is MISSING else quoted(v) for v in values[:5])
         return f"{key}: expected {wanted}, found {found}"
 
