@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: demo test test-all test-lowest lint bench clean
+.PHONY: demo test test-all test-lowest lint docs bench clean
 
 demo: $(VENV)/installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/weather/demo.sh
@@ -24,6 +24,9 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/installed-dev
+	$(BIN)/python tests/docs/tables.py
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/load.py

@@ -11,10 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from pages import Page, Story, code_words, fits, whole
-from pydantic_core import PydanticUndefined
+from tables import (
+    COVERED,
+    GENERATED,
+    REPLAYED,
+    ROOT,
+    TABLES,
+    documented_keys,
+    own_fields,
+    page_of,
+    real_keys,
+    rewritten,
+    shapes,
+)
 
 import assay
 from assay import service
@@ -22,20 +35,14 @@ from assay.cli.app import app
 from assay.documents import document
 from assay.documents import yaml as yaml_documents
 from assay.errors import MAX_PROBLEMS, SLUGS, AssayError
-from assay.evaluators import composite, field_accuracy, tool_trajectory
-from assay.evaluators.python import FunctionSpec
+from assay.evaluators.prompt import VARIABLES
+from assay.evaluators.python import CONTEXT
 from assay.loaders import csv, jsonl
-from assay.model import expect, message, rubric, suite, target, tiers
-from assay.model.evaluator import EvaluatorSpec, NegatableSpec
-from assay.model.rules import Ruled
+from assay.model import expect, message, suite, tiers
 from assay.model.shape import Shape
-from assay.registry import evaluators, targets
+from assay.registry import evaluators
 from assay.schema import schema
-from assay.settings import Config, JudgeEntry, TargetEntry
-from assay.targets.chat import ChatTarget
-from assay.targets.scripted import ScriptedCall, ScriptedReply, ScriptedUsage
 
-ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(
     [
         ROOT / "README.md",
@@ -48,7 +55,8 @@ FILES = sorted(
 PAGES = {page.name: page for page in (Page.read(file, ROOT) for file in FILES)}
 CLI, ERRORS = PAGES["docs/cli.md"], PAGES["docs/errors.md"]
 EVAL_FILES, EVALUATORS = PAGES["docs/eval-files.md"], PAGES["docs/evaluators.md"]
-CONFIG, PYTHON = PAGES["docs/config.md"], PAGES["docs/python.md"]
+PYTHON = PAGES["docs/python.md"]
+BUILT_IN = sorted(evaluators)
 
 every_page = pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 
@@ -91,7 +99,8 @@ def test_every_page_is_reached_from_the_index() -> None:
     assert set(PAGES) - reached - fragments - {"docs/index.md"} == set()
     index = {link.partition("#")[0] for _, link in PAGES["docs/index.md"].links}
     pages = {name.removeprefix("docs/") for name in PAGES if name.startswith("docs/")}
-    assert pages - index == {"index.md"}
+    listed_elsewhere = {name for name in pages if name.startswith("evaluators/")}
+    assert pages - index - listed_elsewhere == {"index.md"}
 
 
 def test_decisions_have_unique_numbers_and_three_parts() -> None:
@@ -273,110 +282,13 @@ def test_every_slug_has_an_example_that_causes_it(slug: str) -> None:
 # Keys of files
 
 
-#: Every wire shape, with the page and the heading of its table.
-TABLES: dict[type[Shape], tuple[Page, str]] = {
-    Config: (CONFIG, "Keys"),
-    TargetEntry: (CONFIG, "Targets"),
-    target.Price: (CONFIG, "Prices"),
-    **{targets.get(name): (CONFIG, name) for name in targets},
-    suite.SuiteFile: (EVAL_FILES, "Suite keys"),
-    suite.SuiteExecution: (EVAL_FILES, "Suite execution"),
-    suite.CaseFile: (EVAL_FILES, "Case keys"),
-    suite.CaseExecution: (EVAL_FILES, "Case execution"),
-    rubric.Rubric: (EVAL_FILES, "Rubric items"),
-    rubric.ScoreRange: (EVAL_FILES, "Score ranges"),
-    rubric.Dimension: (EVAL_FILES, "Dimensions"),
-    expect.Expect: (EVAL_FILES, "Expect"),
-    expect.ToolParam: (EVAL_FILES, "Tool parameters"),
-    tiers.TierFile: (EVAL_FILES, "Tier files"),
-    tiers.TierMetadata: (EVAL_FILES, "Tier metadata"),
-    tiers.TierInput: (EVAL_FILES, "Tier input"),
-    tiers.TierCase: (EVAL_FILES, "Keys of every tier"),
-    tiers.GoldenEvalCase: (EVAL_FILES, "Golden cases"),
-    tiers.LabeledEvalCase: (EVAL_FILES, "Labeled cases"),
-    tiers.RegressionEvalCase: (EVAL_FILES, "Regression cases"),
-    tiers.RubricEvalCase: (EVAL_FILES, "Rubric cases"),
-    EvaluatorSpec: (EVALUATORS, "Common keys"),
-    composite.Aggregator: (EVALUATORS, "Aggregator"),
-    field_accuracy.FieldRule: (EVALUATORS, "Fields"),
-    tool_trajectory.Step: (EVALUATORS, "Steps"),
-    tool_trajectory.Call: (EVALUATORS, "Calls"),
-    tool_trajectory.Predicate: (EVALUATORS, "Conditions"),
-    **{evaluators.get(name): (EVALUATORS, name) for name in evaluators},
-}
-#: Shapes without a table of their own, and those that have their keys.
-COVERED: dict[type[Shape], tuple[type[Shape], ...]] = {
-    expect.ExpectBase: (expect.Expect,),
-    expect.GoldenExpect: (expect.Expect,),
-    suite.OneCaseFile: (suite.CaseFile, suite.SuiteFile),
-    NegatableSpec: (evaluators.get("contains"),),
-    Ruled: (expect.Expect,),
-    JudgeEntry: (TargetEntry,),
-    target.TargetSpec: (TargetEntry,),
-    ChatTarget: (targets.get("openai"),),
-    FunctionSpec: (),
-}
-
-
-#: Shapes with the keys of a replay line, which docs/observations.md has.
-REPLAYED = (ScriptedReply, ScriptedCall, ScriptedUsage)
-
-
-def shapes(base: type[Shape] = Shape) -> Iterator[type[Shape]]:
-    for child in base.__subclasses__():
-        if child.__module__.startswith("assay."):
-            yield child
-            yield from shapes(child)
-
-
-def own_fields(shape: type[Shape]) -> set[str]:
-    """The keys that a shape's table lists: those of a documented base stand in its own table."""
-    fields = set(shape.model_fields)
-    if issubclass(shape, EvaluatorSpec) and shape is not EvaluatorSpec:
-        fields -= set(EvaluatorSpec.model_fields)
-    if issubclass(shape, tiers.TierCase) and shape is not tiers.TierCase:
-        fields -= set(tiers.TierCase.model_fields)
-    if issubclass(shape, target.TargetSpec) and shape is not target.TargetSpec:
-        fields -= {"name"}
-    return fields
-
-
-def default_of(shape: type[Shape], name: str) -> str:
-    """How a table writes a default."""
-    info = shape.model_fields[name]
-    if info.is_required():
-        return "required"
-    value = info.get_default(call_default_factory=True)
-    assert value is not PydanticUndefined
-    if value is None or value in ("", (), [], {}) or isinstance(value, Shape):
-        return "none"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    return f"`{value:g}`" if isinstance(value, (int, float)) else f"`{value}`"
-
-
-def documented_keys(page: Page, title: str) -> dict[str, tuple[str, set[str]]]:
-    """Key -> its default and its aliases, as the table has them."""
-    return {
-        code_words(row["Key"])[0]: (row["Default"], set(code_words(row.get("Aliases", ""))))
-        for row in page.table(title)
-    }
-
-
-def real_keys(shape: type[Shape]) -> dict[str, tuple[str, set[str]]]:
-    aliases = shape.spelling.aliases
-    return {
-        name: (default_of(shape, name), {a for a, c in aliases.items() if c == name})
-        for name in own_fields(shape)
-    }
-
-
 @pytest.mark.parametrize("shape", TABLES, ids=lambda shape: shape.__name__)
 def test_table_of_a_shape_is_complete(shape: type[Shape]) -> None:
-    page, title = TABLES[shape]
+    name, title = TABLES[shape]
+    page = PAGES[name]
     if shape is evaluators.get("expect"):  # its keys are those of the block
-        assert own_fields(shape) == set(expect.Expect.model_fields)
-        assert "(eval-files.md#expect)" in " ".join(page.section(title))
+        assert set(own_fields(shape)) == set(expect.Expect.model_fields)
+        assert "(../eval-files.md#expect)" in " ".join(page.section(title))
     elif own_fields(shape):
         assert documented_keys(page, title) == real_keys(shape)
     else:
@@ -393,7 +305,16 @@ def test_every_shape_has_a_table() -> None:
     }
     assert missing == set()
     for shape, others in COVERED.items():
-        assert own_fields(shape) <= set().union(*map(own_fields, others))
+        assert set(own_fields(shape)) <= set().union(*map(own_fields, others))
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in GENERATED.values()}))
+def test_generated_tables_are_fresh(name: str) -> None:
+    assert rewritten(PAGES[name]) == PAGES[name].text, "write the tables anew with make docs"
+    titles = [title for shape, (page, title) in GENERATED.items() if page == name]
+    for title in titles:
+        if name not in (page_of("expect"), page_of("python")):
+            assert all(row["Meaning"] for row in PAGES[name].table(title)), title
 
 
 def test_golden_keys() -> None:
@@ -424,10 +345,40 @@ def test_table_of_a_record_is_complete(record: Any, title: str) -> None:
         assert default == ("required" if required else "none"), key
 
 
-def test_every_evaluator_has_a_heading_and_no_other_has() -> None:
-    parts = {title for page, title in TABLES.values() if page is EVALUATORS} - set(evaluators)
-    titles = {h.title for h in EVALUATORS.headings if h.level == 3}
-    assert titles - parts == set(evaluators)
+# Evaluators
+
+
+def test_every_evaluator_has_a_page_and_no_other_has() -> None:
+    pages = {name for name in PAGES if name.startswith("docs/evaluators/")}
+    assert pages == {page_of(name) for name in BUILT_IN}
+    rows = [row["Type"] for row in EVALUATORS.table("Types")]
+    assert sorted(rows) == sorted(f"[`{name}`](evaluators/{name}.md)" for name in BUILT_IN)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_page_of_an_evaluator_shows_a_failing_result_of_an_example(name: str) -> None:
+    page = PAGES[page_of(name)]
+    titles = [h.title for h in page.headings if h.level <= 2]
+    assert titles == [name, "Keys", "Example", "A failing result"]
+    example = "".join(b.text for b in page.blocks if b.section == "Example" and b.kind == "eval")
+    assert re.search(rf"type: {name}\b", example)
+    shown = "".join(b.text for b in page.blocks if b.section == "A failing result")
+    assert re.search(r"^passed [01]", shown, re.MULTILINE)
+    assert re.search(r"^failed [01]", shown, re.MULTILINE)
+    assert re.search(r'"misses": \[\n +"', shown)
+
+
+def test_parameters_of_functions_are_documented() -> None:
+    told = [code_words(row["Parameter"])[0] for row in EVALUATORS.table("Functions")]
+    assert told == list(CONTEXT)
+
+
+def test_variables_of_prompts_are_documented() -> None:
+    rows = PAGES[page_of("llm_judge")].table("Variables")
+    assert [code_words(row["Variable"])[0] for row in rows] == [f"{{{{{v}}}}}" for v in VARIABLES]
+
+
+# Other tables
 
 
 def test_csv_columns_are_documented() -> None:
@@ -474,11 +425,16 @@ def test_public_names_are_documented() -> None:
         (assay.Message, "Message"),
         (assay.ToolCall, "ToolCall"),
         (assay.Problem, "Errors"),
+        (assay.Context, "Context"),
+        (assay.EvaluationScore, "EvaluationScore"),
+        (assay.EvalCaseResult, "EvalCaseResult"),
     ],
 )
 def test_fields_of_a_record_are_documented(record: Any, title: str) -> None:
     names = [code_words(row["Field"])[0] for row in PYTHON.table(title)]
-    assert sorted(names) == sorted(f.name for f in dataclasses.fields(record))
+    is_struct = issubclass(record, msgspec.Struct)
+    fields = msgspec.structs.fields(record) if is_struct else dataclasses.fields(record)
+    assert sorted(names) == sorted(field.name for field in fields)
 
 
 def test_layers_are_those_that_the_architecture_tests_hold() -> None:
@@ -509,7 +465,7 @@ def test_every_module_is_on_the_tour() -> None:
 # These checks can fail
 
 
-def page_of(text: str) -> Page:
+def made_up(text: str) -> Page:
     return Page("docs/made-up.md", text)
 
 
@@ -540,16 +496,16 @@ def test_a_wrong_block_is_noticed(
 ) -> None:
     (tmp_path / ".git").mkdir()
     monkeypatch.chdir(tmp_path)
-    faults = Story(tmp_path).faults(page_of(text))
+    faults = Story(tmp_path).faults(made_up(text))
     assert len(faults) == 1
 
 
 def test_a_broken_link_is_noticed() -> None:
-    page = page_of(
+    page = made_up(
         "[a](nowhere.md) [b](cli.md#nothing) [c](#here) [d](cli.md#exit-codes)\n\n# Here"
     )
     assert len(broken_links(page, {**PAGES, page.name: page})) == 2
-    page = page_of("[c](#there)\n\n# Here\n\n```text\n# There\n```\n")
+    page = made_up("[c](#there)\n\n# Here\n\n```text\n# There\n```\n")
     assert len(broken_links(page, {**PAGES, page.name: page})) == 1
 
 
@@ -580,6 +536,23 @@ def test_a_wrong_table_is_noticed() -> None:
         assert old in EVAL_FILES.text
         page = Page(EVAL_FILES.name, EVAL_FILES.text.replace(old, new, 1))
         assert documented_keys(page, title) != real_keys(suite.CaseFile)
+
+
+def test_a_stale_table_is_written_anew_and_keeps_what_keys_mean() -> None:
+    fresh = PAGES[page_of("tool_trajectory")]
+    for old, new in (
+        ("| `mode` |", "| `mod` |"),
+        ("to whole number, >= 0 |", "to number |"),
+        ("| `superset` | |", "| none | |"),
+        ("| `input` |", "| |"),
+    ):
+        assert old in fresh.text
+        stale = Page(fresh.name, fresh.text.replace(old, new, 1))
+        assert rewritten(stale) != stale.text
+    forms = re.compile(r"^(\| `args` \|) [^|]+ \| [^|]+ \|", re.MULTILINE)
+    stale = Page(fresh.name, forms.sub(r"\1 text | `x` |", fresh.text))
+    assert stale.text != fresh.text
+    assert rewritten(stale) == fresh.text
 
 
 def test_an_undocumented_option_is_noticed() -> None:

@@ -48,7 +48,7 @@ class EvaluatorSpec(Shape):
     """One entry of an `evaluators` list. Subclasses add their keys as fields.
 
     The fields are the whole definition: what the loader checks, what `assay schema`
-    prints and what docs/evaluators.md lists.
+    prints and what docs/evaluators lists.
     """
 
     #: compares with the case's expected output when it has no value of its own

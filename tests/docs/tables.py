@@ -1,0 +1,239 @@
+"""Tables of keys: where each shape has its own, what it must say, and how it is written.
+
+The tables of evaluators are generated: keys, types, defaults and aliases come from the
+definitions, what a key means is written in the page and kept. `make docs` writes them anew.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pages import Page, code_words
+from pydantic_core import PydanticUndefined
+
+from assay.evaluators import composite, field_accuracy, tool_trajectory
+from assay.evaluators.python import FunctionSpec
+from assay.model import expect, rubric, suite, target, tiers
+from assay.model.evaluator import EvaluatorSpec, NegatableSpec
+from assay.model.rules import Ruled
+from assay.model.shape import Shape
+from assay.registry import evaluators, targets
+from assay.schema import schema
+from assay.settings import Config, JudgeEntry, TargetEntry
+from assay.targets.chat import ChatTarget
+from assay.targets.scripted import ScriptedCall, ScriptedReply, ScriptedUsage
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG, EVAL_FILES, EVALUATORS = "docs/config.md", "docs/eval-files.md", "docs/evaluators.md"
+
+
+def page_of(evaluator: str) -> str:
+    return f"docs/evaluators/{evaluator}.md"
+
+
+#: The shapes of evaluators, with the page and the heading of their generated tables.
+GENERATED: dict[type[Shape], tuple[str, str]] = {
+    EvaluatorSpec: (EVALUATORS, "Common keys"),
+    composite.Aggregator: (page_of("composite"), "Aggregator"),
+    field_accuracy.FieldRule: (page_of("field_accuracy"), "Fields"),
+    tool_trajectory.Step: (page_of("tool_trajectory"), "Steps"),
+    tool_trajectory.Call: (page_of("tool_trajectory"), "Calls"),
+    tool_trajectory.Predicate: (page_of("tool_trajectory"), "Conditions"),
+    **{evaluators.get(name): (page_of(name), "Keys") for name in evaluators},
+}
+#: Every wire shape, with the page and the heading of its table.
+TABLES: dict[type[Shape], tuple[str, str]] = {
+    Config: (CONFIG, "Keys"),
+    TargetEntry: (CONFIG, "Targets"),
+    target.Price: (CONFIG, "Prices"),
+    **{targets.get(name): (CONFIG, name) for name in targets},
+    suite.SuiteFile: (EVAL_FILES, "Suite keys"),
+    suite.SuiteExecution: (EVAL_FILES, "Suite execution"),
+    suite.CaseFile: (EVAL_FILES, "Case keys"),
+    suite.CaseExecution: (EVAL_FILES, "Case execution"),
+    rubric.Rubric: (EVAL_FILES, "Rubric items"),
+    rubric.ScoreRange: (EVAL_FILES, "Score ranges"),
+    rubric.Dimension: (EVAL_FILES, "Dimensions"),
+    expect.Expect: (EVAL_FILES, "Expect"),
+    expect.ToolParam: (EVAL_FILES, "Tool parameters"),
+    tiers.TierFile: (EVAL_FILES, "Tier files"),
+    tiers.TierMetadata: (EVAL_FILES, "Tier metadata"),
+    tiers.TierInput: (EVAL_FILES, "Tier input"),
+    tiers.TierCase: (EVAL_FILES, "Keys of every tier"),
+    tiers.GoldenEvalCase: (EVAL_FILES, "Golden cases"),
+    tiers.LabeledEvalCase: (EVAL_FILES, "Labeled cases"),
+    tiers.RegressionEvalCase: (EVAL_FILES, "Regression cases"),
+    tiers.RubricEvalCase: (EVAL_FILES, "Rubric cases"),
+    **GENERATED,
+}
+#: Shapes without a table of their own, and those that have their keys.
+COVERED: dict[type[Shape], tuple[type[Shape], ...]] = {
+    expect.ExpectBase: (expect.Expect,),
+    expect.GoldenExpect: (expect.Expect,),
+    suite.OneCaseFile: (suite.CaseFile, suite.SuiteFile),
+    NegatableSpec: (evaluators.get("contains"),),
+    Ruled: (expect.Expect,),
+    JudgeEntry: (TargetEntry,),
+    target.TargetSpec: (TargetEntry,),
+    ChatTarget: (targets.get("openai"),),
+    FunctionSpec: (),
+}
+#: Shapes with the keys of a replay line, which docs/observations.md has.
+REPLAYED = (ScriptedReply, ScriptedCall, ScriptedUsage)
+
+
+def shapes(base: type[Shape] = Shape) -> Iterator[type[Shape]]:
+    """Every wire shape of Assay; what functions of a project are made into is not ours."""
+    for child in base.__subclasses__():
+        if child.__module__.startswith("assay.") and base is not FunctionSpec:
+            yield child
+            yield from shapes(child)
+
+
+def own_fields(shape: type[Shape]) -> list[str]:
+    """The keys that a shape's table lists: those of a documented base stand in its own table."""
+    fields = dict.fromkeys(shape.model_fields)
+    inherited: Iterable[str] = ()
+    if issubclass(shape, EvaluatorSpec) and shape is not EvaluatorSpec:
+        inherited = EvaluatorSpec.model_fields
+    if issubclass(shape, tiers.TierCase) and shape is not tiers.TierCase:
+        inherited = tiers.TierCase.model_fields
+    if issubclass(shape, target.TargetSpec) and shape is not target.TargetSpec:
+        inherited = ("name",)
+    own = [name for name in fields if name not in inherited]
+    return sorted(own, key=lambda name: name == "negate")  # which follows what it inverts
+
+
+def default_of(shape: type[Shape], name: str) -> str:
+    """How a table writes a default."""
+    info = shape.model_fields[name]
+    if info.is_required():
+        return "required"
+    value = info.get_default(call_default_factory=True)
+    assert value is not PydanticUndefined
+    if value is None or value in ("", (), [], {}) or isinstance(value, Shape):
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value:g}`" if isinstance(value, (int, float)) else f"`{value}`"
+
+
+def documented_keys(page: Page, title: str) -> dict[str, tuple[str, set[str]]]:
+    """Key -> its default and its aliases, as the table has them."""
+    return {
+        code_words(row["Key"])[0]: (row["Default"], set(code_words(row.get("Aliases", ""))))
+        for row in page.table(title)
+    }
+
+
+def real_keys(shape: type[Shape]) -> dict[str, tuple[str, set[str]]]:
+    return {
+        name: (default_of(shape, name), set(shape.spelling.names(name)))
+        for name in own_fields(shape)
+    }
+
+
+# Types in words, from the JSON Schema that editors use
+
+_PLAIN = {"string": "text", "boolean": "true or false", "object": "mapping", "null": ""}
+#: What a reference is called, and where it is described.
+_PARTS = {
+    "Aggregator": "[aggregator](#aggregator)",
+    "Call": "[calls](#calls)",
+    "Dimension": "[dimensions](../eval-files.md#dimensions)",
+    "Evaluator": "[evaluators](../evaluators.md)",
+    "FieldRule": "[fields](#fields)",
+    "Predicate": "any JSON value",
+    "Rubric": "[rubric items](../eval-files.md#rubric-items)",
+    "Step": "[steps](#steps)",
+}
+
+
+def type_in_words(schema: dict[str, Any]) -> str:
+    if "$ref" in schema:
+        return _PARTS[schema["$ref"].rpartition("/")[2]]
+    if "anyOf" in schema:
+        return " or ".join(filter(None, map(type_in_words, schema["anyOf"])))
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    kind = schema.get("type", "")
+    if kind == "array":
+        return f"list of {type_in_words(schema['items'])}"
+    if kind in ("number", "integer"):
+        return ("whole number" if kind == "integer" else "number") + _limits(schema)
+    if isinstance(values := schema.get("additionalProperties"), dict):
+        return f"mapping of text to {type_in_words(values)}"
+    return _PLAIN.get(kind, "any JSON value")
+
+
+def _limits(schema: dict[str, Any]) -> str:
+    if "maximum" in schema:
+        return f", {schema['minimum']:g} to {schema['maximum']:g}"
+    if "exclusiveMinimum" in schema:
+        return f", > {schema['exclusiveMinimum']:g}"
+    return f", >= {schema['minimum']:g}" if "minimum" in schema else ""
+
+
+# Writing
+
+
+def _properties(shape: type[Shape]) -> dict[str, Any]:
+    if shape is EvaluatorSpec:  # no evaluator has only the common keys
+        properties: dict[str, Any] = shape.model_json_schema()["properties"]
+        return properties
+    body = schema("eval")["$defs"][shape.__name__]
+    return dict(body.get("then", body)["properties"])
+
+
+def table(shape: type[Shape], meanings: dict[str, str]) -> list[str]:
+    """The lines of a shape's table."""
+    properties = _properties(shape)
+    keys = real_keys(shape)
+    aliased = any(aliases for _, aliases in keys.values())
+    columns = ["Key", "Type", "Default", *(["Aliases"] if aliased else []), "Meaning"]
+    lines = [_row(columns), "|" + "---|" * len(columns)]
+    for key, (default, _) in keys.items():
+        aliases = ", ".join(f"`{name}`" for name in shape.spelling.names(key))
+        cells = [f"`{key}`", type_in_words(properties[key]), default]
+        lines.append(_row([*cells, *([aliases] if aliased else []), meanings.get(key, "")]))
+    return lines
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+
+
+def rewritten(page: Page) -> str:
+    """The text of a page with its generated tables written anew."""
+    lines = page.text.splitlines()
+    for shape, (name, title) in GENERATED.items():
+        if name == page.name and own_fields(shape) and shape is not evaluators.get("expect"):
+            meanings = {code_words(r["Key"])[0]: r["Meaning"] for r in page.table(title)}
+            start, end = _extent(lines, title)
+            lines[start:end] = table(shape, meanings)
+    return "\n".join(lines) + "\n"
+
+
+def _extent(lines: list[str], title: str) -> tuple[int, int]:
+    """Where the first table under a heading begins and ends."""
+    heading = next(i for i, line in enumerate(lines) if re.fullmatch(rf"#+ {title}", line))
+    start = next(i for i in range(heading, len(lines)) if lines[i].startswith("|"))
+    rest = (i for i in range(start, len(lines)) if not lines[i].startswith("|"))
+    return start, next(rest, len(lines))
+
+
+def main() -> None:
+    for name in sorted({name for name, _ in GENERATED.values()}):
+        page = Page.read(ROOT / name, ROOT)
+        text = rewritten(page)
+        if text != page.text:
+            (ROOT / name).write_text(text, encoding="utf-8")
+            sys.stdout.write(f"wrote {name}\n")
+
+
+if __name__ == "__main__":
+    main()
