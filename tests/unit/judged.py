@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.scoring import ready
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, resolve_type
@@ -14,6 +13,7 @@ from assay.model.observation import Observation
 from assay.model.score import EvaluationScore
 from assay.ports import Resources
 from assay.registry import evaluators
+from assay.scoring import ready
 
 
 def spec_of(kind: str, **keys: Any) -> EvaluatorSpec:

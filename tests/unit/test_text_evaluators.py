@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from assay import patterns
 from assay.evaluators.edit_distance import MAX_COMPARED, edit_distance
-from assay.grading import ready
 from assay.model.message import ContentPart
 from assay.model.score import EvaluationScore
 from assay.ports import Resources
+from assay.scoring import ready
 from unit.conftest import Project
 from unit.judged import context_of, judged, spec_of
 
