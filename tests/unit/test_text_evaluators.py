@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -384,6 +386,14 @@ def test_an_invalid_schema_is_refused_when_loaded(project: Project, schema: str,
     place, message = project.refused(f"- id: a\n  input: x\n  expect:\n    json_schema: {schema}")
     assert place == "4:18 wrong-value"
     assert said in message
+
+
+def test_the_library_is_loaded_by_the_first_schema_only(project: Project) -> None:
+    code = "import assay, sys; assay.load('a.yaml'); print('jsonschema' in sys.modules)"
+    for evaluator, loaded in (("is_json", False), ("json_schema, value: {type: object}", True)):
+        project.write("a.yaml", f"- id: a\n  input: x\n  evaluators: [{{type: {evaluator}}}]")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.stdout.strip() == str(loaded), done.stderr
 
 
 # Purity
