@@ -8,7 +8,7 @@ import pytest
 
 from assay.model.message import ToolCall
 from assay.model.observation import Observation, Usage
-from unit.judging import judged
+from unit.judged import judged
 
 SEEN = Observation(
     "x",

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from assay import patterns
-from assay.grading import Preparation, ready
+from assay.grading import Preparation
 from assay.model.case import EvalCase
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation, Usage
 from assay.model.result import EvalCaseResult
 from assay.model.score import EvaluationScore
 from assay.ports import Resources
-from unit.judging import context_of, judged, spec_of
+from assay.scoring import ready
+from unit.judged import context_of, judged, spec_of
 
 
 def seen(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assay.model.score import EvaluationScore
-from unit.judging import judged
+from unit.judged import judged
 
 INVOICE = {
     "number": "A-1",
