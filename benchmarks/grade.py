@@ -39,11 +39,11 @@ def main() -> None:
     long_trajectories(options.rounds)
 
 
-def text_assertions(rounds: int, cases: int = 500, repeats: int = 10) -> None:
+def text_assertions(rounds: int, cases: int = 100, repeats: int = 50) -> None:
     """Four text assertions a case, one core, in memory; then with a trajectory of five steps.
 
     Answers have some 800 characters, so that the floor comes to the 200,000 cases a second that
-    the bars were planned with. Every case is graded ten times. Two assertions have values of
+    the bars were planned with. Every case is graded many times. Two assertions have values of
     the case, two are the suite's and the same for all. The floor does the same checks with the
     standard library. Nine answers of ten are right.
     """

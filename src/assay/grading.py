@@ -119,7 +119,11 @@ def aggregate(
         for spec, score in pairs
         if score.error and (spec.weight or spec.required is not False)
     ]
-    gates = [gate for spec, score in pairs if (gate := failed_gate(spec, score))]
+    gates = [
+        gate
+        for spec, score in pairs
+        if (score.failed_gate or spec.required is not False) and (gate := failed_gate(spec, score))
+    ]
     if errors and not gates:
         return _unjudged(case, observation, "errored", *errors, scores=scores)
     if not judged:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from assay.model.values import quoted
@@ -26,16 +28,15 @@ def near(wanted: Any, found: Any, tolerance: float, relative: bool) -> bool:
         raise Incomparable(f"the expected value {quoted(wanted)} is not a number")
     if not _is_number(found):
         return False
-    try:
-        allowed = tolerance * abs(wanted) if relative else tolerance
-        # The difference of two floats has a rounding of its own.
-        return bool(abs(wanted - found) <= allowed + 1e-9 * min(1, abs(allowed)))
-    except OverflowError:  # a whole number too large to be compared with a float
-        return False
+    # As decimals, numbers differ by what is written, not by how floats round it.
+    exact, other, allowed = (Decimal(str(value)) for value in (wanted, found, tolerance))
+    return abs(exact - other) <= (allowed * abs(exact) if relative else allowed)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def same_date(wanted: Any, found: Any, formats: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.evaluators.arguments import Comparison, Difference, Test
+from assay.evaluators.arguments import Comparison, Difference, Texts
 from assay.model.message import ToolCall
 
 #: What became of the time limit of a call; NONE: it has none, or its duration is not known.
@@ -21,8 +21,8 @@ class Option:
     compare_args: Comparison | None
     compare_output: Comparison | None
     limit: float | None
-    #: whether arguments match, where that can be told without looking for differences
-    quick: Test | None = None
+    #: all that is asked of the arguments, where it is some texts
+    texts: Texts | None = None
 
     def differences(self, call: ToolCall) -> list[Difference]:
         """How a call of the same tool differs; nothing when it is the one."""
@@ -56,16 +56,21 @@ class ExpectedStep:
     def limited(self) -> bool:
         return any(option.limit is not None for option in self.options)
 
+    @property
+    def plain(self) -> tuple[str, Texts] | None:
+        """Tool and texts of a step that asks for nothing else."""
+        first = self.options[0]
+        if len(self.options) > 1 or self.limited or first.compare_output or first.texts is None:
+            return None
+        return first.tool, first.texts
+
     def fulfilled(self) -> Callable[[ToolCall], bool]:
         """A test whether a call leaves nothing to be wished for, not even a known duration.
 
         It says no when there are time limits to choose from.
         """
         first, several = self.options[0], len(self.options) > 1
-        tool, compare, quick = first.tool, first.compare_args, first.quick
-
-        def quickly(call: ToolCall) -> bool:
-            return call.tool == tool and quick is not None and quick(call.input)
+        tool, compare = first.tool, first.compare_args
 
         def by(call: ToolCall) -> bool:
             if call.tool != tool:
@@ -81,9 +86,7 @@ class ExpectedStep:
                 return False
             return any(o.tool == call.tool and o.fulfilled_by(call) for o in self.options)
 
-        if several or self.limited or first.compare_output:
-            return by_any
-        return by if quick is None else quickly
+        return by_any if several or self.limited or first.compare_output else by
 
     def nearest(self, call: ToolCall) -> Option:
         """The option that a call of one of its tools suits best."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from assay.evaluators.alignment import Pairs, assign, highest_share, in_order, in_place
-from assay.evaluators.arguments import as_dict
+from assay.evaluators.arguments import Texts, as_dict
 from assay.evaluators.steps import BROKEN, KEPT, NONE, ExpectedStep, Grid
 from assay.model.diff import call_text, difference_text
 from assay.model.message import ToolCall
@@ -33,6 +33,8 @@ class Trajectory:
     forbidden: frozenset[str]
 
     def judge(self, calls: tuple[ToolCall, ...]) -> EvaluationScore:
+        if self._steps_alone and len(calls) == len(self._written) and self._in_place(calls):
+            return self._all_matched(calls)
         banned: list[str] = []
         if self.forbidden:
             banned = [call.tool for call in calls if call.tool in self.forbidden]
@@ -53,22 +55,67 @@ class Trajectory:
         if steps is None:
             return (), (), [], 0
         if len(steps) == len(calls) and self._in_place(calls):
-            return self._hits, (), _all_matched(steps, calls), len(steps)
+            return self._hits, (), self._matched(calls), len(steps)
         alignment = Alignment(self.mode, steps, calls, counts)
         aspects = list(alignment.aspects())
         hits = tuple(words for held, words in aspects if held)
         misses = tuple(words for held, words in aspects if not held)
         return hits, misses, alignment.diff(), len(alignment.pairs)
 
+    @cached_property
+    def _steps_alone(self) -> bool:
+        """Whether nothing but the steps is asked for."""
+        others = self.minimums or self.maximums or self.ignore or self.forbidden
+        return self.steps is not None and not others
+
+    def _all_matched(self, calls: Sequence[ToolCall]) -> EvaluationScore:
+        """The score of a path on which every call is in its place: most are."""
+        number = len(calls)
+        diff = self._matched(calls)
+        details = {"diff": diff, "matched": number, "expected": number, "actual": number}
+        return EvaluationScore(1.0, "pass", self._hits, (), self._all_hold, details)
+
+    def _matched(self, calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+        return [
+            {"status": "matched", "expected": expected, "actual": _written(call)}
+            for expected, call in zip(self._written, calls, strict=True)
+        ]
+
+    @cached_property
+    def _all_hold(self) -> str:
+        return _reasoning(len(self._hits), len(self._hits))
+
     def _in_place(self, calls: Sequence[ToolCall]) -> bool:
-        for fulfilled_by, call in zip(self._tests, calls, strict=True):
-            if not fulfilled_by(call):
+        """Is every call the one that the step in its place asks for?"""
+        if self._plain is None:
+            tests = zip(self._tests, calls, strict=True)
+            return all(fulfilled_by(call) for fulfilled_by, call in tests)
+        # Nearly all paths in nearly all runs come to this loop, so it calls no function.
+        for (tool, texts), call in zip(self._plain, calls, strict=True):
+            if call.tool != tool:
                 return False
+            if texts:
+                given = call.input
+                if type(given) is not dict:
+                    return False
+                for key, text in texts:
+                    if given.get(key) != text:
+                        return False
         return True
+
+    @cached_property
+    def _plain(self) -> tuple[tuple[str, Texts], ...] | None:
+        """All steps, when each of them is told by a tool and some texts."""
+        plain = [step.plain for step in self.steps or ()]
+        return tuple(p for p in plain if p is not None) if None not in plain else None
 
     @cached_property
     def _tests(self) -> tuple[Callable[[ToolCall], bool], ...]:
         return tuple(step.fulfilled() for step in self.steps or ())
+
+    @cached_property
+    def _written(self) -> tuple[dict[str, Any], ...]:
+        return tuple(step.written for step in self.steps or ())
 
     @cached_property
     def _hits(self) -> tuple[str, ...]:
@@ -288,7 +335,7 @@ def _score(
 ) -> EvaluationScore:
     total = len(hits) + len(misses)
     score = len(hits) / total if total else 1.0
-    reasoning = f"{len(hits)} of {total} checks hold" if total else "nothing is required"
+    reasoning = _reasoning(len(hits), total)
     if banned:
         names = dict.fromkeys(banned)
         misses = (*(f"{tool} was called, which is forbidden" for tool in names), *misses)
@@ -296,11 +343,8 @@ def _score(
     return EvaluationScore(score, None, hits, misses, reasoning, details)
 
 
-def _all_matched(steps: Sequence[ExpectedStep], calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
-    return [
-        {"status": "matched", "expected": step.written, "actual": _written(call)}
-        for step, call in zip(steps, calls, strict=True)
-    ]
+def _reasoning(held: int, total: int) -> str:
+    return f"{held} of {total} checks hold" if total else "nothing is required"
 
 
 def _written(call: ToolCall) -> dict[str, Any]:

@@ -40,4 +40,5 @@ class TargetSpec(Shape):
     @property
     def identity(self) -> str:
         """All settings but secrets: what tells its answers from those of another target."""
-        return self.model_dump_json(exclude={"api_key", "headers", "prices", "name"})
+        hidden = {"api_key", "headers", "prices", "name"}
+        return self.model_dump_json(exclude=hidden, warnings="none")

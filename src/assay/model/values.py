@@ -20,7 +20,7 @@ MISSING: Final[Any] = object()
 #: Values nested deeper are not taken for answers; eval files have the same limit.
 MAX_DEPTH = 100
 #: How many places of a text are tried before it is said to hold no JSON.
-MAX_TRIES = 1000
+MAX_TRIES = 250
 #: Longer whole numbers become floats: Python converts no more digits by default.
 _MAX_DIGITS = 4300
 
@@ -107,21 +107,24 @@ def _values_in(text: str) -> Iterator[Any]:
 
 
 def _values_in_prose(text: str) -> Iterator[Any]:
-    """Objects and lists, outermost first, each part of the text read once.
+    """Objects and lists, outermost first.
 
     Where reading fails, everything before that place was right: what was closed by then is
-    a value, and what was still open cannot become one.
+    a value, and what was still open cannot become one. Only what was taken for a string is
+    read again, because quotes in prose are not those of JSON.
     """
-    position = 0
+    position, effort = 0, 10 * len(text)
     for _ in range(MAX_TRIES):
         opening = _OPENING.search(text, position)
-        if opening is None:
+        if opening is None or effort < 0:
             return
         start = opening.start()
         try:
             value, position = _decode(text, start)
         except ValueError as fault:
-            position, closed = _survey(text, start, getattr(fault, "pos", len(text)))
+            stop, closed, quotation = _survey(text, start, getattr(fault, "pos", len(text)))
+            effort -= stop - start
+            position = quotation or stop
             for inner in closed:
                 with suppress(ValueError):
                     yield _decode(text, inner)[0]
@@ -129,15 +132,17 @@ def _values_in_prose(text: str) -> Iterator[Any]:
             yield value
 
 
-def _survey(text: str, start: int, end: int) -> tuple[int, list[int]]:
-    """How far a text can be read, and where the outermost values that were closed start."""
+def _survey(text: str, start: int, end: int) -> tuple[int, list[int], int]:
+    """How far a text can be read, where the outermost values closed by then start, and where
+    the first bracket inside a string stands, or 0."""
     still_open: list[int] = []
     closed: list[int] = []
+    quotation = 0
     for part in _PART.finditer(text, start, end):
         sign = part[0]
         if sign in "[{":
             if len(still_open) == MAX_DEPTH:
-                return part.start(), closed
+                return part.start(), closed, quotation
             still_open.append(part.start())
         elif sign in "]}" and still_open:
             begin = still_open.pop()
@@ -145,8 +150,10 @@ def _survey(text: str, start: int, end: int) -> tuple[int, list[int]]:
                 closed.pop()
             closed.append(begin)
         elif sign[0] != '"':
-            return part.start(), closed
-    return max(end, start + 1), closed
+            return part.start(), closed, quotation
+        elif not quotation and (hidden := _OPENING.search(text, part.start(), part.end())):
+            quotation = hidden.start()
+    return max(end, start + 1), closed, quotation
 
 
 def _whole_number(digits: str) -> int | float:
