@@ -243,7 +243,7 @@ def test_some_call_of_the_tool_is_enough_unless_one_is_named() -> None:
 def test_a_parameter_of_a_tool_that_was_not_called() -> None:
     param = {"tool": "t", "paramName": "q", "assertion": "notExists"}
     (miss,) = expect(seen("u"), toolParams=[param]).misses
-    assert miss == "toolParams: expected t.q notExists, but 't' was called not at all"
+    assert miss == "toolParams: expected t.q notExists, but 't' was not called"
     (miss,) = expect(seen("t"), toolParams=[{**param, "call": 2}]).misses
     assert miss.endswith("but 't' was called 1 time(s)")
 
