@@ -36,6 +36,17 @@ def refuse(project: Project, entry: str, slug: str) -> str:
     return message
 
 
+def test_a_prompt_with_an_unknown_variable_is_refused(project: Project) -> None:
+    inline = refuse(
+        project, "{type: llm_judge, prompt: @'Is {{candidat_answer}} right?'}", "wrong-value"
+    )
+    assert "did you mean 'candidate_answer'?" in inline
+    (project.root / "judge.md").write_text("Is {{ansewr}} right?")
+    assert "{{ansewr}}" in refuse(project, "{type: llm_judge, prompt: @judge.md}", "wrong-value")
+    (project.root / "judge.md").write_text("")
+    assert "empty" in refuse(project, "{type: llm_judge, prompt: @judge.md}", "wrong-value")
+
+
 # Every type and its keys
 
 CASE_KEYS = {"name": "mine", "weight": 2.5, "required": 0.5}

@@ -46,7 +46,8 @@ ONLY_THE_LOADER_SAYS = re.compile(
             "the range .* runs backwards",
             "score_ranges (overlap|leave a gap)",
             "is above the highest score of the item",
-            # schemas inside the file
+            # what stands inside a text
+            "the prompt's variable .* is unknown",
             "is no valid JSON Schema",
             # names among others
             "names no member",

@@ -9,17 +9,13 @@ from typing import Any
 from assay.evaluators.code_judge import ask_program, contract, folder_of
 from assay.evaluators.judge import Judge
 from assay.evaluators.llm_judge import prompt_text, vote
-from assay.evaluators.prompt import material_of, task_of
+from assay.evaluators.prompt import RESULTS, material_of, task_of
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.result import EvaluatorResult
 from assay.model.score import EvaluationScore, reaches, weighted
 from assay.ports import Resources
 from assay.scoring import failed_gate
-
-#: The variables of an aggregator's prompt that show the members' results; the last is the
-#: name that older files use.
-RESULTS = ("evaluator_results", "EVALUATOR_RESULTS_JSON")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,21 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator, ValidationInfo
 
+from assay.errors import UsageError
 from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, texts_fault
-from assay.evaluators.prompt import Material, material_of, read_prompt, task_of
+from assay.evaluators.prompt import (
+    RESULTS,
+    VARIABLES,
+    Material,
+    material_of,
+    read_prompt,
+    task_of,
+    unknown_variable,
+)
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.score import TOLERANCE, EvaluationScore, verdict_of
-from assay.model.shape import AtLeastOne, Reading, Text, shown
+from assay.model.shape import AtLeastOne, Reading, Text, problem, shown
 from assay.ports import Check, Resources
 
 _PROMPT_SUFFIXES = (".md", ".txt", ".prompt", ".j2", ".jinja", ".html", ".xml")
@@ -25,11 +34,24 @@ def _looks_like_path(prompt: str) -> bool:
 
 
 def _prompt(prompt: str, info: ValidationInfo) -> str:
-    """A prompt that names a file must find it."""
+    """A prompt that names a file must find it, and its variables must be known."""
     reading: Reading | None = info.context
-    if reading is not None and _looks_like_path(prompt):
-        return str(reading.find_file(prompt))
+    if reading is None:
+        return prompt
+    if _looks_like_path(prompt):
+        prompt = str(reading.find_file(prompt))
+    try:
+        wrong = unknown_variable(prompt_text("", prompt), (*VARIABLES, *RESULTS))
+    except UsageError as error:
+        wrong = str(error).removeprefix(": ")
+    if wrong:
+        raise problem("wrong-value", wrong)
     return prompt
+
+
+def prompt_text(owner: str, prompt: str) -> str:
+    """The prompt itself, read from its file when it names one."""
+    return read_prompt(owner, prompt) if _looks_like_path(prompt) else prompt
 
 
 Prompt = Annotated[Text, AfterValidator(_prompt)]
@@ -60,11 +82,6 @@ DEFAULT_PROMPT = """Judge how well the answer of the agent serves what it was as
 Where an expected outcome is given, judge how far the answer achieves it. Where a reference \
 answer is given, the answer must agree with it in substance; other words are as good. Length, \
 style and confidence earn nothing by themselves."""
-
-
-def prompt_text(owner: str, prompt: str) -> str:
-    """The prompt itself, read from its file when it names one."""
-    return read_prompt(owner, prompt) if _looks_like_path(prompt) else prompt
 
 
 class ScoreForm:

@@ -34,6 +34,9 @@ VARIABLES = (
     "output_messages",
     "tool_calls",
 )
+#: The variables of an aggregator's prompt that show the members' results; the last is the
+#: name that older files use.
+RESULTS = ("evaluator_results", "EVALUATOR_RESULTS_JSON")
 #: The variables that show what the agent did; without any of them there is nothing to judge.
 ANSWER = frozenset({"candidate_answer", "output_messages", "tool_calls"})
 #: The pieces that a judge is shown when the prompt does not choose, with their headings.
@@ -131,21 +134,23 @@ def read_prompt(owner: str, prompt: str) -> str:
     return text
 
 
-def variables_of(owner: str, prompt: str, known: Collection[str]) -> frozenset[str]:
-    """The variables that a prompt uses; raises UsageError for one that is not known.
+def variables_of(prompt: str) -> list[str]:
+    """The variables that a prompt uses.
 
     Braces around anything but a name are text, and so is a variable behind a backslash.
     """
-    names = [name for escaped, name in _VARIABLE.findall(prompt) if not escaped]
-    for name in names:
+    return [name for escaped, name in _VARIABLE.findall(prompt) if not escaped]
+
+
+def unknown_variable(prompt: str, known: Collection[str]) -> str:
+    """What is wrong with the first variable that nobody knows; empty when all are known."""
+    for name in variables_of(prompt):
         if name not in known:
             hint = nearest(name, known) or f"known: {', '.join(known)}"
             shown = "{{" + name + "}}"
             literal = f"for the text itself write \\{shown}"
-            raise UsageError(
-                f"{owner}: the prompt's variable {shown} is unknown ({hint}; {literal})"
-            )
-    return frozenset(names)
+            return f"the prompt's variable {shown} is unknown ({hint}; {literal})"
+    return ""
 
 
 def task_of(
@@ -156,7 +161,9 @@ def task_of(
     `more` are variables beside the common ones. A prompt that uses none of the `needed`
     ones leaves the choice to us and is followed by all there is.
     """
-    complete = not needed.isdisjoint(variables_of(owner, prompt, (*VARIABLES, *more)))
+    if wrong := unknown_variable(prompt, (*VARIABLES, *more)):
+        raise UsageError(f"{owner}: {wrong}")
+    complete = not needed.isdisjoint(variables_of(prompt))
 
     def task(material: Material) -> str:
         words = filled(prompt, material)
