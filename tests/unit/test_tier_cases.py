@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 import assay
-from assay.model.expect import ExpectBase, texts_in
+from assay.model.expect import Expect, ExpectBase, snake, texts_in
 
 if TYPE_CHECKING:
     from unit.conftest import Project
@@ -1075,3 +1075,19 @@ def test_a_wire_shape_is_frozen(tier: str) -> None:
     shape = SHAPES[tier].model_validate(CASES[tier])
     with pytest.raises(ValidationError, match="frozen"):
         shape.id = "other"  # type: ignore[attr-defined]
+
+
+# A key set to false asserts nothing
+
+OFF = [key for key in Expect.model_fields if key != "toolsCalledMode"]
+
+
+@pytest.mark.parametrize("key", OFF)
+def test_a_key_set_to_false_asserts_nothing(project: Project, key: str) -> None:
+    for spelling in {key, snake(key)}:
+        alone = f"id: a\ninput: x\nexpect: {{{spelling}: false}}\n"
+        assert [p.code for p in project.problems(alone)] == ["asserts-nothing"]
+        beside = f"id: a\ninput: x\nexpect: {{{spelling}: false, minLength: 1}}\n"
+        if key != "minLength":
+            block: Any = project.case(beside).evaluators[0]
+            assert block.asserted() == ["minLength"]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from assay import tokens
 from assay.errors import BadPattern, nearest
@@ -185,6 +185,29 @@ class ExpectBase(Ruled):
         for name in cls.model_fields:
             if snake(name) != name:
                 cls.spelling.add(snake(name), name)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _false_asserts_nothing(cls, raw: Any, info: ValidationInfo) -> Any:
+        name = str(info.field_name)
+        if raw is False and cls._can_be_false(name):
+            return cls.model_fields[name].get_default(call_default_factory=True)
+        return raw
+
+    @classmethod
+    def _can_be_false(cls, name: str) -> bool:
+        """Whether `false` stands for leaving the key out; a flag takes it anyway."""
+        field = cls.model_fields[name]
+        return name in ASSERTED.keys and field.annotation is not bool and not field.is_required()
+
+    @classmethod
+    def describe_keys(cls, properties: dict[str, Any]) -> None:
+        for name in filter(cls._can_be_false, properties.keys() & cls.model_fields.keys()):
+            properties[name] = {"anyOf": [{"const": False}, properties[name]]}
+
+    @classmethod
+    def given(cls, key: str, nothing: tuple[Any, ...] = (None, False)) -> dict[str, Any]:
+        return super().given(key, nothing)
 
     def __getattr__(self, name: str) -> Any:
         """Snake_case spellings reach the same settings: `tools_called`."""

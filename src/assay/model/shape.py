@@ -324,8 +324,14 @@ class Shape(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:
         schema: JsonSchemaValue = handler(core)
-        cls.spelling.describe(handler.resolve_ref_schema(schema))
+        body = handler.resolve_ref_schema(schema)
+        cls.describe_keys(body.get("properties", {}))
+        cls.spelling.describe(body)
         return schema
+
+    @classmethod
+    def describe_keys(cls, properties: dict[str, Any]) -> None:
+        """Amend what JSON Schema says about single keys."""
 
 
 def shown(value: Any, limit: int = 60) -> str:
