@@ -71,6 +71,17 @@ def test_all_weights_zero_gives_zero() -> None:
     assert (result.score, result.outcome) == (0.0, "failed")
 
 
+@pytest.mark.parametrize("weight", [1e308, 5e-324])
+@pytest.mark.parametrize("required", [False, 0.5])
+def test_weights_may_be_as_large_and_as_small_as_numbers_are(
+    weight: float, required: bool | float
+) -> None:
+    high, low = (spec(s, weight=weight, required=required, name=str(s)) for s in (1.0, 0.5))
+    assert grade(high, low, threshold=0.7).score == 0.75
+    failed = grade(high, low)
+    assert (failed.outcome, failed.score, failed.verdict) == ("failed", 0.75, "borderline")
+
+
 @pytest.mark.parametrize(
     ("score", "verdict"),
     [(1.0, "pass"), (0.8, "pass"), (0.8 - 1e-12, "pass"), (0.79, "borderline"), (0.6, "borderline"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -28,11 +28,17 @@ def verdict_of(score: float) -> Verdict:
 
 def weighted(pairs: Iterable[tuple[float, float]]) -> float:
     """The mean of scores by weight, of (weight, score) pairs; 0 when nothing has weight."""
-    total = sum_of = 0.0
-    for weight, score in pairs:
-        total += weight
-        sum_of += weight * score
-    return sum_of / total if total else 0.0
+    pairs = list(pairs)
+    shares = shares_of([weight for weight, _ in pairs])
+    total = sum(shares)
+    points = sum(share * score for share, (_, score) in zip(shares, pairs, strict=True))
+    return points / total if total else 0.0
+
+
+def shares_of(weights: Sequence[float]) -> list[float]:
+    """Weights as parts of the largest, so that their sum is finite however large they are."""
+    largest = max(weights, default=0.0)
+    return [weight / largest for weight in weights] if largest else [0.0] * len(weights)
 
 
 class EvaluationScore(msgspec.Struct, frozen=True):
