@@ -174,6 +174,15 @@ def test_no_other_value_is_a_score(score: Any) -> None:
         EvaluationScore(score)
 
 
+@pytest.mark.parametrize(
+    ("score", "verdict"), [(0.0, "pass"), (0.79, "pass"), (0.5, "borderline"), (1.0, "great")]
+)
+def test_a_verdict_may_be_stricter_than_the_score_but_not_laxer(score: float, verdict: Any) -> None:
+    with pytest.raises(ValueError, match=f"the verdict is '{verdict}'"):
+        EvaluationScore(score, verdict)
+    assert EvaluationScore(score, "fail").verdict == "fail"
+
+
 def test_a_score_and_an_error_exclude_each_other() -> None:
     with pytest.raises(ValueError, match="exactly one"):
         EvaluationScore(0.5, error="broken")
