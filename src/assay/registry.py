@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
-from assay.errors import PluginError, UnknownName
+from assay.errors import PluginError, UnknownName, cause_of
 
 if TYPE_CHECKING:
     from assay.model.evaluator import EvaluatorSpec
@@ -88,12 +88,10 @@ class Registry(Generic[T]):
             raise PluginError(f"the {self.kind} {name!r} is registered by {both}")
         try:
             return cast(T, entries[0].load())
-        except Exception as error:  # whatever a stranger's module does when it is imported
-            owner = _distribution(entries[0])
-            cause = f"{type(error).__name__}: {error}"
-            raise PluginError(
-                f"the {self.kind} {name!r} of {owner} failed to load: {cause}"
-            ) from error
+        # whatever a stranger's module does when it is imported
+        except (Exception, SystemExit) as error:
+            what = f"the {self.kind} {name!r} of {_distribution(entries[0])}"
+            raise PluginError(f"{what} failed to load: {cause_of(error)}") from error
 
 
 class _Evaluators(Registry["type[EvaluatorSpec]"]):

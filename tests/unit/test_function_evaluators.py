@@ -189,12 +189,16 @@ def test_a_crash_is_errored(project: Path) -> None:
 # Plugins
 
 
-def test_a_plugin_that_cannot_be_imported_is_told(project: Path) -> None:
-    plugin(project, "raise RuntimeError('boom')\n")
-    with pytest.raises(PluginError, match="'my_checks' could not be imported: RuntimeError: boom"):
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [("RuntimeError('boom')", "RuntimeError: boom"), ("SystemExit", "SystemExit")],
+)
+def test_a_plugin_that_cannot_be_imported_is_told(project: Path, error: str, fault: str) -> None:
+    plugin(project, f"raise {error}\n")
+    with pytest.raises(PluginError, match=f"'my_checks' could not be imported: {fault}$"):
         service.validate(".")
     faults = [entry.fault for entry in service.plugins() if entry.kind == "plugin"]
-    assert faults == ["RuntimeError: boom"]
+    assert faults == [fault]
 
 
 def test_a_function_cannot_take_the_name_of_a_built_in(project: Path) -> None:
@@ -233,6 +237,7 @@ def test_loading_runs_no_code_of_the_project(project: Path) -> None:
     [
         ("{type: 'python:nowhere:warm'}", PluginError, "ModuleNotFoundError"),
         ("{type: 'python:checks:cold'}", PluginError, "cold"),
+        ("{type: 'python:leaves:warm'}", PluginError, "imported: SystemExit: 7"),
         ("{type: 'python:checks:NUMBER'}", PluginError, "is int, not a function"),
         ("{type: 'python:checks:warm', most: 1}", UsageError, "most"),
         ("{type: 'python:checks:warm', least: many}", UsageError, "least"),
@@ -244,5 +249,6 @@ def test_a_wrong_reference_is_told_before_anything_is_graded(
     (project / "checks.py").write_text(
         "NUMBER = 1\ndef warm(response, least: int = 1): return True\n"
     )
+    (project / "leaves.py").write_text("import sys\nsys.exit(7)\n")
     with pytest.raises(error, match=words):
         graded(project, entry)

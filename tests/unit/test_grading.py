@@ -28,7 +28,7 @@ class Fixed(EvaluatorSpec):
     says: Any = 1.0
 
     def evaluate(self, context: Context) -> EvaluationScore:
-        if isinstance(self.says, Exception):
+        if isinstance(self.says, BaseException):
             raise self.says
         if isinstance(self.says, (int, float)):
             return EvaluationScore(float(self.says))
@@ -144,6 +144,38 @@ def test_a_crash_is_an_error_and_the_others_still_run() -> None:
     assert result.outcome == "errored"
     assert "it raised ZeroDivisionError: division by zero" in result.failures[0]
     assert result.evaluators[1].score.score == 0.5
+
+
+@pytest.mark.parametrize("raised", [SystemExit(7), asyncio.CancelledError()])
+def test_an_evaluator_cannot_end_the_program_or_the_run(raised: BaseException) -> None:
+    class Later(Fixed):
+        async def evaluate(self, context: Context) -> EvaluationScore:  # type: ignore[override]
+            return super().evaluate(context)
+
+    later = Later.model_construct(type="later", name="later", says=raised)
+    result = graded(case(spec(raised), later, spec(0.5, name="other")))
+    said = f"it raised {type(raised).__name__}" + (": 7" if str(raised) else "")
+    assert result.failures == (f"fixed: {said}", f"later: {said}")
+    assert result.evaluators[2].score.score == 0.5
+
+
+def test_an_evaluator_that_is_waited_for_can_be_cancelled() -> None:
+    class Endless(EvaluatorSpec):
+        async def evaluate(self, context: Context) -> EvaluationScore:
+            started.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def go() -> None:
+        endless = case(Endless.model_construct(type="endless", name="endless"))
+        task = asyncio.create_task(Preparation(Resources()).grader(endless).graded(SEEN))
+        await started.wait()
+        task.cancel()
+        await task
+
+    started = asyncio.Event()
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(go())
 
 
 def test_an_errored_evaluator_without_weight_does_not_count() -> None:

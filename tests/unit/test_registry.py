@@ -46,12 +46,13 @@ def test_a_broken_plugin_names_its_cause() -> None:
         filled(lazy=["no_such_module_of_anyone:thing"]).get("lazy")
 
 
+@pytest.mark.parametrize("error", ["RuntimeError('boom')", "SystemExit('boom')"])
 def test_a_plugin_that_crashes_on_import_is_a_plugin_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str
 ) -> None:
-    (tmp_path / "assay_crashing_plugin.py").write_text("raise RuntimeError('boom')\n")
+    (tmp_path / "assay_crashing_plugin.py").write_text(f"raise {error}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(PluginError, match="RuntimeError: boom"):
+    with pytest.raises(PluginError, match=r"(RuntimeError|SystemExit): boom"):
         filled(crash=["assay_crashing_plugin:thing"]).get("crash")
 
 

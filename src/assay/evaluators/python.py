@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, cast, overload
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, create_model
 
-from assay.errors import PluginError, UsageError
+from assay.errors import PluginError, UsageError, cause_of
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.score import EvaluationScore, Verdict
@@ -190,9 +190,9 @@ class PythonEvaluator(EvaluatorSpec):
             found: Any = import_module(module)
             for name in names.split("."):
                 found = getattr(found, name)
-        except Exception as error:  # whatever a project's module does when it is imported
-            cause = f"{type(error).__name__}: {error}"
-            raise PluginError(f"{self.type} could not be imported: {cause}") from error
+        # whatever a project's module does when it is imported
+        except (Exception, SystemExit) as error:
+            raise PluginError(f"{self.type} could not be imported: {cause_of(error)}") from error
         if not callable(found):
             raise PluginError(f"{self.type} is {type(found).__name__}, not a function")
         function: Callable[..., Any] = found
