@@ -156,6 +156,30 @@ def test_its_keys_are_checked_when_a_file_is_loaded(project: Path, entry: str, c
     assert code in [problem.code for problem in service.validate("a.eval.yaml").problems]
 
 
+def test_what_a_function_changes_nobody_else_sees(project: Path) -> None:
+    plugin(
+        project,
+        """
+@assay.evaluator
+def greedy(context, observation, tool_calls, metadata, words: list[str]) -> bool:
+    whole = [metadata, tool_calls[0].input["at"], observation.raw["toolCalls"]] == [
+        {"unit": "C"}, ["Lisbon"], [{"name": "f", "params": {"at": ["Lisbon"]}}]
+    ]
+    for changed in (metadata, tool_calls[0].input["at"], observation.raw, words):
+        changed.clear()
+    return whole and context.case.metadata == {}
+""",
+    )
+    seen = {"response": "ok", "toolCalls": [{"name": "f", "params": {"at": ["Lisbon"]}}]}
+    entry = "{type: greedy, words: [a]}, {type: greedy, words: [b]}"
+    (project / "a.eval.yaml").write_text(CASE.format(entry=entry))
+    case = assay.load("a.eval.yaml")[0].cases[0]
+    assert assay.evaluate(case, seen).score == assay.evaluate(case, seen).score == 1.0
+    assert seen["toolCalls"] == [{"name": "f", "params": {"at": ["Lisbon"]}}]
+    assert case.metadata == {"unit": "C"}
+    assert [getattr(spec, "words") for spec in case.evaluators] == [["a"], ["b"]]  # noqa: B009
+
+
 def test_an_async_function_is_waited_for(project: Path) -> None:
     plugin(project, "@assay.evaluator\nasync def later(response): return 'degrees' in response\n")
     assert graded(project, "{type: later}").score == 1.0
