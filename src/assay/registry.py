@@ -40,10 +40,17 @@ class Registry(Generic[T]):
 
         entries: dict[str, list[EntryPoint]] = {}
         for entry in entry_points(group=self.group):
-            same = entries.setdefault(entry.name, [])
+            same = entries.setdefault(self._spelled(entry.name), [])
             if all(entry.value != other.value for other in same):
                 same.append(entry)
         return entries
+
+    def _spelled(self, name: str) -> str:
+        """A name as it is looked up."""
+        return name
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries or name in self._added
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted({*self._entries, *self._added}))
@@ -56,6 +63,7 @@ class Registry(Generic[T]):
 
     def add(self, name: str, value: T, source: str) -> None:
         """Register an object of a project's own module; the same source may do so again."""
+        name = self._spelled(name)
         if any(entry.value == source for entry in self._entries.get(name, ())):
             return  # it is an entry point too and is being loaded as one
         if name in self._entries or self._added.get(name, source) != source:
@@ -96,6 +104,10 @@ class Registry(Generic[T]):
 
 class _Evaluators(Registry["type[EvaluatorSpec]"]):
     """Evaluators are classes; a function with `@assay.evaluator` stands for its class."""
+
+    def _spelled(self, name: str) -> str:
+        """In files a type may have either sign; here it has one."""
+        return name.replace("-", "_")
 
     def _load(self, name: str) -> type[EvaluatorSpec]:
         from assay.model.evaluator import EvaluatorSpec

@@ -197,6 +197,21 @@ def test_another_name(project: Path) -> None:
     assert graded(project, "{type: is_warm}").score == 1.0
 
 
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("my-check", "my-check"),
+        ("my-check", "my_check"),
+        ("my_check", "my-check"),
+        ("not_rude", "not_rude"),
+        ("not-rude", "not-rude"),
+    ],
+)
+def test_any_name_can_be_used(project: Path, name: str, written: str) -> None:
+    plugin(project, f"@assay.evaluator(name={name!r})\ndef f(response): return True\n")
+    assert graded(project, f"{{type: {written}}}").score == 1.0
+
+
 @pytest.mark.parametrize("parameter", ["name", "weight", "type", "required"])
 def test_a_parameter_may_not_take_a_common_key(parameter: str) -> None:
     scope: dict[str, Any] = {}

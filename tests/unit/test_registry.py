@@ -61,6 +61,15 @@ def test_two_plugins_with_one_name_are_both_named() -> None:
         filled(twin=["json:loads", "json:dumps"]).get("twin")
 
 
+def test_entry_points_of_evaluators_may_have_kebab_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [EntryPoint("my-check", "assay.evaluators.text:ContainsEvaluator", "g")]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
+    made = type(registry.evaluators)("g", "evaluator")
+    assert made.get("my_check") is ContainsEvaluator
+    suffixes: registry.Registry[Any] = registry.Registry("g", "loader")
+    assert list(suffixes) == ["my-check"]
+
+
 def test_a_broken_evaluator_is_an_error_at_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
