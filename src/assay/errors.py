@@ -313,6 +313,11 @@ class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
         return "\n".join([self.message + ":", *(str(p) for p in self.problems)])
 
 
+def cause_of(error: BaseException) -> str:
+    """What a stranger's code raised, in a line."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
 def printable(text: str) -> str:
     """The text with escapes for what would move a cursor, ring a bell or turn the line around."""
     return (

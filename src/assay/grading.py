@@ -14,6 +14,7 @@ from assay.model.score import (
     TOLERANCE,
     EvaluationScore,
     reaches,
+    shares_of,
     verdict_of,
     weighted,
 )
@@ -54,9 +55,8 @@ class Grader:
         self.case, self._checks = case, checks
         specs = case.evaluators
         # What most cases need to be told that they passed, so that grading looks at no spec.
-        self._weights = (
-            () if any(s.required is not False for s in specs) else [s.weight for s in specs]
-        )
+        plain = all(spec.required is False for spec in specs)
+        self._weights = shares_of([spec.weight for spec in specs]) if plain else []
         self._total = sum(self._weights)
         self._least = threshold_of(case) - TOLERANCE
 
@@ -87,7 +87,7 @@ class Grader:
                 return None
             points += weight * value
         mean = points / self._total
-        if mean < self._least:
+        if not mean >= self._least:
             return None
         return EvalCaseResult(
             self.case, "passed", mean, verdict_of(mean), tuple(scores), observation

@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
-from assay.errors import PluginError, UnknownName
+from assay.errors import PluginError, UnknownName, cause_of
 
 if TYPE_CHECKING:
     from assay.model.evaluator import EvaluatorSpec
@@ -40,10 +40,17 @@ class Registry(Generic[T]):
 
         entries: dict[str, list[EntryPoint]] = {}
         for entry in entry_points(group=self.group):
-            same = entries.setdefault(entry.name, [])
+            same = entries.setdefault(self._spelled(entry.name), [])
             if all(entry.value != other.value for other in same):
                 same.append(entry)
         return entries
+
+    def _spelled(self, name: str) -> str:
+        """A name as it is looked up."""
+        return name
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries or name in self._added
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted({*self._entries, *self._added}))
@@ -56,6 +63,7 @@ class Registry(Generic[T]):
 
     def add(self, name: str, value: T, source: str) -> None:
         """Register an object of a project's own module; the same source may do so again."""
+        name = self._spelled(name)
         if any(entry.value == source for entry in self._entries.get(name, ())):
             return  # it is an entry point too and is being loaded as one
         if name in self._entries or self._added.get(name, source) != source:
@@ -88,16 +96,18 @@ class Registry(Generic[T]):
             raise PluginError(f"the {self.kind} {name!r} is registered by {both}")
         try:
             return cast(T, entries[0].load())
-        except Exception as error:  # whatever a stranger's module does when it is imported
-            owner = _distribution(entries[0])
-            cause = f"{type(error).__name__}: {error}"
-            raise PluginError(
-                f"the {self.kind} {name!r} of {owner} failed to load: {cause}"
-            ) from error
+        # whatever a stranger's module does when it is imported
+        except (Exception, SystemExit) as error:
+            what = f"the {self.kind} {name!r} of {_distribution(entries[0])}"
+            raise PluginError(f"{what} failed to load: {cause_of(error)}") from error
 
 
 class _Evaluators(Registry["type[EvaluatorSpec]"]):
     """Evaluators are classes; a function with `@assay.evaluator` stands for its class."""
+
+    def _spelled(self, name: str) -> str:
+        """In files a type may have either sign; here it has one."""
+        return name.replace("-", "_")
 
     def _load(self, name: str) -> type[EvaluatorSpec]:
         from assay.model.evaluator import EvaluatorSpec

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Awaitable, Iterable
 from typing import Any
 
-from assay.errors import AssayError
+from assay.errors import AssayError, cause_of
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.score import EvaluationScore, reaches
@@ -33,7 +33,8 @@ def scores_of(
     for check in checks:
         try:
             score: Any = check(context)
-        except Exception as error:  # whatever a stranger's evaluator does
+        # whatever a stranger's evaluator does
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
             score = _crashed(error)
         if type(score) is not EvaluationScore:
             waiting = True
@@ -52,18 +53,23 @@ async def _settled(score: Any) -> EvaluationScore:
     if inspect.isawaitable(score):
         try:
             score = await score
-        except Exception as error:  # whatever a stranger's evaluator does
+        except (Exception, SystemExit) as error:  # whatever a stranger's evaluator does
+            return _crashed(error)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # whoever waits for the score does not want it any more
             return _crashed(error)
     if isinstance(score, EvaluationScore):
         return score
     return EvaluationScore.errored(f"it returned {type(score).__name__}, not an EvaluationScore")
 
 
-def _crashed(error: Exception) -> EvaluationScore:
+def _crashed(error: BaseException) -> EvaluationScore:
     """The reason why an evaluator broke; our own errors are worded for users already."""
     if isinstance(error, AssayError):
         return EvaluationScore.errored(str(error))
-    return EvaluationScore.errored(f"it raised {type(error).__name__}: {error}")
+    return EvaluationScore.errored(f"it raised {cause_of(error)}")
 
 
 def failed_gate(spec: EvaluatorSpec, score: EvaluationScore) -> str:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from assay import ledger, registry
 from assay.discovery import Discovery, discover, loader_for
-from assay.errors import EvalFileErrors, LedgerError, PluginError, Problem, UsageError
+from assay.errors import (
+    EvalFileErrors,
+    LedgerError,
+    PluginError,
+    Problem,
+    UsageError,
+    cause_of,
+)
 from assay.model.case import EvalCase, Suite
 from assay.quality import weaknesses
 from assay.registry import Registered
@@ -160,8 +167,9 @@ def _plugin(module: str, settings: Settings) -> Registered:
     fault = ""
     try:
         import_module(module)
-    except Exception as error:  # whatever a project's module does when it is imported
-        fault = f"{type(error).__name__}: {error}"
+    # whatever a project's module does when it is imported
+    except (Exception, SystemExit) as error:
+        fault = cause_of(error)
     return Registered("plugin", module, "config", fault)
 
 

@@ -178,6 +178,15 @@ def test_all_or_nothing() -> None:
     assert accuracy(INVOICE, *fields, **keys).score == 1
 
 
+def test_a_field_of_weight_zero_is_reported_but_not_counted() -> None:
+    fields = ({"path": "number"}, {"path": "total", "weight": 0})
+    for aggregation in ("weighted_average", "all_or_nothing"):
+        score = accuracy({"number": "A-1", "total": 5}, *fields, aggregation=aggregation)
+        assert (score.score, score.misses) == (1.0, ("total: expected 100.0, found 5",))
+        nothing = accuracy(INVOICE, {"path": "total", "weight": 0}, aggregation=aggregation)
+        assert nothing.score == 0
+
+
 @pytest.mark.parametrize(
     ("field", "expected", "reason"),
     [

@@ -156,6 +156,30 @@ def test_its_keys_are_checked_when_a_file_is_loaded(project: Path, entry: str, c
     assert code in [problem.code for problem in service.validate("a.eval.yaml").problems]
 
 
+def test_what_a_function_changes_nobody_else_sees(project: Path) -> None:
+    plugin(
+        project,
+        """
+@assay.evaluator
+def greedy(context, observation, tool_calls, metadata, words: list[str]) -> bool:
+    whole = [metadata, tool_calls[0].input["at"], observation.raw["toolCalls"]] == [
+        {"unit": "C"}, ["Lisbon"], [{"name": "f", "params": {"at": ["Lisbon"]}}]
+    ]
+    for changed in (metadata, tool_calls[0].input["at"], observation.raw, words):
+        changed.clear()
+    return whole and context.case.metadata == {}
+""",
+    )
+    seen = {"response": "ok", "toolCalls": [{"name": "f", "params": {"at": ["Lisbon"]}}]}
+    entry = "{type: greedy, words: [a]}, {type: greedy, words: [b]}"
+    (project / "a.eval.yaml").write_text(CASE.format(entry=entry))
+    case = assay.load("a.eval.yaml")[0].cases[0]
+    assert assay.evaluate(case, seen).score == assay.evaluate(case, seen).score == 1.0
+    assert seen["toolCalls"] == [{"name": "f", "params": {"at": ["Lisbon"]}}]
+    assert case.metadata == {"unit": "C"}
+    assert [getattr(spec, "words") for spec in case.evaluators] == [["a"], ["b"]]  # noqa: B009
+
+
 def test_an_async_function_is_waited_for(project: Path) -> None:
     plugin(project, "@assay.evaluator\nasync def later(response): return 'degrees' in response\n")
     assert graded(project, "{type: later}").score == 1.0
@@ -171,6 +195,21 @@ def test_a_function_may_be_called_as_before(project: Path) -> None:
 def test_another_name(project: Path) -> None:
     plugin(project, "@assay.evaluator(name='is_warm')\ndef f(response): return True\n")
     assert graded(project, "{type: is_warm}").score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("my-check", "my-check"),
+        ("my-check", "my_check"),
+        ("my_check", "my-check"),
+        ("not_rude", "not_rude"),
+        ("not-rude", "not-rude"),
+    ],
+)
+def test_any_name_can_be_used(project: Path, name: str, written: str) -> None:
+    plugin(project, f"@assay.evaluator(name={name!r})\ndef f(response): return True\n")
+    assert graded(project, f"{{type: {written}}}").score == 1.0
 
 
 @pytest.mark.parametrize("parameter", ["name", "weight", "type", "required"])
@@ -189,12 +228,16 @@ def test_a_crash_is_errored(project: Path) -> None:
 # Plugins
 
 
-def test_a_plugin_that_cannot_be_imported_is_told(project: Path) -> None:
-    plugin(project, "raise RuntimeError('boom')\n")
-    with pytest.raises(PluginError, match="'my_checks' could not be imported: RuntimeError: boom"):
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [("RuntimeError('boom')", "RuntimeError: boom"), ("SystemExit", "SystemExit")],
+)
+def test_a_plugin_that_cannot_be_imported_is_told(project: Path, error: str, fault: str) -> None:
+    plugin(project, f"raise {error}\n")
+    with pytest.raises(PluginError, match=f"'my_checks' could not be imported: {fault}$"):
         service.validate(".")
     faults = [entry.fault for entry in service.plugins() if entry.kind == "plugin"]
-    assert faults == ["RuntimeError: boom"]
+    assert faults == [fault]
 
 
 def test_a_function_cannot_take_the_name_of_a_built_in(project: Path) -> None:
@@ -233,6 +276,7 @@ def test_loading_runs_no_code_of_the_project(project: Path) -> None:
     [
         ("{type: 'python:nowhere:warm'}", PluginError, "ModuleNotFoundError"),
         ("{type: 'python:checks:cold'}", PluginError, "cold"),
+        ("{type: 'python:leaves:warm'}", PluginError, "imported: SystemExit: 7"),
         ("{type: 'python:checks:NUMBER'}", PluginError, "is int, not a function"),
         ("{type: 'python:checks:warm', most: 1}", UsageError, "most"),
         ("{type: 'python:checks:warm', least: many}", UsageError, "least"),
@@ -244,5 +288,6 @@ def test_a_wrong_reference_is_told_before_anything_is_graded(
     (project / "checks.py").write_text(
         "NUMBER = 1\ndef warm(response, least: int = 1): return True\n"
     )
+    (project / "leaves.py").write_text("import sys\nsys.exit(7)\n")
     with pytest.raises(error, match=words):
         graded(project, entry)

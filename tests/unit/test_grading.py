@@ -28,7 +28,7 @@ class Fixed(EvaluatorSpec):
     says: Any = 1.0
 
     def evaluate(self, context: Context) -> EvaluationScore:
-        if isinstance(self.says, Exception):
+        if isinstance(self.says, BaseException):
             raise self.says
         if isinstance(self.says, (int, float)):
             return EvaluationScore(float(self.says))
@@ -69,6 +69,17 @@ def test_weight_zero_reports_but_does_not_count() -> None:
 def test_all_weights_zero_gives_zero() -> None:
     result = grade(spec(1.0, weight=0.0))
     assert (result.score, result.outcome) == (0.0, "failed")
+
+
+@pytest.mark.parametrize("weight", [1e308, 5e-324])
+@pytest.mark.parametrize("required", [False, 0.5])
+def test_weights_may_be_as_large_and_as_small_as_numbers_are(
+    weight: float, required: bool | float
+) -> None:
+    high, low = (spec(s, weight=weight, required=required, name=str(s)) for s in (1.0, 0.5))
+    assert grade(high, low, threshold=0.7).score == 0.75
+    failed = grade(high, low)
+    assert (failed.outcome, failed.score, failed.verdict) == ("failed", 0.75, "borderline")
 
 
 @pytest.mark.parametrize(
@@ -135,6 +146,38 @@ def test_a_crash_is_an_error_and_the_others_still_run() -> None:
     assert result.evaluators[1].score.score == 0.5
 
 
+@pytest.mark.parametrize("raised", [SystemExit(7), asyncio.CancelledError()])
+def test_an_evaluator_cannot_end_the_program_or_the_run(raised: BaseException) -> None:
+    class Later(Fixed):
+        async def evaluate(self, context: Context) -> EvaluationScore:  # type: ignore[override]
+            return super().evaluate(context)
+
+    later = Later.model_construct(type="later", name="later", says=raised)
+    result = graded(case(spec(raised), later, spec(0.5, name="other")))
+    said = f"it raised {type(raised).__name__}" + (": 7" if str(raised) else "")
+    assert result.failures == (f"fixed: {said}", f"later: {said}")
+    assert result.evaluators[2].score.score == 0.5
+
+
+def test_an_evaluator_that_is_waited_for_can_be_cancelled() -> None:
+    class Endless(EvaluatorSpec):
+        async def evaluate(self, context: Context) -> EvaluationScore:
+            started.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def go() -> None:
+        endless = case(Endless.model_construct(type="endless", name="endless"))
+        task = asyncio.create_task(Preparation(Resources()).grader(endless).graded(SEEN))
+        await started.wait()
+        task.cancel()
+        await task
+
+    started = asyncio.Event()
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(go())
+
+
 def test_an_errored_evaluator_without_weight_does_not_count() -> None:
     broken = EvaluationScore.errored("away")
     assert grade(spec(1.0), spec(broken, weight=0.0)).outcome == "passed"
@@ -161,6 +204,15 @@ def test_an_evaluator_that_returns_something_else_is_errored() -> None:
 def test_no_other_value_is_a_score(score: Any) -> None:
     with pytest.raises(ValueError, match="score"):
         EvaluationScore(score)
+
+
+@pytest.mark.parametrize(
+    ("score", "verdict"), [(0.0, "pass"), (0.79, "pass"), (0.5, "borderline"), (1.0, "great")]
+)
+def test_a_verdict_may_be_stricter_than_the_score_but_not_laxer(score: float, verdict: Any) -> None:
+    with pytest.raises(ValueError, match=f"the verdict is '{verdict}'"):
+        EvaluationScore(score, verdict)
+    assert EvaluationScore(score, "fail").verdict == "fail"
 
 
 def test_a_score_and_an_error_exclude_each_other() -> None:

@@ -46,18 +46,28 @@ def test_a_broken_plugin_names_its_cause() -> None:
         filled(lazy=["no_such_module_of_anyone:thing"]).get("lazy")
 
 
+@pytest.mark.parametrize("error", ["RuntimeError('boom')", "SystemExit('boom')"])
 def test_a_plugin_that_crashes_on_import_is_a_plugin_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str
 ) -> None:
-    (tmp_path / "assay_crashing_plugin.py").write_text("raise RuntimeError('boom')\n")
+    (tmp_path / "assay_crashing_plugin.py").write_text(f"raise {error}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(PluginError, match="RuntimeError: boom"):
+    with pytest.raises(PluginError, match=r"(RuntimeError|SystemExit): boom"):
         filled(crash=["assay_crashing_plugin:thing"]).get("crash")
 
 
 def test_two_plugins_with_one_name_are_both_named() -> None:
     with pytest.raises(PluginError, match="json:dumps and json:loads"):
         filled(twin=["json:loads", "json:dumps"]).get("twin")
+
+
+def test_entry_points_of_evaluators_may_have_kebab_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [EntryPoint("my-check", "assay.evaluators.text:ContainsEvaluator", "g")]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
+    made = type(registry.evaluators)("g", "evaluator")
+    assert made.get("my_check") is ContainsEvaluator
+    suffixes: registry.Registry[Any] = registry.Registry("g", "loader")
+    assert list(suffixes) == ["my-check"]
 
 
 def test_a_broken_evaluator_is_an_error_at_its_place(

@@ -65,7 +65,8 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
             return EvaluationScore(skipped="nothing verified")
         score = weighted((rule.weight, float(found.agrees)) for rule, found in counted)
         if self.aggregation == "all_or_nothing":
-            score = float(all(found.agrees for _, found in counted))
+            agreeing = [found.agrees for rule, found in counted if rule.weight]
+            score = float(bool(agreeing) and all(agreeing))
         return EvaluationScore(
             score,
             hits=tuple(found.said for _, found in counted if found.agrees),

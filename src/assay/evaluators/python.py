@@ -9,12 +9,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
 from importlib import import_module
 from typing import Annotated, Any, ClassVar, TypeVar, cast, overload
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, create_model
 
-from assay.errors import PluginError, UsageError
+from assay.errors import PluginError, UsageError, cause_of
+from assay.evaluators import copies
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.score import EvaluationScore, Verdict
@@ -35,6 +37,7 @@ CONTEXT: dict[str, Callable[[Context], Any]] = {
     "expected": lambda context: context.case.expected_output,
     "metadata": lambda context: context.case.metadata,
 }
+_TEXTS = frozenset({"response", "question"})
 _LABELS: dict[str, float] = {"pass": 1.0, "borderline": 0.6, "fail": 0.0}
 _NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _REFERENCE = f"python:({_NAME}):({_NAME})"
@@ -51,9 +54,12 @@ class FunctionSpec(EvaluatorSpec):
         function = type(self).function
         given = {name: getattr(self, name) for name in self.settings}
         readers = [(name, CONTEXT[name]) for name in self.wanted]
+        sees_data = not _TEXTS.issuperset(self.wanted)
 
         def check(context: Context) -> EvaluationScore | Awaitable[EvaluationScore]:
-            said = function(**{name: read(context) for name, read in readers}, **given)
+            shown = copies.of_context(context) if sees_data else context
+            seen = {name: read(shown) for name, read in readers}
+            said = function(**seen, **deepcopy(given))
             return _awaited(said) if inspect.isawaitable(said) else score_of(said)
 
         return check
@@ -190,9 +196,9 @@ class PythonEvaluator(EvaluatorSpec):
             found: Any = import_module(module)
             for name in names.split("."):
                 found = getattr(found, name)
-        except Exception as error:  # whatever a project's module does when it is imported
-            cause = f"{type(error).__name__}: {error}"
-            raise PluginError(f"{self.type} could not be imported: {cause}") from error
+        # whatever a project's module does when it is imported
+        except (Exception, SystemExit) as error:
+            raise PluginError(f"{self.type} could not be imported: {cause_of(error)}") from error
         if not callable(found):
             raise PluginError(f"{self.type} is {type(found).__name__}, not a function")
         function: Callable[..., Any] = found

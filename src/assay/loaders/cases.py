@@ -15,6 +15,7 @@ from assay.loaders.locating import Locator
 from assay.model.case import EvalCase, Origin
 from assay.model.shape import Reading
 from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution
+from assay.registry import evaluators as registered
 from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 
@@ -25,7 +26,7 @@ _NO_EXECUTION = CaseExecution()
 def reading_of(file: Path, settings: Settings) -> Reading:
     """What validating a file needs: where its references lead and which evaluators there are."""
     finder = Finder(file, settings)
-    return Reading(finder.file, finder.directory, evaluator_class)
+    return Reading(finder.file, finder.directory, evaluator_class, registered)
 
 
 class CaseReader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
@@ -82,13 +82,16 @@ class NegatableSpec(EvaluatorSpec):
     negate: Flag = False
 
 
-def resolve_type(raw: dict[str, Any]) -> dict[str, Any]:
-    """The entry with its type in snake_case; a `not_` prefix becomes `negate`."""
+def resolve_type(raw: dict[str, Any], known: Container[str] = ()) -> dict[str, Any]:
+    """The entry with its type in snake_case; a `not_` prefix becomes `negate`.
+
+    A known type may itself start like that.
+    """
     written = raw["type"]
     if written.startswith("python:"):
         return raw
     name = written.replace("-", "_")
-    if name.startswith("not_"):
+    if name.startswith("not_") and name not in known:
         negate = raw.get("negate", False)
         if type(negate) is bool:  # anything else is left for validation to refuse
             negate = not negate
@@ -122,7 +125,7 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
 
 def _respelled(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
     """An entry whose type is in kebab-case or has the `not_` prefix."""
-    entry = resolve_type(raw)
+    entry = resolve_type(raw, reading.evaluators)
     cls = reading.find_evaluator(entry["type"])
     written = raw["type"].replace("-", "_")
     negated = entry["type"] != written and entry["type"] != raw["type"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
 
 Verdict = Literal["pass", "borderline", "fail"]
+
+_VERDICTS: tuple[str, ...] = get_args(Verdict)  # the laxest first
 
 PASS_FROM = 0.8
 BORDERLINE_FROM = 0.6
@@ -26,13 +28,29 @@ def verdict_of(score: float) -> Verdict:
     return "borderline" if reaches(score, BORDERLINE_FROM) else "fail"
 
 
+def _check_verdict(verdict: str, score: float) -> None:
+    """An evaluator may be stricter than its score, never laxer."""
+    if verdict not in _VERDICTS:
+        known = ", ".join(_VERDICTS)
+        raise ValueError(f"the verdict is {verdict!r}, which is none of {known}")
+    usual = verdict_of(score)
+    if _VERDICTS.index(verdict) < _VERDICTS.index(usual):
+        raise ValueError(f"the verdict is {verdict!r}, but the score {score:.3g} is a {usual!r}")
+
+
 def weighted(pairs: Iterable[tuple[float, float]]) -> float:
     """The mean of scores by weight, of (weight, score) pairs; 0 when nothing has weight."""
-    total = sum_of = 0.0
-    for weight, score in pairs:
-        total += weight
-        sum_of += weight * score
-    return sum_of / total if total else 0.0
+    pairs = list(pairs)
+    shares = shares_of([weight for weight, _ in pairs])
+    total = sum(shares)
+    points = sum(share * score for share, (_, score) in zip(shares, pairs, strict=True))
+    return points / total if total else 0.0
+
+
+def shares_of(weights: Sequence[float]) -> list[float]:
+    """Weights as parts of the largest, so that their sum is finite however large they are."""
+    largest = max(weights, default=0.0)
+    return [weight / largest for weight in weights] if largest else [0.0] * len(weights)
 
 
 class EvaluationScore(msgspec.Struct, frozen=True):
@@ -58,9 +76,12 @@ class EvaluationScore(msgspec.Struct, frozen=True):
         score = self.score
         if type(score) is not float or not 0.0 <= score <= 1.0 or self.error or self.skipped:
             self._check()
-        if self.verdict is None and score is not None:
-            # Frozen for everyone else; here the record is still being made.
-            force_setattr(self, "verdict", verdict_of(score))
+        if score is not None:
+            if self.verdict is None:
+                # Frozen for everyone else; here the record is still being made.
+                force_setattr(self, "verdict", verdict_of(score))
+            else:
+                _check_verdict(self.verdict, score)
 
     def _check(self) -> None:
         """Refuse what is no score; put right what is one by rounding or by type."""

@@ -12,7 +12,7 @@ validation errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -58,6 +58,7 @@ class Reading:
     find_file: Callable[[str], Path]
     find_folder: Callable[[str], Path]
     find_evaluator: Callable[[str], type[Any]]
+    evaluators: Container[str] = ()
     notes: list[Note] = field(default_factory=list)
 
 
