@@ -357,6 +357,29 @@ def test_a_prompt_from_a_file_is_read(project: Project) -> None:
     assert inside(judge.prompt) == ["yes"]
 
 
+ENDS_LIKE_A_FILE = """
+cases:
+  - id: a
+    input: x
+    evaluators: [{type: llm_judge, prompt: Did the agent create notes.md}]
+"""
+
+
+def test_a_question_may_end_with_the_name_of_a_file(project: Project) -> None:
+    judge = Judge(GOOD)
+    case = project.case(ENDS_LIKE_A_FILE)
+    scored(case.evaluators[0], judge, Context(case, Observation("yes")))
+    assert judge.prompt.startswith("Did the agent create notes.md\n")
+
+
+def test_a_file_with_spaces_in_its_name_is_read(project: Project) -> None:
+    project.write("Did the agent create notes.md", "Is {{candidate_answer}} polite?")
+    judge = Judge(GOOD)
+    case = project.case(ENDS_LIKE_A_FILE)
+    scored(case.evaluators[0], judge, Context(case, Observation("yes")))
+    assert judge.prompt.startswith("Is [data-")
+
+
 @pytest.mark.parametrize(
     ("content", "words"), [(None, "cannot be read"), (b"\xff", "cannot be read"), (b" ", "empty")]
 )
