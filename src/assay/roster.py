@@ -23,12 +23,13 @@ _VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
 class Roster:
     """Connects targets when they are asked for, and closes them all at the end.
 
-    `judge` overrides the project's judge: a target, or the name of one.
+    `judge` overrides the project's judge: the name of a target, or a target itself, which
+    stays the caller's to close.
     """
 
     def __init__(self, settings: Settings, judge: str | Target | None = None) -> None:
         self.settings = settings
-        self._judge = judge
+        self._judge = judge if judge is None or isinstance(judge, str) else _retrying(judge)
         self._connected: dict[tuple[str | None, str | None], Target] = {}
 
     def target(self, name: str) -> Target:
@@ -60,9 +61,7 @@ class Roster:
     def _connect(self, key: tuple[str | None, str | None], find: Any) -> Target:
         if key not in self._connected:
             spec = find()
-            self._connected[key] = Retrying(
-                spec.connect(), RetryPolicy(), SystemClock(), identity=spec.identity
-            )
+            self._connected[key] = _retrying(spec.connect(), spec.identity)
         return self._connected[key]
 
     def _judging(self, target: str | None, model: str | None) -> TargetSpec:
@@ -126,6 +125,11 @@ class Roster:
         if spec is None or problems:
             raise ConfigError(problems)
         return spec
+
+
+def _retrying(target: Target, identity: str = "") -> Retrying:
+    known = identity or getattr(target, "identity", "")
+    return Retrying(target, RetryPolicy(), SystemClock(), identity=known)
 
 
 NO_JUDGE = (

@@ -175,9 +175,20 @@ def test_skipped_members_do_not_count() -> None:
 
 
 def test_assertions_that_members_skipped_are_told() -> None:
-    partial = EvaluationScore(1.0, details={"skipped": ["response_contains[0]"]})
+    partial = EvaluationScore(1.0, skipped_assertions=("response_contains[0]",))
     score = scored(composite(fixed("a", partial), fixed("b", partial)))
     assert score.details["skipped"] == ["response_contains[0]"] * 2
+    assert score.skipped_assertions == ("response_contains[0]",) * 2
+
+
+@pytest.mark.parametrize("without_score", [{"error": "broken"}, {"skipped": "no seed data"}])
+def test_a_composite_without_a_score_counts_skipped_assertions_too(
+    without_score: dict[str, Any],
+) -> None:
+    member = EvaluationScore(**without_score, skipped_assertions=("a", "b"))
+    score = scored(composite(fixed("a", member)))
+    assert score.score is None
+    assert score.skipped_assertions == ("a", "b")
 
 
 # Waiting and sharing

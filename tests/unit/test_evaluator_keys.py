@@ -796,6 +796,8 @@ def test_wrong_code_judges(project: Project, entry: str, slug: str, word: str) -
         ("weights", "weight"),
         ("requried", "required"),
         ("envs", "env"),
+        ("environment", "env"),
+        ("enviroment", "env"),
         ("nmae", "name"),
         ("timeout", "timeout_seconds"),
     ],

@@ -497,11 +497,13 @@ def test_what_is_skipped_and_dropped_is_listed_and_never_fails() -> None:
         ],
         "dropped": ["responseContainsAny: {{seed:nope}}"],
     }
+    assert list(score.skipped_assertions) == score.details["skipped"]
 
 
 def test_a_failing_block_lists_what_was_skipped_too() -> None:
     score = expect(Observation("x"), responseContains=["{{seed:nope}}", "Lisbon"])
     assert (score.score, len(score.details["skipped"])) == (0.0, 1)
+    assert list(score.skipped_assertions) == score.details["skipped"]
 
 
 def test_nothing_left_to_check_is_skipped() -> None:

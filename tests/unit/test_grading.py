@@ -241,6 +241,14 @@ def test_a_case_to_skip_is_not_judged() -> None:
     assert (result.outcome, result.error) == ("skipped", "the tool is being rebuilt")
 
 
+def test_details_are_the_evaluators_own() -> None:
+    """A key of ours in them, such as that of skipped assertions, means nothing."""
+    for own in (3, "one", ["a"], None):
+        result = grade(spec(EvaluationScore(1.0, details={"skipped": own})))
+        assert result.skipped_assertions == 0
+        assert result.to_dict()["details"]["evaluators"][0]["details"] == {"skipped": own}
+
+
 def test_nothing_left_to_check_is_skipped_not_passed() -> None:
     result = grade(spec(EvaluationScore(skipped="nothing verified")))
     assert (result.outcome, result.failures) == ("skipped", ("nothing verified",))

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from assay.errors import ConfigError, UnknownName, UsageError
+from assay.errors import ConfigError, TargetError, UnknownName, UsageError
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.ports import Request, Target
+from assay.retrying import SystemClock
 from assay.roster import Roster
 from assay.settings import Settings
 
@@ -74,6 +75,45 @@ def test_the_judge_that_is_given_wins_over_the_configuration(tmp_path: Path) -> 
         async def close(self) -> None: ...
 
     assert answer(roster(tmp_path, JUDGES, Mine()).judge(None, None)) == "own"
+
+
+class Busy:
+    """Has an answer for who asks twice."""
+
+    name = "busy"
+    identity = "busy at noon"
+
+    def __init__(self) -> None:
+        self.asked = self.closed = 0
+
+    async def ask(self, request: Request) -> Observation:
+        self.asked += 1
+        if self.asked == 1:
+            raise TargetError("not now", retryable=True)
+        return Observation("now")
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_judge_that_is_given_is_asked_again_but_not_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoTime(SystemClock):
+        async def sleep(self, seconds: float) -> None: ...
+
+    monkeypatch.setattr("assay.roster.SystemClock", NoTime)
+    busy = Busy()
+
+    async def use() -> str:
+        async with roster(tmp_path, judge=busy) as judges:
+            judge: Any = judges.judge(None, None)
+            assert judge is judges.judge(None, None)
+            assert (judge.name, judge.identity) == ("busy", "busy at noon")
+            return (await judge.ask(HELLO)).response
+
+    assert asyncio.run(use()) == "now"
+    assert (busy.asked, busy.closed) == (2, 0)
 
 
 def test_a_model_overrides_that_of_the_judge(tmp_path: Path) -> None:

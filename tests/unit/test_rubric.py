@@ -236,6 +236,18 @@ def test_the_cache_answers_even_what_was_asked_in_two_parts() -> None:
     assert second.details["judge"]["cached"] == 1
 
 
+@pytest.mark.parametrize("rest", [[], [{"checks": "none"}]])
+def test_half_of_an_answer_in_the_cache_counts_for_nothing(rest: list[Any]) -> None:
+    cache = Memory()
+    full = reply(no("rubric-1"), yes("rubric-2"))
+    scored(rubric("A", "B"), Judge(full), cache=cache)
+    (key,) = cache
+    cache[key] = {"replies": [reply(yes("rubric-1")), *rest]}
+    judge = Judge(full)
+    assert scored(rubric("A", "B"), judge, cache=cache).score == 0.5
+    assert len(judge.asked) == 1
+
+
 def test_weights_that_are_all_zero_give_zero() -> None:
     score = scored(rubric({"id": "a", "description": "A", "weight": 0}), Judge(reply(yes("a"))))
     assert score.score == 0.0

@@ -117,12 +117,14 @@ def settle(
     """The composite's score: members that broke come first, then the aggregator is asked."""
     gates = [gate for member in members if (gate := failed_gate(member.spec, member.score))]
     errors = [f"{member.spec.name}: {member.score.error}" for member in members if _breaks(member)]
+    details = {"members": _results(members)}
+    skipped = _skipped(members)
     if errors and not gates:
-        return EvaluationScore.errored("; ".join(errors), members=_results(members))
+        return EvaluationScore(error="; ".join(errors), details=details, skipped_assertions=skipped)
     if all(member.score.score is None for member in members):
         reasons = [member.score.skipped for member in members if member.score.skipped]
         reason = "; ".join(reasons) or "no evaluator gave a score"
-        return EvaluationScore(skipped=reason, details={"members": _results(members)})
+        return EvaluationScore(skipped=reason, details=details, skipped_assertions=skipped)
     said = combine(context, members)
     if isinstance(said, EvaluationScore):
         return _combined(context, members, gates, said)
@@ -139,12 +141,13 @@ def _combined(
     context: Context, members: Sequence[Member], gates: list[str], said: EvaluationScore
 ) -> EvaluationScore:
     details = said.details | {"members": _results(members)}
-    skipped = [gap for member in members for gap in member.score.details.get("skipped", ())]
+    skipped = _skipped(members)
     if skipped:
-        details["skipped"] = skipped
+        details["skipped"] = list(skipped)
     if said.score is None:
         if not gates:
-            return EvaluationScore(error=f"the aggregator failed: {said.error}", details=details)
+            words = f"the aggregator failed: {said.error}"
+            return EvaluationScore(error=words, details=details, skipped_assertions=skipped)
         # It has failed already; how far is told by the members alone.
         said = by_weight(context, members)
     return EvaluationScore(
@@ -155,6 +158,7 @@ def _combined(
         reasoning=said.reasoning,
         details=details,
         failed_gate="; ".join(gates),
+        skipped_assertions=skipped,
     )
 
 
@@ -164,6 +168,10 @@ def _breaks(member: Member) -> bool:
 
 def _results(members: Sequence[Member]) -> list[dict[str, Any]]:
     return [member.to_dict() for member in members]
+
+
+def _skipped(members: Sequence[Member]) -> tuple[str, ...]:
+    return tuple(gap for member in members for gap in member.score.skipped_assertions)
 
 
 def _prefixed(members: Sequence[Member], kind: str) -> list[str]:

@@ -67,7 +67,9 @@ def _folder(value: str, info: ValidationInfo) -> str:
 
 
 def _slip(key: str, known: frozenset[str]) -> str:
-    """A hint when the key is nearly one of ours, or the beginning of one."""
+    """A hint when the key is nearly one of ours, the beginning of one, or one in full."""
+    if nearest(key, ["environment"], 0.75):
+        return "did you mean 'env'?"
     begun = [name for name in known if len(key) >= 3 and name.startswith(key)]
     return nearest(key, begun, 0) or nearest(key, known, 0.75)
 
@@ -156,25 +158,19 @@ def _output_messages(observation: Observation) -> tuple[Message, ...]:
 
 
 def _trace_summary(observation: Observation) -> dict[str, Any]:
-    """Null where the target cannot tell its calls; what it did not measure is absent."""
+    """What the target cannot tell, or did not measure, is null."""
     calls, usage = observation.tool_calls, observation.usage
     tokens = {"input": usage.input_tokens, "output": usage.output_tokens} if usage else {}
-    measured = {
+    by_name = None if calls is None else dict(Counter(call.tool for call in calls))
+    return {
+        "event_count": None if calls is None else len(calls),
+        "tool_names": None if by_name is None else sorted(by_name),
+        "tool_calls_by_name": by_name,
+        "error_count": None if calls is None else sum(map(_failed, calls)),
         "token_usage": {k: v for k, v in tokens.items() if v is not None} or None,
         "cost_usd": observation.cost_usd,
         "duration_ms": observation.duration_ms,
     }
-    known = {key: value for key, value in measured.items() if value is not None}
-    if calls is None:
-        unknown = ("event_count", "tool_names", "tool_calls_by_name", "error_count")
-        return dict.fromkeys(unknown) | known
-    by_name = Counter(call.tool for call in calls)
-    return {
-        "event_count": len(calls),
-        "tool_names": sorted(by_name),
-        "tool_calls_by_name": dict(by_name),
-        "error_count": sum(map(_failed, calls)),
-    } | known
 
 
 def _failed(call: ToolCall) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from assay.evaluators.answer_assertions import ON_ANSWERS
 from assay.evaluators.assertions import ON_LIMITS, Assertion, Maker, Notes
 from assay.evaluators.measures import Unjudged
@@ -37,9 +39,11 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
         details: dict[str, Any] = {key: entries for key, entries in lists.items() if entries}
         assertions = list(_assertions(block))
         if not assertions:
-            nothing = EvaluationScore(skipped="nothing verified", details=details)
+            nothing = EvaluationScore(
+                skipped="nothing verified", details=details, skipped_assertions=tuple(skipped)
+            )
             return lambda context: nothing
-        return _judging(assertions, details)
+        return _judging(assertions, details, tuple(skipped))
 
 
 _MAKERS: dict[str, Maker] = ON_TOOLS | ON_ANSWERS | ON_LIMITS
@@ -61,8 +65,11 @@ def _assertions(block: Expect) -> Iterator[Assertion]:
             yield _MAKERS[key](key, item, block)
 
 
-def _judging(assertions: list[Assertion], details: dict[str, Any]) -> Check:
-    passed = checks([assertion.hit for assertion in assertions], [], details=details)
+def _judging(
+    assertions: list[Assertion], details: dict[str, Any], skipped: tuple[str, ...]
+) -> Check:
+    hits = [assertion.hit for assertion in assertions]
+    passed = checks(hits, [], details=details, skipped_assertions=skipped)
 
     def judge(context: Context) -> EvaluationScore:
         seen = context.observation
@@ -77,7 +84,8 @@ def _judging(assertions: list[Assertion], details: dict[str, Any]) -> Check:
                 unjudged[index] = str(reason)
         if not misses and not unjudged and not notes:
             return passed
-        return _summary(assertions, misses, unjudged, {**details, **notes})
+        summary = _summary(assertions, misses, unjudged, {**details, **notes})
+        return replace(summary, skipped_assertions=skipped)
 
     return judge
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -175,11 +176,16 @@ def _recalled(form: Form, remembered: dict[str, Any]) -> bool:
     """Does what the cache has fill in the form? Another version may have written it."""
     replies = remembered.get("replies")
     missing = "all of it"
+    trial = deepcopy(form)  # what turns out to be half of it must leave no trace
     for reply in replies if isinstance(replies, list) else ():
-        if not isinstance(reply, dict) or form.fault(reply):
+        if not isinstance(reply, dict) or trial.fault(reply):
             return False
-        missing = form.take(reply)
-    return not missing
+        missing = trial.take(reply)
+    if missing:
+        return False
+    for reply in remembered["replies"]:
+        form.take(reply)
+    return True
 
 
 def _sent_back(text: str, wrong: str) -> tuple[Message, Message]:
@@ -192,16 +198,18 @@ def own_object(text: str, form: Form, material: Material) -> dict[str, Any] | st
     """The object that is the judge's verdict, or what is wrong with the reply.
 
     A reply that is an object as a whole, or in a code fence as a whole, is the verdict. Among
-    other words it is the last proper one that is not quoted from the material.
+    other words it is the only proper one that is not quoted from the material.
     """
     whole = _whole(_without_fence(text.strip()))
     if whole is not None:
         return form.fault(whole) or whole
     found = list(_objects(text))
-    own = [value for source, value in found if not material.holds(source)]
+    own = [value for value in found if not material.holds(value)]
     proper = [value for value in own if not form.fault(value)]
+    if len(proper) > 1:
+        return f"it has {len(proper)} JSON objects that could be the verdict"
     if proper:
-        return proper[-1]
+        return proper[0]
     if own:
         return form.fault(own[-1])
     if found:
@@ -237,8 +245,8 @@ def _whole(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The JSON objects in a text with the text of each; never one inside broken braces."""
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects in a text; never one inside broken braces."""
     end = depth = 0
     for _ in range(_MOST_OBJECTS):
         start = text.find("{", end)
@@ -252,7 +260,7 @@ def _objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
             depth += 1
         else:
             if not depth:
-                yield text[start:end], value
+                yield value
 
 
 def texts_fault(reply: dict[str, Any]) -> str:

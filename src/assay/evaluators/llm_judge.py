@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from typing import Annotated, Any
 
 import msgspec
 from pydantic import AfterValidator, ValidationInfo
+from pydantic_core import PydanticCustomError
 
 from assay.errors import UsageError
 from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, texts_fault
@@ -29,8 +31,23 @@ from assay.ports import Check, Resources
 _PROMPT_SUFFIXES = (".md", ".txt", ".prompt", ".j2", ".jinja", ".html", ".xml")
 
 
-def _looks_like_path(prompt: str) -> bool:
+def _may_be_path(prompt: str) -> bool:
     return "\n" not in prompt and "{{" not in prompt and prompt.strip().endswith(_PROMPT_SUFFIXES)
+
+
+def _may_be_words(prompt: str) -> bool:
+    """A question can end with the name of a file; then only a file that exists is meant."""
+    return len(prompt.split()) > 1
+
+
+def _with_path_found(prompt: str, reading: Reading) -> str:
+    try:
+        return str(reading.find_file(prompt)) if _may_be_path(prompt) else prompt
+    except PydanticCustomError as error:
+        slug = (error.context or {}).get("slug")
+        if slug == "file-not-found" and _may_be_words(prompt):
+            return prompt
+        raise
 
 
 def _prompt(prompt: str, info: ValidationInfo) -> str:
@@ -38,8 +55,7 @@ def _prompt(prompt: str, info: ValidationInfo) -> str:
     reading: Reading | None = info.context
     if reading is None:
         return prompt
-    if _looks_like_path(prompt):
-        prompt = str(reading.find_file(prompt))
+    prompt = _with_path_found(prompt, reading)
     try:
         wrong = unknown_variable(prompt_text("", prompt), (*VARIABLES, *RESULTS))
     except UsageError as error:
@@ -51,7 +67,9 @@ def _prompt(prompt: str, info: ValidationInfo) -> str:
 
 def prompt_text(owner: str, prompt: str) -> str:
     """The prompt itself, read from its file when it names one."""
-    return read_prompt(owner, prompt) if _looks_like_path(prompt) else prompt
+    if not _may_be_path(prompt) or (_may_be_words(prompt) and not os.path.isfile(prompt)):
+        return prompt
+    return read_prompt(owner, prompt)
 
 
 Prompt = Annotated[Text, AfterValidator(_prompt)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -22,6 +22,7 @@ from assay.evaluators.code_judge import contract
 from assay.model.context import Context
 from assay.model.message import Message
 from assay.model.observation import observed
+from assay.model.values import same
 
 #: What a prompt may show of a case and its observation, by the name of the variable.
 VARIABLES = (
@@ -94,16 +95,73 @@ class Material:
         return Message("system", system), Message("user", task)
 
     @cached_property
-    def _squeezed(self) -> str:
-        return "\0".join(_squeeze(piece) for piece in self.pieces.values())
+    def _objects(self) -> list[dict[str, Any]] | None:
+        found: list[dict[str, Any]] = []
+        for piece in self.pieces.values():
+            objects = _objects_in(piece)
+            if objects is None:
+                return None
+            found += objects
+        return found
 
-    def holds(self, text: str) -> bool:
-        """Does the text stand in the material, however it is spaced or escaped there?"""
-        return _squeeze(text) in self._squeezed
+    def holds(self, value: dict[str, Any]) -> bool:
+        """Does the object stand in the material, whole or in part, however it is written there?
+
+        In doubt it does: material that cannot be read in reasonable time may hold anything.
+        """
+        if self._objects is None:
+            return True
+        return any(
+            all(key in known and same(said, known[key]) for key, said in value.items())
+            for known in self._objects
+        )
 
 
-def _squeeze(text: str) -> str:
-    return re.sub(r"[\s\\]+", "", text)
+#: Lenient: what nearly is JSON may be quoted as JSON.
+_DECODER = json.JSONDecoder(parse_int=float, strict=False)
+
+
+def _objects_in(text: str) -> list[dict[str, Any]] | None:
+    """All JSON objects in a text, also nested, escaped, and inside strings.
+
+    None when the text is made so that finding them takes far longer than reading it.
+    """
+    found: list[dict[str, Any]] = []
+    texts = [text, text.replace("\\n", "\n").replace("\\", "")]
+    effort = 20 * len(text) + 1000
+    while texts:
+        text = texts.pop()
+        start = text.find("{")
+        while start >= 0:
+            try:
+                value, end = _DECODER.raw_decode(text, start)
+            except RecursionError:
+                return None
+            except json.JSONDecodeError as fault:
+                end = start + 1
+                effort -= fault.pos - start
+            else:
+                effort -= end - start
+                for part in _parts(value):
+                    (texts if isinstance(part, str) else found).append(part)
+            if effort < 0:
+                return None
+            start = text.find("{", end)
+    return found
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The objects and texts in a value, itself among them."""
+    todo = [value]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, (dict, str)):
+            yield part
+        if isinstance(part, dict):
+            todo += part
+            todo += part.values()
+        elif isinstance(part, list):
+            todo += part
 
 
 def material_of(context: Context, **more: Any) -> Material:

@@ -70,7 +70,7 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
     @property
     def skipped_assertions(self) -> int:
         """How many assertions could not be checked for want of seed or snapshot data."""
-        return sum(len(score.details.get("skipped", ())) for score in self.scores)
+        return sum(len(score.skipped_assertions) for score in self.scores)
 
     @property
     def details(self) -> dict[str, Any]:

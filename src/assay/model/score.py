@@ -59,7 +59,8 @@ class EvaluationScore(msgspec.Struct, frozen=True):
     Exactly one of `score`, `error` and `skipped` is given: an evaluator that broke is not a
     zero, and one that had nothing left to check is neither. The verdict follows from the
     score unless a stricter one is given. `failed_gate` says which requirement inside the
-    evaluator was not met; it fails the case whatever the score.
+    evaluator was not met; it fails the case whatever the score. `skipped_assertions` are
+    those that could not be checked for want of seed or snapshot data.
     """
 
     score: float | None = None
@@ -71,6 +72,7 @@ class EvaluationScore(msgspec.Struct, frozen=True):
     failed_gate: str = ""
     error: str = ""
     skipped: str = ""
+    skipped_assertions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         score = self.score
