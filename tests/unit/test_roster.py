@@ -108,8 +108,8 @@ def test_a_judge_that_is_given_is_asked_again_but_not_closed(
     async def use() -> str:
         async with roster(tmp_path, judge=busy) as judges:
             judge: Any = judges.judge(None, None)
-            assert judge is judges.judge(None, None)
             assert (judge.name, judge.identity) == ("busy", "busy at noon")
+            assert judge is judges.judge(None, None)
             return (await judge.ask(HELLO)).response
 
     assert asyncio.run(use()) == "now"
