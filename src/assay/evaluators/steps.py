@@ -33,6 +33,17 @@ class Option:
             self.compare_output(call.output, found)
         return found
 
+    def distance(self, call: ToolCall) -> int:
+        """How many differences there are; counted without naming them where texts tell all."""
+        given = call.input
+        if self.texts is None or self.compare_output is not None or type(given) is not dict:
+            return len(self.differences(call))
+        number = 0
+        for key, text in self.texts:
+            if given.get(key) != text:
+                number += 1
+        return number
+
     def timing(self, call: ToolCall) -> int:
         if self.limit is None or call.duration_ms is None:
             return NONE
@@ -114,8 +125,8 @@ class Grid:
         for fits, near, step in zip(grid.fits, grid.near, steps, strict=True):
             for option in step.options:
                 for index, call in by_tool.get(option.tool, ()):
-                    if differences := option.differences(call):
-                        near[index] = min(len(differences), near.get(index, len(differences)))
+                    if distance := option.distance(call):
+                        near[index] = min(distance, near.get(index, distance))
                     else:
                         fits[index] = max(option.timing(call), fits.get(index, BROKEN))
             for index in fits.keys() & near.keys():  # what suits one option suits the step
