@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from assay.errors import TargetError, UsageError
 from assay.evaluators.rubric import RubricEvaluator

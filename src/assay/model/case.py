@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import msgspec
+from msgspec.structs import astuple
+
 if TYPE_CHECKING:
     from assay.errors import Problem
     from assay.model.evaluator import EvaluatorSpec
@@ -26,8 +29,7 @@ class Origin(NamedTuple):
         return f"{self.file}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True, slots=True)
-class EvalCase:
+class EvalCase(msgspec.Struct, frozen=True, eq=False):
     """One input with its expectations, whatever file it came from.
 
     `evaluators` is the effective list. It holds the inline `rubrics` and `expect`, and
@@ -42,7 +44,7 @@ class EvalCase:
     expected_messages: tuple[Message, ...] = ()
     rubrics: tuple[Rubric, ...] = ()
     tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = {}
     tier: Tier = "suite"
     conversation_id: str | None = None
     target: str | None = None
@@ -58,11 +60,18 @@ class EvalCase:
     created_at: str | None = None
     bug_ref: str | None = None
     reference_data: Mapping[str, Any] | None = None
-    stubs: Mapping[str, Any] = field(default_factory=dict)
+    stubs: Mapping[str, Any] = {}
     max_turns: int | None = None
-    locate: Callable[[Sequence[str | int]], Origin] | None = field(
-        default=None, compare=False, repr=False
-    )
+    locate: Callable[[Sequence[str | int]], Origin] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Cases are equal wherever they were written."""
+        if type(other) is not EvalCase:
+            return NotImplemented
+        return astuple(self)[:-1] == astuple(other)[:-1]
+
+    def __repr__(self) -> str:
+        return f"EvalCase(id={self.id!r}, origin={str(self.origin)!r})"
 
     @property
     def origin(self) -> Origin:
