@@ -124,7 +124,7 @@ def test_only_the_given_environment_is_seen(monkeypatch: pytest.MonkeyPatch) -> 
     code = "import os; print(sorted(set(os.environ) - {'LC_CTYPE'}))"  # Python sets that one
     env = {"PATH": os.defpath, "MINE": "1"}
     done = guarded(run(python(code), cwd=".", env=env, limits=Limits()))
-    assert done.stdout == b"['MINE', 'PATH']\n"
+    assert done.stdout == b"['ASSAY_CHILD', 'MINE', 'PATH']\n"
 
 
 def test_the_child_runs_in_its_folder(tmp_path: Path) -> None:
@@ -278,8 +278,30 @@ def test_a_stopped_child_takes_its_own_children_with_it(marker: str) -> None:
     assert all_die(marker)
 
 
-def test_one_that_left_the_group_and_holds_the_pipes_does_not_hold_us(marker: str) -> None:
-    code = GRANDCHILD + "grandchild(start_new_session=True)\nprint('done')"
+@pytest.mark.parametrize("how", ["", "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL"])
+def test_one_that_left_the_group_is_killed_too(marker: str, how: str) -> None:
+    code = GRANDCHILD + f"grandchild(start_new_session=True, {how})\nprint('done')"
+    done = outcome(python(code, marker))
+    assert (done.state, done.stdout) == ("exited", b"done\n")
+    assert all_die(marker)
+
+
+def test_one_that_left_the_group_of_a_stopped_child_is_killed_too(marker: str) -> None:
+    code = GRANDCHILD + "grandchild(start_new_session=True)" + FLOOD + "flood()"
+    assert outcome(python(code, marker), max_output=10).state == "too_much_output"
+    assert all_die(marker)
+
+
+def test_who_left_the_group_of_another_run_lives_on(marker: str) -> None:
+    code = GRANDCHILD + "grandchild(start_new_session=True, env={'ASSAY_CHILD': 'other'})"
+    outcome(python(code, marker))
+    (other,) = living(marker)
+    os.kill(other, signal.SIGKILL)
+    assert all_die(marker)
+
+
+def test_one_that_cannot_be_found_and_holds_the_pipes_does_not_hold_us(marker: str) -> None:
+    code = GRANDCHILD + "grandchild(start_new_session=True, env={})\nprint('done')"
     done = outcome(python(code, marker))
     (escaped,) = living(marker)
     os.kill(escaped, signal.SIGKILL)
