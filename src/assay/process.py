@@ -295,28 +295,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-_free_cores: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
-
-
-def a_core() -> asyncio.Semaphore:
-    """To be held while a child computes: as many at once, in one event loop, as there are cores.
-
-    Not for children that mostly wait, such as agents.
-    """
-    loop = asyncio.get_running_loop()
-    if loop not in _free_cores:
-        # A weak dictionary would not do: a semaphore that was waited for knows its loop.
-        for old in list(_free_cores):
-            if old.is_closed():
-                _free_cores.pop(old, None)
-        _free_cores[loop] = asyncio.Semaphore(core_count())
-    return _free_cores[loop]
-
-
-def core_count() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import hashlib
 import os
 import signal
 import sys
-import threading
 import time
 import uuid
-import weakref
 from collections.abc import Coroutine
 from pathlib import Path
 from textwrap import dedent
@@ -20,7 +17,7 @@ from typing import Any, TypeVar
 import pytest
 
 from assay import process
-from assay.process import Finished, Limits, a_core, core_count, run
+from assay.process import Finished, Limits, run
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
 
@@ -498,53 +495,3 @@ def test_where_limits_cannot_be_set_it_is_said(monkeypatch: pytest.MonkeyPatch) 
     done = outcome(["sh"], max_memory_mb=100)
     assert done.state == "not_started"
     assert done.fault == "memory and processor limits cannot be set on Windows"
-
-
-# As many at once as there are cores
-
-
-async def most_at_once(tasks: int) -> int:
-    held = most = 0
-
-    async def hold() -> None:
-        nonlocal held, most
-        async with a_core():
-            held += 1
-            most = max(most, held)
-            for _ in range(5):
-                await asyncio.sleep(0)
-            held -= 1
-
-    await asyncio.gather(*(hold() for _ in range(tasks)))
-    return most
-
-
-def test_no_more_run_at_once_than_there_are_cores() -> None:
-    cores = core_count()
-    assert 1 <= cores <= (os.cpu_count() or 1)
-    assert guarded(most_at_once(cores * 3)) == cores
-
-
-def test_every_event_loop_has_cores_of_its_own() -> None:
-    found: list[int] = []
-
-    def elsewhere() -> None:
-        found.append(guarded(most_at_once(core_count() * 3)))
-
-    threads = [threading.Thread(target=elsewhere) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [core_count()] * 3
-
-
-def test_loops_that_are_over_are_forgotten() -> None:
-    async def contend() -> weakref.ref[asyncio.AbstractEventLoop]:
-        await most_at_once(core_count() * 3)
-        return weakref.ref(asyncio.get_running_loop())
-
-    over = guarded(contend())
-    guarded(contend())
-    gc.collect()
-    assert over() is None

@@ -108,9 +108,10 @@ def test_a_judge_that_is_given_is_asked_again_but_not_closed(
     async def use() -> str:
         async with roster(tmp_path, judge=busy) as judges:
             judge: Any = judges.judge(None, None)
-            assert judge is judges.judge(None, None)
+            again: Any = judges.judge(None, None)
+            assert judge is again
             assert (judge.name, judge.identity) == ("busy", "busy at noon")
-            return (await judge.ask(HELLO)).response
+            return str((await judge.ask(HELLO)).response)
 
     assert asyncio.run(use()) == "now"
     assert (busy.asked, busy.closed) == (2, 0)
