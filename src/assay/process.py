@@ -1,7 +1,9 @@
 """Run a child safely: its own process group, limits of time, output, memory and processor.
 
 Whatever ends a run (its exit, a limit, a cancellation), nothing of the child's process group
-is left when it is over, and a fault is a value: `Finished` says in words what happened.
+is left when it is over. On Linux this holds for what left the group, too, as long as it kept
+the variable that marks the child's environment. A fault is a value: `Finished` says in words
+what happened.
 """
 
 from __future__ import annotations
@@ -15,14 +17,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
+from uuid import uuid4
 
 State = Literal["exited", "timed_out", "too_much_output", "not_started"]
 
 STDERR_TAIL_BYTES = 4096
 #: How long pipes are read after the exit: descendants that hold them must not hold us.
 LINGER_SECONDS = 0.25
+#: The variable whose value tells the processes of one run from all others.
+MARK = "ASSAY_CHILD"
+#: What starts others faster than it is found must not hold us.
+_MOST_SWEEPS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +124,9 @@ async def _start(
     with tempfile.TemporaryFile() as file:
         file.write(stdin)
         file.seek(0)
+        marked = {**env, MARK: child.mark}
         await asyncio.get_running_loop().subprocess_exec(
-            lambda: child, *argv, stdin=file, cwd=cwd, env=dict(env), start_new_session=True
+            lambda: child, *argv, stdin=file, cwd=cwd, env=marked, start_new_session=True
         )
 
 
@@ -127,6 +136,7 @@ class _Child(asyncio.SubprocessProtocol):
     def __init__(self, max_output: int) -> None:
         loop = asyncio.get_running_loop()
         self.max_output = max_output
+        self.mark = uuid4().hex
         self.stdout, self.stderr = bytearray(), bytearray()
         self.exited: asyncio.Future[int] = loop.create_future()
         self.overflow: asyncio.Future[None] = loop.create_future()
@@ -184,6 +194,7 @@ class _Child(asyncio.SubprocessProtocol):
             # The id cannot have become another group's: it is taken while a member lives, and
             # when none lives too little time has passed to run through all ids.
             self._kill_group()
+            _kill_marked(self.mark)
             await asyncio.wait([self.exited])
             self.transport.close()
 
@@ -199,6 +210,33 @@ class _Child(asyncio.SubprocessProtocol):
                 os.killpg(self.transport.get_pid(), number)  # a session's leader leads its group
         except (ProcessLookupError, PermissionError):
             pass  # nobody is left, or only what changed its user
+
+
+def _kill_marked(mark: str) -> None:
+    """End what left the group, and what that started meanwhile; only /proc can tell."""
+    killed: set[int] = set()
+    for _ in range(_MOST_SWEEPS):
+        found = _marked(f"{MARK}={mark}".encode()) - killed
+        if not found:
+            return
+        for pid in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= found
+
+
+def _marked(entry: bytes) -> set[int]:
+    """Our processes with this entry in their environment; none where there is no /proc."""
+    found = set()
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdigit():
+            with suppress(OSError):
+                # Nobody else's can be read anyway, unless we are root.
+                if os.stat(f"/proc/{name}").st_uid == os.geteuid():
+                    with open(f"/proc/{name}/environ", "rb") as file:
+                        if entry in file.read().split(b"\0"):
+                            found.add(int(name))
+    return found
 
 
 # Limits are set by a small Python program that then becomes the child. `preexec_fn` would run
@@ -257,28 +295,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-_free_cores: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
-
-
-def a_core() -> asyncio.Semaphore:
-    """To be held while a child computes: as many at once, in one event loop, as there are cores.
-
-    Not for children that mostly wait, such as agents.
-    """
-    loop = asyncio.get_running_loop()
-    if loop not in _free_cores:
-        # A weak dictionary would not do: a semaphore that was waited for knows its loop.
-        for old in list(_free_cores):
-            if old.is_closed():
-                _free_cores.pop(old, None)
-        _free_cores[loop] = asyncio.Semaphore(core_count())
-    return _free_cores[loop]
-
-
-def core_count() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

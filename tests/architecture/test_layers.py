@@ -22,6 +22,7 @@ LAYERS: list[list[str]] = [
         "documents",
         "observations",
         "process",
+        "cores",
         "settings",
         "seeds",
         "ports",

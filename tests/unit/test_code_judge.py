@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 
 import pytest
 
+from assay.cores import a_core, core_count
 from assay.evaluators.code_judge import HARMLESS, CodeJudgeEvaluator, ask_program
 from assay.model.case import EvalCase, Origin
 from assay.model.context import Context
 from assay.model.message import ContentPart, Message, ToolCall
 from assay.model.observation import Observation, Usage
 from assay.model.score import EvaluationScore
-from assay.process import Limits, a_core, core_count
+from assay.process import Limits
 from unit.conftest import Project
 
 T = TypeVar("T")
@@ -224,7 +225,8 @@ def test_no_secret_of_the_environment_is_seen(monkeypatch: pytest.MonkeyPatch) -
     for name in ("OPENAI_API_KEY", "PYTHONPATH", "MINE", *HARMLESS):
         monkeypatch.setenv(name, os.environ.get(name, "value"))
     seen = set(judged(SEEN).details) - {"LC_CTYPE"}  # Python sets that one
-    assert seen == {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT"}
+    known = {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT"}
+    assert seen == known | {"ASSAY_CHILD"}
 
 
 def test_what_the_author_allows_is_seen_if_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,18 +247,16 @@ def test_a_core_is_held_while_it_runs(tmp_path: Path) -> None:
     print('{"score": 1}')
     """
 
-    async def watch() -> tuple[bool, bool]:
-        for _ in range(core_count() - 1):
-            await a_core().acquire()
+    async def watch() -> tuple[int, int]:
         script = [PYTHON, "-c", dedent(code)]
         asking = asyncio.create_task(ask_program(script, {}, cwd=str(tmp_path)))
         await asyncio.to_thread((tmp_path / "ready").read_bytes)
-        during = a_core().locked()
+        during = a_core().free
         await asyncio.to_thread((tmp_path / "go").write_bytes, b"")
         assert (await asking).score == 1
-        return during, a_core().locked()
+        return during, a_core().free
 
-    assert guarded(watch()) == (True, False)
+    assert guarded(watch()) == (core_count() - 1, core_count())
 
 
 # What it may say

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import hashlib
 import os
 import signal
 import sys
-import threading
 import time
 import uuid
-import weakref
 from collections.abc import Coroutine
 from pathlib import Path
 from textwrap import dedent
@@ -20,7 +17,7 @@ from typing import Any, TypeVar
 import pytest
 
 from assay import process
-from assay.process import Finished, Limits, a_core, core_count, run
+from assay.process import Finished, Limits, run
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
 
@@ -124,7 +121,7 @@ def test_only_the_given_environment_is_seen(monkeypatch: pytest.MonkeyPatch) -> 
     code = "import os; print(sorted(set(os.environ) - {'LC_CTYPE'}))"  # Python sets that one
     env = {"PATH": os.defpath, "MINE": "1"}
     done = guarded(run(python(code), cwd=".", env=env, limits=Limits()))
-    assert done.stdout == b"['MINE', 'PATH']\n"
+    assert done.stdout == b"['ASSAY_CHILD', 'MINE', 'PATH']\n"
 
 
 def test_the_child_runs_in_its_folder(tmp_path: Path) -> None:
@@ -278,8 +275,30 @@ def test_a_stopped_child_takes_its_own_children_with_it(marker: str) -> None:
     assert all_die(marker)
 
 
-def test_one_that_left_the_group_and_holds_the_pipes_does_not_hold_us(marker: str) -> None:
-    code = GRANDCHILD + "grandchild(start_new_session=True)\nprint('done')"
+@pytest.mark.parametrize("how", ["", "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL"])
+def test_one_that_left_the_group_is_killed_too(marker: str, how: str) -> None:
+    code = GRANDCHILD + f"grandchild(start_new_session=True, {how})\nprint('done')"
+    done = outcome(python(code, marker))
+    assert (done.state, done.stdout) == ("exited", b"done\n")
+    assert all_die(marker)
+
+
+def test_one_that_left_the_group_of_a_stopped_child_is_killed_too(marker: str) -> None:
+    code = GRANDCHILD + "grandchild(start_new_session=True)" + FLOOD + "flood()"
+    assert outcome(python(code, marker), max_output=10).state == "too_much_output"
+    assert all_die(marker)
+
+
+def test_who_left_the_group_of_another_run_lives_on(marker: str) -> None:
+    code = GRANDCHILD + "grandchild(start_new_session=True, env={'ASSAY_CHILD': 'other'})"
+    outcome(python(code, marker))
+    (other,) = living(marker)
+    os.kill(other, signal.SIGKILL)
+    assert all_die(marker)
+
+
+def test_one_that_cannot_be_found_and_holds_the_pipes_does_not_hold_us(marker: str) -> None:
+    code = GRANDCHILD + "grandchild(start_new_session=True, env={})\nprint('done')"
     done = outcome(python(code, marker))
     (escaped,) = living(marker)
     os.kill(escaped, signal.SIGKILL)
@@ -476,53 +495,3 @@ def test_where_limits_cannot_be_set_it_is_said(monkeypatch: pytest.MonkeyPatch) 
     done = outcome(["sh"], max_memory_mb=100)
     assert done.state == "not_started"
     assert done.fault == "memory and processor limits cannot be set on Windows"
-
-
-# As many at once as there are cores
-
-
-async def most_at_once(tasks: int) -> int:
-    held = most = 0
-
-    async def hold() -> None:
-        nonlocal held, most
-        async with a_core():
-            held += 1
-            most = max(most, held)
-            for _ in range(5):
-                await asyncio.sleep(0)
-            held -= 1
-
-    await asyncio.gather(*(hold() for _ in range(tasks)))
-    return most
-
-
-def test_no_more_run_at_once_than_there_are_cores() -> None:
-    cores = core_count()
-    assert 1 <= cores <= (os.cpu_count() or 1)
-    assert guarded(most_at_once(cores * 3)) == cores
-
-
-def test_every_event_loop_has_cores_of_its_own() -> None:
-    found: list[int] = []
-
-    def elsewhere() -> None:
-        found.append(guarded(most_at_once(core_count() * 3)))
-
-    threads = [threading.Thread(target=elsewhere) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [core_count()] * 3
-
-
-def test_loops_that_are_over_are_forgotten() -> None:
-    async def contend() -> weakref.ref[asyncio.AbstractEventLoop]:
-        await most_at_once(core_count() * 3)
-        return weakref.ref(asyncio.get_running_loop())
-
-    over = guarded(contend())
-    guarded(contend())
-    gc.collect()
-    assert over() is None

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from assay.cores import a_core
 from assay.documents.json import parse
 from assay.errors import EvalFileErrors, nearest, printable
 from assay.model.case import EvalCase
@@ -30,7 +31,7 @@ from assay.model.shape import (
     problem,
     shown,
 )
-from assay.process import Finished, Limits, a_core, run, signal_name
+from assay.process import Finished, Limits, run, signal_name
 from assay.settings import environment
 
 #: What every program may see of the environment; secrets are passed on only by name.
