@@ -55,7 +55,7 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
         if expected is MISSING:
             return EvaluationScore.errored("the expected output holds no JSON to compare with")
         kind = type(expected) if isinstance(expected, (dict, list)) else object
-        answer = self._answer(context.observation.response, kind)
+        answer = answer_in(context.observation.response, kind, self.fields)
         try:
             pairs = [(rule, compare(rule, expected, answer)) for rule in self.fields]
         except Incomparable as reason:
@@ -74,17 +74,18 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
             reasoning="the answer holds no JSON" if answer is MISSING else "",
         )
 
-    def _answer(self, response: str, kind: type) -> Any:
-        """Of several values in an answer the first that has one of the fields, else the first."""
-        values = [value for value in json_values(response) if isinstance(value, kind)]
-        for value in values:
-            if any(reach(value, rule.path) is not MISSING for rule in self.fields):
-                return value
-        return values[0] if values else MISSING
-
 
 def _structured(expected: Any) -> Any:
     return find_json(expected) if isinstance(expected, str) else expected
+
+
+def answer_in(response: str, kind: type, fields: list[FieldRule]) -> Any:
+    """Of several values in a response the first that has one of the fields, else the first."""
+    values = [value for value in json_values(response) if isinstance(value, kind)]
+    for value in values:
+        if any(reach(value, rule.path) is not MISSING for rule in fields):
+            return value
+    return values[0] if values else MISSING
 
 
 class Comparison(NamedTuple):
