@@ -140,6 +140,23 @@ def test_the_answer_is_found_in_a_fence_or_prose(text: str) -> None:
     assert accuracy(text, {"path": "number"}).score == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'I called search with {"query": "invoice"} and found {"number": "A-1"}.',
+        '```json\n{"query": "invoice"}\n```\n```json\n{"number": "A-1"}\n```',
+        '```json\n{"query": "invoice"}\n```\nThe answer is {"number": "A-1"}',
+    ],
+)
+def test_of_several_objects_the_one_with_the_fields_is_the_answer(text: str) -> None:
+    assert accuracy(text, {"path": "total"}, {"path": "number"}).score == 0.5
+
+
+def test_an_object_without_the_fields_is_still_an_answer() -> None:
+    score = accuracy('See {"query": "invoice"} and {"page": 1}', {"path": "number"})
+    assert (score.score, score.reasoning) == (0.0, "")
+
+
 def test_an_expected_output_may_be_json_text() -> None:
     assert accuracy({"a": 1}, {"path": "a"}, expected='{"a": 1}').score == 1
 

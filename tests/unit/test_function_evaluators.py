@@ -180,6 +180,47 @@ def greedy(context, observation, tool_calls, metadata, words: list[str]) -> bool
     assert [getattr(spec, "words") for spec in case.evaluators] == [["a"], ["b"]]  # noqa: B009
 
 
+@pytest.mark.parametrize(
+    ("annotation", "written", "right"),
+    [
+        ("int", "1", True),
+        ("int", "'1'", False),
+        ("int", "true", False),
+        ("int", "1.0", False),
+        ("float", "1", True),
+        ("float", "'1'", False),
+        ("float", "true", False),
+        ("bool", "true", True),
+        ("bool", "1", False),
+        ("bool", "'yes'", False),
+        ("int | None", "null", True),
+        ("int | None", "'1'", False),
+        ("Optional[int]", "'1'", False),
+        ("int | str", "'1'", True),
+        ("Annotated[int, Field(ge=1)]", "1", True),
+        ("Annotated[int, Field(ge=1)]", "0", False),
+        ("Annotated[int, Field(ge=1)]", "true", False),
+        ("list[int]", "[1]", True),
+        ("list[int]", "['1']", False),
+        ("tuple[int, ...]", "[1, 2]", True),
+        ("Sequence[int]", "[true]", False),
+        ("dict[str, float]", "{a: 1}", True),
+        ("dict[str, float]", "{a: '1'}", False),
+        ("Literal['a', 'b']", "a", True),
+    ],
+)
+def test_keys_are_not_converted(project: Path, annotation: str, written: str, right: bool) -> None:
+    plugin(
+        project,
+        "from collections.abc import Sequence\n"
+        "from typing import Annotated, Literal, Optional\n"
+        "from pydantic import Field\n"
+        f"@assay.evaluator\ndef takes(response, n: {annotation}): return True\n",
+    )
+    (project / "a.eval.yaml").write_text(CASE.format(entry=f"{{type: takes, n: {written}}}"))
+    assert (service.validate("a.eval.yaml").errors == ()) is right
+
+
 def test_an_async_function_is_waited_for(project: Path) -> None:
     plugin(project, "@assay.evaluator\nasync def later(response): return 'degrees' in response\n")
     assert graded(project, "{type: later}").score == 1.0
@@ -280,6 +321,7 @@ def test_loading_runs_no_code_of_the_project(project: Path) -> None:
         ("{type: 'python:checks:NUMBER'}", PluginError, "is int, not a function"),
         ("{type: 'python:checks:warm', most: 1}", UsageError, "most"),
         ("{type: 'python:checks:warm', least: many}", UsageError, "least"),
+        ("{type: 'python:checks:warm', least: '1'}", UsageError, "least"),
     ],
 )
 def test_a_wrong_reference_is_told_before_anything_is_graded(

@@ -14,7 +14,7 @@ from assay.model.evaluator import EvaluatorSpec
 from assay.model.rules import BelongsTo, Rule, Ruled
 from assay.model.score import EvaluationScore, weighted
 from assay.model.shape import Empty, Flag, Number, Text, problem
-from assay.model.values import MISSING, find_json, quoted, reach, same
+from assay.model.values import MISSING, find_json, json_values, quoted, reach, same
 
 _PATH = r"(?:[^.\[\]]+|\[[0-9]+\])(?:\.[^.\[\]]+|\[[0-9]+\])*"
 
@@ -55,7 +55,7 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
         if expected is MISSING:
             return EvaluationScore.errored("the expected output holds no JSON to compare with")
         kind = type(expected) if isinstance(expected, (dict, list)) else object
-        answer = find_json(context.observation.response, kind)
+        answer = answer_in(context.observation.response, kind, self.fields)
         try:
             pairs = [(rule, compare(rule, expected, answer)) for rule in self.fields]
         except Incomparable as reason:
@@ -77,6 +77,15 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
 
 def _structured(expected: Any) -> Any:
     return find_json(expected) if isinstance(expected, str) else expected
+
+
+def answer_in(response: str, kind: type, fields: list[FieldRule]) -> Any:
+    """Of several values in a response the first that has one of the fields, else the first."""
+    values = [value for value in json_values(response) if isinstance(value, kind)]
+    for value in values:
+        if any(reach(value, rule.path) is not MISSING for rule in fields):
+            return value
+    return values[0] if values else MISSING
 
 
 class Comparison(NamedTuple):

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, TypeVar, cast, overload
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    overload,
+)
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError, create_model
 
 from assay.errors import PluginError, UsageError, cause_of
 from assay.evaluators import copies
@@ -38,6 +49,8 @@ CONTEXT: dict[str, Callable[[Context], Any]] = {
     "metadata": lambda context: context.case.metadata,
 }
 _TEXTS = frozenset({"response", "question"})
+_SCALARS = (bool, int, float, str)
+_HOLDERS = (list, tuple, set, frozenset, dict, Sequence, Mapping)
 _LABELS: dict[str, float] = {"pass": 1.0, "borderline": 0.6, "fail": 0.0}
 _NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _REFERENCE = f"python:({_NAME}):({_NAME})"
@@ -106,13 +119,25 @@ def spec_class(function: Callable[..., Any]) -> type[FunctionSpec]:
             wanted.append(key)
             continue
         empty = inspect.Parameter.empty
-        annotation = Any if parameter.annotation is empty else parameter.annotation
+        annotation = Any if parameter.annotation is empty else _strict(parameter.annotation)
         fields[key] = (annotation, ... if parameter.default is empty else parameter.default)
     made: type[FunctionSpec] = create_model(
         function.__name__, __base__=FunctionSpec, __doc__=function.__doc__ or "", **fields
     )
     made.function, made.wanted, made.settings = staticmethod(function), tuple(wanted), tuple(fields)
     return made
+
+
+def _strict(annotation: Any) -> Any:
+    """The annotation with scalars that are taken as they are: '1' and true are no numbers."""
+    if annotation in _SCALARS:
+        return Annotated[annotation, Strict()]
+    kind, parts = get_origin(annotation), get_args(annotation)
+    if kind is Annotated:
+        return Annotated[(_strict(parts[0]), *parts[1:])]
+    if kind in (Union, UnionType):
+        return Union[tuple(map(_strict, parts))]  # noqa: UP007 - the parts are not known here
+    return kind[tuple(map(_strict, parts))] if kind in _HOLDERS else annotation
 
 
 def score_of(said: Any) -> EvaluationScore:

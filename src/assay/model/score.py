@@ -41,9 +41,10 @@ def _check_verdict(verdict: str, score: float) -> None:
 def weighted(pairs: Iterable[tuple[float, float]]) -> float:
     """The mean of scores by weight, of (weight, score) pairs; 0 when nothing has weight."""
     pairs = list(pairs)
-    shares = shares_of([weight for weight, _ in pairs])
-    total = sum(shares)
-    points = sum(share * score for share, (_, score) in zip(shares, pairs, strict=True))
+    total = points = 0.0
+    for share, (_, score) in zip(shares_of([pair[0] for pair in pairs]), pairs, strict=True):
+        total += share
+        points += share * score
     return points / total if total else 0.0
 
 

@@ -80,11 +80,8 @@ def parse_json(text: str) -> Any:
 
 
 def find_json(text: str, kind: type = object) -> Any:
-    """The JSON value in a text, of a kind (dict, list) if that is known; MISSING without one.
-
-    The whole text is looked at first, then code blocks, then objects and lists in prose.
-    """
-    return next((value for value in _values_in(text) if isinstance(value, kind)), MISSING)
+    """The JSON value in a text, of a kind (dict, list) if that is known; MISSING without one."""
+    return next((value for value in json_values(text) if isinstance(value, kind)), MISSING)
 
 
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
@@ -94,7 +91,8 @@ _OPENING = re.compile(r'\[(?=\s*+["\[{\]\-0-9tfn])|\{(?=\s*+["}])')
 _PART = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]|NaN|Infinity', re.DOTALL)
 
 
-def _values_in(text: str) -> Iterator[Any]:
+def json_values(text: str) -> Iterator[Any]:
+    """The JSON values in a text: the text itself, else those in code blocks, then in prose."""
     whole = parse_json(text)
     if whole is not MISSING:
         yield whole
