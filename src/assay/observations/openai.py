@@ -13,6 +13,7 @@ from assay.observations.records import (
     Record,
     arguments,
     broken,
+    free_text,
     joined,
     message_list,
     outcome,
@@ -68,7 +69,8 @@ def turn(record: Record) -> Turn:
 def _call(record: Record) -> ToolCall:
     call_id = record.text("id")
     if (custom := record.record("custom")) is not None:
-        return ToolCall(custom.needed("name"), custom.get("input"), id=call_id)
+        given, notes = free_text(custom.get("input"))
+        return ToolCall(custom.needed("name"), given, id=call_id, notes=notes)
     return _function(record.record("function") or record, call_id)
 
 

@@ -76,7 +76,11 @@ class _Story:
             self._run(span)
         elif operation in _AGENT:
             self.agents.append(span)
-            self._hear([*_inputs(span), *_outputs(span)])
+            outputs = _outputs(span)
+            # Its model calls tell the same, and what they were asked may be worded otherwise.
+            retold = self.models and self.turns and all(self.heard[_key(t)] for t in outputs)
+            if not retold:
+                self._hear([*_inputs(span), *outputs])
         elif operation in _MODEL or (not operation and _speaks_gen_ai(span)):
             self.models.append(span)
             self._hear(_inputs(span))

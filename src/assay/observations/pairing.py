@@ -142,8 +142,10 @@ def observe(
 
 
 def last_said(messages: Iterable[Message]) -> str:
-    """The text of the last assistant message that has one."""
+    """The text of the last assistant message that has one, of those after the last question."""
     for message in reversed(tuple(messages)):
+        if message.role == "user":
+            break
         if message.role == "assistant":
             content = message.content
             text = message.text if isinstance(content, tuple) else as_text(content, "content")

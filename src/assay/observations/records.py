@@ -11,6 +11,8 @@ from assay.model.shape import shown
 
 _TEXT_BLOCKS = ("text", "input_text", "output_text", "refusal")
 BAD_JSON = "the input is not valid JSON and is kept as text"
+PLAIN_TEXT = "the input is plain text"
+KEPT_AS_TEXT = frozenset({BAD_JSON, PLAIN_TEXT})
 
 
 class Record:
@@ -137,9 +139,15 @@ def arguments(value: Any) -> tuple[Any, tuple[str, ...]]:
     if not value.strip():
         return {}, ()
     try:
-        return from_json(value), ()
+        parsed = from_json(value)
     except ValueError:
         return value, (BAD_JSON,)
+    return parsed, (PLAIN_TEXT,) if isinstance(parsed, str) else ()
+
+
+def free_text(value: Any) -> tuple[Any, tuple[str, ...]]:
+    """The input of a tool that takes text, which is no JSON whatever it looks like."""
+    return value, (PLAIN_TEXT,) if isinstance(value, str) else ()
 
 
 def outcome(value: Any) -> Any:
