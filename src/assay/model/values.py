@@ -10,12 +10,10 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
-from assay import tokens
-
-#: No value, where null is one.
-MISSING: Final[Any] = object()
+from assay.tokens import MISSING as MISSING
+from assay.tokens import reach as reach
 
 #: Values nested deeper are not taken for answers; eval files have the same limit.
 MAX_DEPTH = 100
@@ -40,22 +38,6 @@ def same(a: Any, b: Any) -> bool:
             return False
         return all(map(same, a, b))
     return type(a) is type(b) and bool(a == b)
-
-
-def reach(value: Any, path: str) -> Any:
-    """What stands at a path like `items[1].p`; MISSING when nothing does."""
-    if isinstance(value, dict) and path in value:  # a name may have dots in it
-        return value[path]
-    for step in tokens.steps(path):
-        if isinstance(step, int):
-            if not isinstance(value, (list, tuple)) or step >= len(value):
-                return MISSING
-            value = value[step]
-        elif isinstance(value, dict) and step in value:
-            value = value[step]
-        else:
-            return MISSING
-    return value
 
 
 def quoted(value: Any, limit: int = 80) -> str:
