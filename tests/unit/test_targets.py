@@ -397,6 +397,23 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None
         OpenAITarget.model_validate({"model": "gpt-4o", **settings})
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"base_url": f"http://me:{KEY}@example.com:99999/v1"},
+        {"base_url": f"me:{KEY}@example.com"},
+        {"base_url": f"ftp://example.com/v1?key={KEY}"},
+        {"api_key": f"{KEY}\n{KEY}"},
+    ],
+)
+def test_settings_are_refused_without_telling_secrets(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        OpenAITarget.model_validate({"model": "gpt-4o", **settings})
+    assert KEY not in str(caught.value)
+    if "base_url" in settings:
+        assert "example.com" in str(caught.value)
+
+
 def test_a_header_name_that_cannot_be_sent_is_an_error_with_words() -> None:
     with ProviderServer(provider.says("Hello")) as server:
         message = error_of(openai(server, headers={"X Team\n": "evals"}))

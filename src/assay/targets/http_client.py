@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ MAX_QUOTED = 300
 #: Anything shorter is a placeholder such as "none"; hiding it would garble messages.
 SHORTEST_SECRET = 8
 
+_SECONDS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _HINTS = {
     401: "check the API key",
     403: "check what the API key may do",
@@ -186,16 +187,15 @@ def error_message(text: str) -> str:
 
 def retry_after(value: str, now: datetime) -> float | None:
     """The seconds of a Retry-After header, which may be a date; None when it is neither."""
+    if _SECONDS.fullmatch(value):
+        return max(float(value), 0.0)
     try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(value)
-        except ValueError:
-            return None
+        date = parsedate_to_datetime(value)
         # "-0000" is UTC of an unknown place, which is read as a naive date.
         seconds = (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds()
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
+    except (ValueError, OverflowError):  # no date, or one that no calendar has
+        return None
+    return max(seconds, 0.0)
 
 
 def _shown(url: str) -> str:
