@@ -159,8 +159,7 @@ def test_invalid_utf8_is_told_with_its_place() -> None:
         (b"[1]", "is a list, not a mapping"),
         (b"<html>Sign in</html>", "Sign in"),
         (b"[" * 100_000, "is not JSON"),
-        (b'{"a": NaN}', "NaN is not a JSON number"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "is not JSON"),
+        (b'{"a": NaN}', "NaN is not JSON"),
     ],
 )
 def test_what_is_no_json_object_is_told(body: bytes, words: str) -> None:

@@ -51,14 +51,21 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def from_json(text: str) -> Any:
+    """The value that the whole text is; ValueError says why it is no JSON."""
+    text = text.strip(" \t\r\n")
+    value, end = _decode(text, 0)
+    if end < len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
+    return value
+
+
 def parse_json(text: str) -> Any:
     """The value that the whole text is; MISSING when it is no JSON."""
-    text = text.strip(" \t\r\n")
     try:
-        value, end = _decode(text, 0)
+        return from_json(text)
     except ValueError:
         return MISSING
-    return value if end == len(text) else MISSING
 
 
 def find_json(text: str, kind: type = object) -> Any:
@@ -146,7 +153,18 @@ def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("a key appears twice")
+    return result
+
+
 _DECODER = json.JSONDecoder(parse_int=_whole_number, parse_constant=_no_number)
+#: Refuses an object that has a key twice.
+UNIQUE_KEYS = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_whole_number, parse_constant=_no_number
+)
 
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
@@ -154,8 +172,8 @@ def _decode(text: str, start: int) -> tuple[Any, int]:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
     brackets = text.count("[", start, end) + text.count("{", start, end)
     if brackets > MAX_DEPTH and _survey(text, start, end)[0] < end:
-        raise ValueError("nested too deeply")
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     return value, end

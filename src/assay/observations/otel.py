@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.model.message import ToolCall
 from assay.model.observation import Observation, Usage
+from assay.model.values import from_json
 from assay.observations import openai
 from assay.observations.measures import Measures, total
 from assay.observations.pairing import Result, Turn, observe, role_of
@@ -23,7 +24,6 @@ from assay.observations.records import (
     as_text,
     broken,
     error_text,
-    from_json,
     outcome,
     records,
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from assay.documents.document import MAX_DEPTH, too_deep
 from assay.errors import MAX_MESSAGE, ObservationError, printable
 from assay.model.shape import shown
+from assay.model.values import from_json
 
 _TEXT_BLOCKS = ("text", "input_text", "output_text", "refusal")
 BAD_JSON = "the input is not valid JSON and is kept as text"
@@ -115,21 +115,6 @@ def as_text(value: Any, at: str = "") -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else as_json(value, at)
-
-
-def from_json(text: str) -> Any:
-    """The JSON value in a text; ValueError when there is none."""
-    try:
-        value = json.loads(text, parse_constant=_refuse)
-    except RecursionError:
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
-    if isinstance(value, (dict, list)) and too_deep(value):
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
-    return value
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def arguments(value: Any) -> tuple[Any, tuple[str, ...]]:

@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from assay.errors import TargetError, printable
-from assay.targets.reply import parse_json, require
+from assay.model.values import from_json
+from assay.targets.reply import require
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_QUOTED = 300
@@ -107,11 +108,11 @@ class HttpClient:
         if not 200 <= reply.status < 300:
             raise self._refused(reply)
         try:
-            data = parse_json(reply.body.decode())
+            data = from_json(reply.body.decode())
         except UnicodeDecodeError as error:
             message = f"the reply of {reply.url} is not UTF-8: {error.reason} at byte {error.start}"
             raise TargetError(message) from None
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             message = f"the reply of {reply.url} is not JSON: {error}: {self.quote(reply.text)}"
             raise TargetError(message) from None
         return require(data, dict, f"the reply of {reply.url}")
@@ -178,9 +179,9 @@ class HttpClient:
 def error_message(text: str) -> str:
     """The message inside a provider's error, `{"error": {"message": ...}}`; else all of it."""
     try:
-        error = parse_json(text)["error"]
+        error = from_json(text)["error"]
         message = error["message"] if isinstance(error, dict) else error
-    except (ValueError, RecursionError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError):
         return text
     return message if isinstance(message, str) else text
 

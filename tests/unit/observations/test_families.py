@@ -33,6 +33,11 @@ def test_a_file_with_text_alone_tells_of_no_tools() -> None:
     assert (seen.cost_usd, seen.usage) == (0.25, Usage(3, 4))
 
 
+def test_cached_tokens_of_agentv_are_counted_beside_the_others() -> None:
+    seen = read({"text": "x", "token_usage": {"input": 3, "output": 4, "cached": 50}})
+    assert seen.usage == Usage(53, 4)
+
+
 def test_content_of_agentv_may_be_parts_or_data() -> None:
     parts = [{"type": "text", "value": "a"}, "b"]
     seen = read({"output_messages": [{"role": "assistant", "content": parts}]})
