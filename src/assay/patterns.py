@@ -111,7 +111,8 @@ def _absolute_end(pattern: str) -> str:
 
     Not with the flag `m`, under which `$` is the end of a line.
     """
-    if _MULTILINE.search(pattern):
+    groups = (part.start() for part in _PART.finditer(pattern) if part.lastgroup == "open")
+    if any(_MULTILINE.match(pattern, start) for start in groups):
         return pattern
     return _PART.sub(lambda part: r"\Z" if part.lastgroup == "end" else part[0], pattern)
 

@@ -35,13 +35,14 @@ class SystemClock:
 class RetryPolicy:
     """How often to ask again, and how long to wait before: `first` seconds, doubling.
 
-    `longest` is the limit of every wait, also of one that the target asked for: a longer
-    Retry-After is cut to it, because a run that sleeps for an hour looks like one that hangs.
+    `longest` is where the doubling stops. `longest_asked` is the limit of a wait that the target
+    asked for: a run that sleeps for an hour looks like one that hangs.
     """
 
     max_retries: int = 3
     first: float = 1.0
     longest: float = 60.0
+    longest_asked: float = 300.0
 
     def wait(self, retry: int, asked: float | None, random: Random) -> float:
         """Seconds to wait before a retry, counted from 0.
@@ -50,7 +51,7 @@ class RetryPolicy:
         together do not come back together; but never before the time that the target asked for.
         """
         ceiling = min(self.first * 2.0 ** min(retry, 64), self.longest)
-        return max(random.uniform(0, ceiling), min(asked or 0.0, self.longest))
+        return max(random.uniform(0, ceiling), min(asked or 0.0, self.longest_asked))
 
 
 class Retrying:

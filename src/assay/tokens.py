@@ -1,6 +1,6 @@
 """`{{seed:path}}` and `{{snapshot:path}}`: values that are known only when a run starts.
 
-Pure functions: data in, text out. A path is keys and indexes: `a.b[0][1].c`.
+Pure functions: data in, text out. A path is keys and positions: `a.b[0][1].c`, or `a.b.0.1.c`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 SOURCES = ("seed", "snapshot")
 
 _TOKEN = re.compile(r"\{\{\s*([A-Za-z_][\w-]*)\s*:([^{}]*)\}\}")
-_STEP = re.compile(r"([^.\[\]]+)|\[([0-9]+)\]")
 _PATH = re.compile(r"[^.\[\]]+(?:\[[0-9]{1,9}\])*(?:\.[^.\[\]]+(?:\[[0-9]{1,9}\])*)*\Z")
+
+
+#: No value, where null is one.
+MISSING: Final[Any] = object()
+_STEP = re.compile(r"[^.\[\]]+")
+_POSITION = re.compile(r"[0-9]{1,9}")
 
 
 class Token(NamedTuple):
@@ -33,13 +38,6 @@ class Token(NamedTuple):
         if not _PATH.match(self.path):
             return f"{self.path!r} is not a path like 'holdings[0].symbol'"
         return ""
-
-
-@lru_cache(maxsize=4096)
-def steps(path: str) -> tuple[str | int, ...]:
-    """The keys and indexes of a path."""
-    found = _STEP.finditer(path)
-    return tuple(m[1] if m[1] is not None else int(m[2]) for m in found)
 
 
 def find(text: str) -> Iterator[Token]:
@@ -65,19 +63,29 @@ def resolve(text: str, sources: Mapping[str, Any]) -> str | None:
     return "".join(parts) + text[end:]
 
 
+@lru_cache(maxsize=4096)
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(_STEP.findall(path))
+
+
+def reach(value: Any, path: str) -> Any:
+    """What stands at a path like `items[1].p` or `items.1.p`; MISSING when nothing does."""
+    if isinstance(value, dict) and path in value:  # a name may have dots in it
+        return value[path]
+    for step in _steps(path):
+        if isinstance(value, dict):
+            value = value.get(step, MISSING)
+        elif isinstance(value, (list, tuple)) and _POSITION.fullmatch(step):
+            value = value[int(step)] if int(step) < len(value) else MISSING
+        else:
+            return MISSING
+    return value
+
+
 def value_of(token: Token, sources: Mapping[str, Any]) -> str | None:
     """The text of a token's value in the data of its source."""
-    node = sources.get(token.source)
-    for step in steps(token.path):
-        if isinstance(step, int):
-            if not isinstance(node, list) or step >= len(node):
-                return None
-            node = node[step]
-        elif isinstance(node, Mapping) and step in node:
-            node = node[step]
-        else:
-            return None
-    return None if node is None else as_text(node)
+    value = reach(sources.get(token.source), token.path)
+    return None if value is None or value is MISSING else as_text(value)
 
 
 def as_text(value: Any) -> str:

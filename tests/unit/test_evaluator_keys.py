@@ -51,6 +51,7 @@ def test_a_prompt_with_an_unknown_variable_is_refused(project: Project) -> None:
 
 CASE_KEYS = {"name": "mine", "weight": 2.5, "required": 0.5}
 
+ARGS = {"a": 1, "b": {"c": 2}}
 ACCEPTED: list[Entry] = [
     {"type": "expect", "toolsCalled": ["t"]},
     {
@@ -123,7 +124,7 @@ ACCEPTED: list[Entry] = [
         ],
     },
     *[
-        {"type": "tool_trajectory", "expected": [{"tool": "t", "args": {}, "args_match": match}]}
+        {"type": "tool_trajectory", "expected": [{"tool": "t", "args": ARGS, "args_match": match}]}
         for match in ("exact", "superset", "subset", "ignore", ["a", "b.c"])
     ],
     *[
@@ -515,6 +516,9 @@ def steps(text: str) -> str:
         (steps("{tool: t, args_match: @[]}"), "wrong-value", "list of paths"),
         (steps("{tool: t, args_match: @[5]}"), "wrong-value", "list of paths"),
         (steps("{tool: t, args_match: @null}"), "wrong-value", "null"),
+        (steps("{tool: t, args: {n: 1}, args_match: [n, @m]}"), "wrong-value", "'m' is not in"),
+        (steps("{tool: t, args_match: [@n]}"), "wrong-value", "'n' is not in 'args'"),
+        (steps("{any_of: [{tool: t, args: {}, args_match: [@n]}]}"), "wrong-value", "'n' is not"),
         (steps("{tool: t, args: {q: {regex: @'('}}}"), "bad-regex", "does not compile"),
         (steps("{tool: t, output: {regex: @'('}}"), "bad-regex", "does not compile"),
         (steps("{tool: t, args: {q: {type: @text}}}"), "wrong-value", "string, number"),

@@ -89,6 +89,10 @@ def test_retry_after_is_read_from_seconds_and_from_a_date() -> None:
         ("Sun, 01 Mar 2026 11:00:00 GMT", 0),
         ("Sun, 01 Mar 2026 12:01:00 -0000", 60),
         ("soon", None),
+        ("1_000", None),
+        ("1e3", None),
+        ("Fri, 31 Dec 9999 23:59:59 -9959", None),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
         ("nan", None),
         ("inf", None),
         ("", None),
@@ -155,8 +159,7 @@ def test_invalid_utf8_is_told_with_its_place() -> None:
         (b"[1]", "is a list, not a mapping"),
         (b"<html>Sign in</html>", "Sign in"),
         (b"[" * 100_000, "is not JSON"),
-        (b'{"a": NaN}', "NaN is not a JSON number"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "is not JSON"),
+        (b'{"a": NaN}', "NaN is not JSON"),
     ],
 )
 def test_what_is_no_json_object_is_told(body: bytes, words: str) -> None:

@@ -434,6 +434,13 @@ def test_a_judge_that_reports_no_costs_has_none() -> None:
     assert score.details["judge"] == {"target": "a-judge", "calls": 1}
 
 
+def test_costs_are_not_known_once_one_of_them_is_not() -> None:
+    answers = [Observation("no", cost_usd=0.25), Observation("no"), GOOD]
+    score = scored(llm_judge(), Judge(*answers))
+    assert score.details["judge"]["calls"] == 3
+    assert "costUsd" not in score.details["judge"]
+
+
 def test_a_judge_that_is_free_costs_nothing() -> None:
     score = scored(llm_judge(), Judge(Observation(json.dumps(GOOD), cost_usd=0.0)))
     assert score.details["judge"]["costUsd"] == 0.0

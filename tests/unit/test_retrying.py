@@ -92,8 +92,9 @@ def test_jitter_is_full_and_comes_from_the_given_random() -> None:
     assert slept == waits(*(busy() for _ in range(400)), policy=policy, random=Random(1))
 
 
-def test_retry_after_is_a_lower_limit_and_is_cut_to_the_longest_wait() -> None:
-    assert waits(busy(after=7.0), busy(after=0.5), busy(after=3600.0)) == [7, 2, 60]
+def test_retry_after_is_a_lower_limit_and_is_obeyed_up_to_five_minutes() -> None:
+    assert waits(busy(after=7.0), busy(after=0.5), busy(after=120.0)) == [7, 2, 120]
+    assert waits(busy(after=3600.0)) == [300]
 
 
 def test_an_error_that_will_not_pass_is_raised_at_once_and_unchanged() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from assay.errors import TargetError
 from assay.model.case import EvalCase
 from assay.model.message import ContentPart, Message, ToolCall
 from assay.model.observation import Observation, Usage
+from assay.observations.pairing import NO_RESULT
+from assay.observations.reading import read
+from assay.observations.records import BAD_JSON
 from assay.ports import Request, Target
 from assay.retrying import Retrying, RetryPolicy
 from assay.targets.anthropic import AnthropicTarget
@@ -137,9 +141,9 @@ def test_tool_calls_of_openai_are_read_and_bad_arguments_are_kept_with_a_note() 
     assert seen.response == ""
     assert seen.tool_calls is not None
     first, second, third, fourth = seen.tool_calls
-    assert first == ToolCall("get_weather", {"city": "Oslo"}, id="c1")
+    assert first == ToolCall("get_weather", {"city": "Oslo"}, id="c1", notes=(NO_RESULT,))
     assert second.input == "{city"
-    assert "not JSON" in second.notes[0]
+    assert second.notes == (BAD_JSON, NO_RESULT)
     assert (third.input, fourth.input) == ({}, {"a": 1})
 
 
@@ -156,23 +160,17 @@ def test_usage_that_makes_no_sense_is_not_reported() -> None:
     document = provider.openai({"content": "x"}) | {"usage": {"prompt_tokens": True}}
     with ProviderServer(provider.sends(document)) as server:
         (seen,) = ask(openai(server), HI)
-    assert seen.usage == Usage(None, None)
-    assert seen.cost_usd is None
+    assert (seen.response, seen.usage, seen.cost_usd) == ("x", None, None)
 
 
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (provider.openai({"refusal": "I cannot help"}), "the model refused: I cannot help"),
-        (provider.openai({"content": "x"}, "content_filter"), "content filter"),
-        (provider.openai({"content": ""}, "length"), "empty answer (finish_reason: length)"),
-        (provider.openai({"content": " \n"}), "empty answer"),
-        (provider.openai({"content": 5}), "'content' is 5, not text"),
-        (provider.openai({"tool_calls": [{}]}), "'function' of a tool call is null"),
-        (provider.openai({"tool_calls": "x"}), "'tool_calls' is 'x', not a list"),
+        (provider.openai({"tool_calls": [{}]}), "tool_calls[0]' has no 'name'"),
+        (provider.openai({"tool_calls": "x"}), "tool_calls' is 'x', not a list"),
         ({"choices": []}, "no 'choices'"),
-        ({"choices": [1]}, "first choice is 1, not a mapping"),
-        ({"choices": [{}]}, "'message' is null"),
+        ({"choices": [1]}, "'choices[0]' is 1, not a mapping"),
+        ({"choices": [{}]}, "'choices[0]' has no 'message'"),
         ({"error": {"message": "no credit"}}, "no credit"),
     ],
 )
@@ -258,7 +256,7 @@ def test_blocks_of_claude_are_text_and_calls() -> None:
     with ProviderServer(provider.sends(provider.anthropic(blocks, "max_tokens"))) as server:
         (seen,) = ask(claude(server), HI)
     assert seen.response == "Let me see."
-    assert seen.tool_calls == (ToolCall("reply", {"city": "Oslo"}, id="t1"),)
+    assert seen.tool_calls == (ToolCall("reply", {"city": "Oslo"}, id="t1", notes=(NO_RESULT,)),)
     assert seen.notes == ("the answer was cut at the limit of tokens",)
 
 
@@ -284,16 +282,47 @@ def test_claude_that_answers_a_schema_in_text_is_taken_at_its_word() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (provider.anthropic([], "refusal"), "the model refused"),
-        (provider.anthropic([], "end_turn"), "empty answer (stop_reason: end_turn)"),
-        ({"content": [5]}, "a content block of the reply is 5"),
-        (provider.anthropic([{"type": "tool_use"}]), "the name of a called tool is null"),
+        ({"content": [5]}, "content[0]' is 5, not a mapping"),
+        (provider.anthropic([{"type": "tool_use"}]), "content[0]' has no 'name'"),
         ({"type": "message"}, "'content' is null, not a list"),
     ],
 )
 def test_an_odd_reply_of_claude_is_an_error_with_words(document: Any, words: str) -> None:
     with ProviderServer(provider.sends(document)) as server:
         assert words in error_of(claude(server))
+
+
+CACHED = {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}}
+
+
+@pytest.mark.parametrize(
+    ("provided", "document", "response", "note"),
+    [
+        (openai, provider.openai({"refusal": "I cannot"}), "I cannot", "the model refused"),
+        (openai, provider.openai({"content": "x"}, "content_filter"), "x", "content filter"),
+        (openai, provider.openai({"content": ""}, "length"), "", "cut at the limit of tokens"),
+        (openai, provider.openai({"content": None}), "", ""),
+        (claude, provider.anthropic([], "refusal"), "", "the model refused"),
+        (claude, provider.anthropic([], "max_tokens"), "", "cut at the limit of tokens"),
+        (claude, provider.anthropic([]), "", ""),
+        (claude, provider.anthropic([{"type": "text", "text": "x"}]) | CACHED, "x", ""),
+    ],
+)
+def test_a_reply_means_the_same_when_it_arrives_and_when_it_is_read_from_a_file(
+    provided: Any, document: Any, response: str, note: str
+) -> None:
+    with ProviderServer(provider.sends(document)) as server:
+        (seen,) = ask(provided(server), HI)
+    assert seen.response == response
+    assert note in "".join(seen.notes)
+    assert replace(seen, cost_usd=None, duration_ms=None) == read(document)
+
+
+def test_cached_tokens_of_claude_are_input_tokens() -> None:
+    document = provider.anthropic([{"type": "text", "text": "x"}]) | CACHED
+    with ProviderServer(provider.sends(document)) as server:
+        (seen,) = ask(claude(server), HI)
+    assert seen.usage == Usage(100, 5)
 
 
 def test_claude_needs_a_question() -> None:
@@ -395,6 +424,23 @@ def test_a_key_with_a_line_break_at_its_end_is_sent_without() -> None:
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         OpenAITarget.model_validate({"model": "gpt-4o", **settings})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"base_url": f"http://me:{KEY}@example.com:99999/v1"},
+        {"base_url": f"me:{KEY}@example.com"},
+        {"base_url": f"ftp://example.com/v1?key={KEY}"},
+        {"api_key": f"{KEY}\n{KEY}"},
+    ],
+)
+def test_settings_are_refused_without_telling_secrets(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        OpenAITarget.model_validate({"model": "gpt-4o", **settings})
+    assert KEY not in str(caught.value)
+    if "base_url" in settings:
+        assert "example.com" in str(caught.value)
 
 
 def test_a_header_name_that_cannot_be_sent_is_an_error_with_words() -> None:

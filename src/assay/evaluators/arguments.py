@@ -7,21 +7,11 @@ those of the expected value, so they are put together once and not for each call
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-from assay.errors import UsageError
 from assay.model.score import TOLERANCE
-from assay.model.values import same
+from assay.model.values import MISSING, reach, same
 from assay.patterns import compile_pattern
-
-
-class _Absent:
-    def __repr__(self) -> str:
-        return "ABSENT"
-
-
-#: Stands where a value has nothing; null is something.
-ABSENT: Final = _Absent()
 
 #: Path, expected, actual.
 Difference = tuple[str, Any, Any]
@@ -65,9 +55,9 @@ def result_comparison(expected: Any) -> Comparison | None:
 def as_dict(difference: Difference) -> dict[str, Any]:
     """The JSON of a difference."""
     path, expected, actual = difference
-    if actual is ABSENT:
+    if actual is MISSING:
         return {"path": path, "expected": expected, "actual": None, "absent": "actual"}
-    if expected is ABSENT:
+    if expected is MISSING:
         return {"path": path, "expected": None, "actual": actual, "absent": "expected"}
     return {"path": path, "expected": expected, "actual": actual}
 
@@ -107,16 +97,16 @@ def _mapping(
                 return
             actual = {}
         for key, text, place in texts:
-            item = actual.get(key, ABSENT)
-            if item != text and not (partial and item is ABSENT):
+            item = actual.get(key, MISSING)
+            if item != text and not (partial and item is MISSING):
                 found.append((place, text, item))
         for key, compare, may_lack in others:
-            item = actual.get(key, ABSENT)
-            if item is not ABSENT or not may_lack:
+            item = actual.get(key, MISSING)
+            if item is not MISSING or not may_lack:
                 compare(item, found)
         if closed:
             extra = ((key, item) for key, item in actual.items() if key not in expected)
-            found.extend((_join(path, key), ABSENT, item) for key, item in extra)
+            found.extend((_join(path, key), MISSING, item) for key, item in extra)
 
     return mapping
 
@@ -139,31 +129,13 @@ def _sequence(expected: list[Any], match: str, path: str) -> Comparison:
 
 
 def _at_paths(expected: Any, paths: list[str]) -> Comparison:
-    parts = []
-    for path in paths:
-        steps = path.split(".")
-        value = _find(expected, steps)
-        if value is ABSENT:
-            raise UsageError(f"'args_match' names the path {path!r}, which is not in 'args'")
-        parts.append((steps, _value(value, "superset", path)))
+    parts = [(path, _value(reach(expected, path), "superset", path)) for path in paths]
 
     def at_paths(actual: Any, found: list[Difference]) -> None:
-        for steps, compare in parts:
-            compare(_find(actual, steps), found)
+        for path, compare in parts:
+            compare(reach(actual, path), found)
 
     return at_paths
-
-
-def _find(value: Any, steps: list[str]) -> Any:
-    """What lies at a path of keys and positions."""
-    for step in steps:
-        if isinstance(value, dict):
-            value = value.get(step, ABSENT)
-        elif isinstance(value, (list, tuple)) and step.isdecimal() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            return ABSENT
-    return value
 
 
 def _join(path: str, key: str | int) -> str:
@@ -174,7 +146,7 @@ def _join(path: str, key: str | int) -> str:
 
 
 def is_condition(value: Any) -> bool:
-    """A mapping whose keys are all names of conditions is one."""
+    """A mapping whose keys are all names of conditions is one; `equals` quotes a literal."""
     return isinstance(value, dict) and bool(value) and CONDITIONS.issuperset(value)
 
 
@@ -186,7 +158,7 @@ def _condition(expected: dict[str, Any], path: str) -> Comparison:
     absent = not present and not tests
 
     def condition(actual: Any, found: list[Difference]) -> None:
-        if not (absent if actual is ABSENT else present and all(t(actual) for t in tests)):
+        if not (absent if actual is MISSING else present and all(t(actual) for t in tests)):
             found.append((path, expected, actual))
 
     return condition

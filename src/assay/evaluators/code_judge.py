@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
@@ -13,12 +13,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from assay.cores import a_core
 from assay.documents.json import parse
 from assay.errors import EvalFileErrors, nearest, printable
+from assay.evaluators.verdict import wrong_key
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
-from assay.model.score import TOLERANCE, EvaluationScore
+from assay.model.score import EvaluationScore
 from assay.model.shape import (
     Empty,
     Json,
@@ -226,32 +227,19 @@ def _said(done: Finished) -> EvaluationScore:
     )
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-_OPTIONAL: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    ("hits", _is_texts, "a list of texts"),
-    ("misses", _is_texts, "a list of texts"),
-    ("reasoning", lambda value: isinstance(value, str), "a text"),
-    ("details", lambda value: isinstance(value, dict), "an object"),
-)
-
-
 def _reply_fault(reply: Any) -> str:
-    """What is wrong with a reply; null is as good as not given, except for the score."""
+    """What is wrong with a reply."""
     if not isinstance(reply, dict):
         return f"printed {shown(reply)}, not an object with a 'score'"
     if "score" not in reply:
         found = ", ".join(map(shown, list(reply)[:5])) or "an empty object"
         return f"printed no 'score', but {found}"
-    score = reply["score"]
-    if type(score) not in (int, float) or not -TOLERANCE <= score <= 1 + TOLERANCE:
-        return f"printed {shown(score)} as 'score', not a number from 0 to 1"
-    for key, is_right, right in _OPTIONAL:
-        value = reply.get(key)
-        if value is not None and not is_right(value):
-            return f"printed {shown(value)} as {key!r}, not {right}"
+    if wrong := wrong_key(reply):
+        key, right = wrong
+        return f"printed {shown(reply[key])} as {key!r}, not {right}"
+    details = reply.get("details")
+    if details is not None and not isinstance(details, dict):
+        return f"printed {shown(details)} as 'details', not an object"
     return ""
 
 

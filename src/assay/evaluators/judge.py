@@ -20,7 +20,7 @@ from assay.evaluators.prompt import Material
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.score import EvaluationScore
-from assay.model.shape import shown
+from assay.model.values import UNIQUE_KEYS
 from assay.ports import Cache, Request, Resources, Target
 
 ATTEMPTS = 3
@@ -56,14 +56,19 @@ class Spending:
     calls: int = 0
     cached: int = 0
     usage: dict[str, int] = field(default_factory=dict)
-    cost_usd: float | None = None
+    costs: list[float | None] = field(default_factory=list)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What all calls cost; None when that of one is not known, since the rest is no total."""
+        known = [cost for cost in self.costs if cost is not None]
+        return sum(known) if known and len(known) == len(self.costs) else None
 
     def add(self, seen: Observation) -> None:
         self.calls += 1
         for name, tokens in (seen.usage.to_dict() if seen.usage else {}).items():
             self.usage[name] = self.usage.get(name, 0) + tokens
-        if seen.cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + seen.cost_usd
+        self.costs.append(seen.cost_usd)
 
     def to_dict(self, target: str) -> dict[str, Any]:
         pairs = {
@@ -223,23 +228,9 @@ def _without_fence(text: str) -> str:
     return text
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise ValueError("a key appears twice")
-    return result
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
-
-
 def _whole(text: str) -> dict[str, Any] | None:
     try:
-        value = _DECODER.decode(text)
+        value = UNIQUE_KEYS.decode(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -254,23 +245,10 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             return
         depth = max(0, depth - text.count("}", end, start))
         try:
-            value, end = _DECODER.raw_decode(text, start)
+            value, end = UNIQUE_KEYS.raw_decode(text, start)
         except (ValueError, RecursionError):
             end = start + 1
             depth += 1
         else:
             if not depth:
                 yield value
-
-
-def texts_fault(reply: dict[str, Any]) -> str:
-    """What is wrong with the optional words of a reply; null is as good as not given."""
-    for key in ("hits", "misses"):
-        value = reply.get(key)
-        is_texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
-        if value is not None and not is_texts:
-            return f"its {key!r} is {shown(value)}, not a list of texts"
-    reasoning = reply.get("reasoning")
-    if reasoning is not None and not isinstance(reasoning, str):
-        return f"its 'reasoning' is {shown(reasoning)}, not a text"
-    return ""

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from assay.errors import UsageError
-from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, texts_fault
+from assay.evaluators.judge import Judge, JudgeFault, Question, Spending
 from assay.evaluators.prompt import (
     RESULTS,
     VARIABLES,
@@ -22,9 +22,10 @@ from assay.evaluators.prompt import (
     task_of,
     unknown_variable,
 )
+from assay.evaluators.verdict import wrong_key
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
-from assay.model.score import TOLERANCE, EvaluationScore, verdict_of
+from assay.model.score import EvaluationScore, verdict_of
 from assay.model.shape import AtLeastOne, Reading, Text, problem, shown
 from assay.ports import Check, Resources
 
@@ -128,10 +129,10 @@ most four. `reasoning` is one or two sentences."""
     def fault(self, reply: dict[str, Any]) -> str:
         if "score" not in reply:
             return "it has no 'score'"
-        score = reply["score"]
-        if type(score) not in (int, float) or not -TOLERANCE <= score <= 1 + TOLERANCE:
-            return f"its 'score' is {shown(score)}, not a number from 0 to 1"
-        return texts_fault(reply)
+        if wrong := wrong_key(reply):
+            key, right = wrong
+            return f"its {key!r} is {shown(reply[key])}, not {right}"
+        return ""
 
     def take(self, reply: dict[str, Any]) -> str:
         self.reply = reply

@@ -8,6 +8,7 @@ from typing import Any
 
 from assay.evaluators.arguments import Comparison, Difference, Texts
 from assay.model.message import ToolCall
+from assay.model.values import MISSING
 
 #: What became of the time limit of a call; NONE: it has none, or its duration is not known.
 KEPT, NONE, BROKEN = 1, 0, -1
@@ -30,7 +31,8 @@ class Option:
         if self.compare_args is not None:
             self.compare_args(call.input, found)
         if self.compare_output is not None:
-            self.compare_output(call.output, found)
+            # A target that tells of no result has none, as far as anybody knows.
+            self.compare_output(MISSING if call.output is None else call.output, found)
         return found
 
     def distance(self, call: ToolCall) -> int:

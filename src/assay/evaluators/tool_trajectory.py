@@ -16,7 +16,13 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from assay.errors import nearest
-from assay.evaluators.arguments import comparison, result_comparison, texts_only
+from assay.evaluators.arguments import (
+    CONDITIONS,
+    comparison,
+    is_condition,
+    result_comparison,
+    texts_only,
+)
 from assay.evaluators.steps import ExpectedStep, Option
 from assay.evaluators.trajectory import Trajectory
 from assay.model.context import Context
@@ -35,13 +41,13 @@ from assay.model.shape import (
     Number,
     Positive,
     Refusal,
-    Shape,
     Steps,
     Text,
     problem,
     shown,
     together,
 )
+from assay.model.values import MISSING, reach
 from assay.ports import Check, Resources
 
 ARGS_MODES = ("exact", "superset", "subset", "ignore")
@@ -72,7 +78,7 @@ class Predicate(Ruled):
         names = {
             "type": "object",
             "minProperties": 1,
-            "propertyNames": {"enum": sorted(PREDICATES)},
+            "propertyNames": {"enum": sorted(CONDITIONS)},
         }
         body.clear()
         body |= {
@@ -84,17 +90,11 @@ class Predicate(Ruled):
 
 
 _EXPECTED = {"$ref": "#/$defs/Predicate"}
-PREDICATES = frozenset(Predicate.model_fields)
-
-
-def is_predicate(value: Any) -> bool:
-    """A mapping whose keys are all names of conditions is one; `equals` quotes a literal."""
-    return isinstance(value, dict) and bool(value) and PREDICATES.issuperset(value)
 
 
 def literal(value: Any) -> Any:
     """A value in which mappings that look like conditions are quoted."""
-    if is_predicate(value):
+    if is_condition(value):
         return {"equals": value}
     if isinstance(value, dict):
         return {key: literal(item) for key, item in value.items()}
@@ -110,7 +110,7 @@ def _literal_args(value: Any) -> dict[str, Any]:
 
 def _wrong_predicates(value: Any, path: Steps = ()) -> list[Refusal]:
     """What is wrong with the conditions anywhere in a value, in all of them."""
-    if not is_predicate(value):
+    if not is_condition(value):
         return _wrong_inside(value, path)
     try:
         Predicate.model_validate(value)  # what `equals` quotes is not looked into
@@ -171,8 +171,19 @@ Arguments = Annotated[
 Output = Annotated[Json, BeforeValidator(_check_output, json_schema_input_type=Predicate)]
 
 
-class Call(Shape):
+def _paths_without_value(call: Call) -> Sequence[Refusal]:
+    paths = call.args_match if isinstance(call.args_match, list) else ()
+    return [
+        problem("wrong-value", f"the path {path!r} is not in 'args'", at=("args_match", index))
+        for index, path in enumerate(paths)
+        if reach(call.args, path) is MISSING
+    ]
+
+
+class Call(Ruled):
     """A call to look for."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (Holds(_paths_without_value),)
 
     tool: Text
     args: Arguments = Key(None, aliases=("input",))
@@ -181,10 +192,11 @@ class Call(Shape):
     max_duration_ms: Positive | None = None
 
 
-class Step(Call, Ruled):
+class Step(Call):
     """A step of the expected path: one call, or any one of several."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
+        *Call.rules,
         NeedsOne(("tool", "any_of"), "a step needs 'tool', or 'any_of' with several calls"),
         Excludes("tool", ("any_of",)),
         Excludes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from assay.model.shape import Number, Shape, Text
 
@@ -23,6 +23,9 @@ class TargetSpec(Shape):
 
     `connect()` returns a Target; it opens nothing until the target is asked.
     """
+
+    # A wrong setting may be, or hold, a secret.
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     #: The key that the text after the colon of an inline target gives: `openai:gpt-4`.
     inline_key: ClassVar[str] = ""

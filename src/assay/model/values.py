@@ -10,12 +10,10 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
-from assay import tokens
-
-#: No value, where null is one.
-MISSING: Final[Any] = object()
+from assay.tokens import MISSING as MISSING
+from assay.tokens import reach as reach
 
 #: Values nested deeper are not taken for answers; eval files have the same limit.
 MAX_DEPTH = 100
@@ -42,22 +40,6 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def reach(value: Any, path: str) -> Any:
-    """What stands at a path like `items[1].p`; MISSING when nothing does."""
-    if isinstance(value, dict) and path in value:  # a name may have dots in it
-        return value[path]
-    for step in tokens.steps(path):
-        if isinstance(step, int):
-            if not isinstance(value, (list, tuple)) or step >= len(value):
-                return MISSING
-            value = value[step]
-        elif isinstance(value, dict) and step in value:
-            value = value[step]
-        else:
-            return MISSING
-    return value
-
-
 def quoted(value: Any, limit: int = 80) -> str:
     """A value as a message shows it, cut to size."""
     if isinstance(value, str):
@@ -69,14 +51,21 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def from_json(text: str) -> Any:
+    """The value that the whole text is; ValueError says why it is no JSON."""
+    text = text.strip(" \t\r\n")
+    value, end = _decode(text, 0)
+    if end < len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
+    return value
+
+
 def parse_json(text: str) -> Any:
     """The value that the whole text is; MISSING when it is no JSON."""
-    text = text.strip(" \t\r\n")
     try:
-        value, end = _decode(text, 0)
+        return from_json(text)
     except ValueError:
         return MISSING
-    return value if end == len(text) else MISSING
 
 
 def find_json(text: str, kind: type = object) -> Any:
@@ -162,7 +151,18 @@ def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("a key appears twice")
+    return result
+
+
 _DECODER = json.JSONDecoder(parse_int=_whole_number, parse_constant=_no_number)
+#: Refuses an object that has a key twice.
+UNIQUE_KEYS = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_whole_number, parse_constant=_no_number
+)
 
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
@@ -170,8 +170,8 @@ def _decode(text: str, start: int) -> tuple[Any, int]:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
     brackets = text.count("[", start, end) + text.count("{", start, end)
     if brackets > MAX_DEPTH and _survey(text, start, end)[0] < end:
-        raise ValueError("nested too deeply")
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     return value, end

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from assay.model.message import ContentPart, Message, ToolCall
+from assay.model.message import ContentPart, Message
 from assay.model.observation import Observation
+from assay.observations.calls import read_call
 from assay.observations.measures import measures
 from assay.observations.pairing import Result, Turn, observe, role_of
-from assay.observations.records import Record, broken, error_text, message_list, records
+from assay.observations.records import Record, message_list, records
 
 
 def fits(value: Any) -> bool:
@@ -46,30 +47,13 @@ def turn(record: Record) -> Turn:
     if role == "tool" and said is not None:
         result = Result(output=said, id=record.text("tool_call_id"), tool=name)
         return Turn(role, results=(result,), name=name)
-    return Turn(role, said, tuple(map(_call, record.records("tool_calls"))), name=name)
+    return Turn(role, said, tuple(map(read_call, record.records("tool_calls"))), name=name)
 
 
 def message(record: Record) -> Message:
     """A message of an eval file, with what was observed of its calls."""
-    calls = tuple(map(_call, record.records("tool_calls", "toolCalls")))
+    calls = tuple(map(read_call, record.records("tool_calls", "toolCalls")))
     return Message(role_of(record), _content(record.get("content")), calls, record.text("name"))
-
-
-def _call(record: Record) -> ToolCall:
-    if "function" in record.raw:
-        fault = "is an OpenAI call; such messages are read when 'response' is left out"
-        raise broken(record.at, fault)
-    error, success = error_text(record.get("error")), record.flag("success")
-    return ToolCall(
-        tool=record.needed("tool", "name"),
-        input=record.get("input"),
-        output=record.get("output"),
-        id=record.text("id"),
-        duration_ms=record.number("duration_ms", "durationMs"),
-        success=False if success is None and error else success,
-        error=error,
-        notes=record.texts("notes"),
-    )
 
 
 def _content(raw: Any) -> Any:

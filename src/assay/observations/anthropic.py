@@ -8,7 +8,7 @@ from typing import Any
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
 from assay.observations.measures import measures, read_usage, total
-from assay.observations.pairing import Result, Turn, observe, role_of
+from assay.observations.pairing import Result, Turn, ending, observe, role_of
 from assay.observations.records import (
     Record,
     arguments,
@@ -49,7 +49,8 @@ def read(value: Any) -> Observation:
     if measured.usage is None:  # replies that were put into the list whole
         usages = [read_usage(entry.record("usage")) for entry in entries]
         measured = replace(measured, usage=total(usages))
-    return observe(turns, measured, value)
+    seen = observe(turns, measured, value)
+    return replace(seen, notes=(*seen.notes, *ending(record.get("stop_reason"))))
 
 
 def turn(record: Record) -> Turn:

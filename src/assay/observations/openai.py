@@ -8,11 +8,12 @@ from typing import Any
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
 from assay.observations.measures import measures, read_usage, total
-from assay.observations.pairing import Result, Turn, observe, role_of
+from assay.observations.pairing import REFUSED, Result, Turn, ending, observe, role_of
 from assay.observations.records import (
     Record,
     arguments,
     broken,
+    free_text,
     joined,
     message_list,
     outcome,
@@ -33,7 +34,7 @@ def fits(value: Any) -> bool:
 def read(value: Any) -> Observation:
     record = Record(value if isinstance(value, dict) else {})
     if "choices" in record.raw:
-        return observe(_choices(record), measures(record), value)
+        return _completion(record, value)
     entries = records(message_list(value) or [], "messages")
     measured = measures(record)
     if measured.usage is None:  # replies that were put into the list whole
@@ -42,15 +43,18 @@ def read(value: Any) -> Observation:
     return observe([turn(entry) for entry in entries], measured, value)
 
 
-def _choices(record: Record) -> list[Turn]:
+def _completion(record: Record, raw: Any) -> Observation:
     """The first choice is the answer."""
     choices = record.records("choices")
     if not choices:
-        return []
+        return observe([], measures(record), raw)
     message = choices[0].record("message")
     if message is None:
         raise broken(choices[0].at, "has no 'message'")
-    return [turn(Record({"role": "assistant", **message.raw}, message.at))]
+    answer = turn(Record({**message.raw, "role": "assistant"}, message.at))
+    odd = (REFUSED,) if message.text("refusal") else ending(choices[0].get("finish_reason"))
+    seen = observe([answer], measures(record), raw)
+    return replace(seen, notes=(*seen.notes, *odd))
 
 
 def turn(record: Record) -> Turn:
@@ -68,7 +72,8 @@ def turn(record: Record) -> Turn:
 def _call(record: Record) -> ToolCall:
     call_id = record.text("id")
     if (custom := record.record("custom")) is not None:
-        return ToolCall(custom.needed("name"), custom.get("input"), id=call_id)
+        given, notes = free_text(custom.get("input"))
+        return ToolCall(custom.needed("name"), given, id=call_id, notes=notes)
     return _function(record.record("function") or record, call_id)
 
 

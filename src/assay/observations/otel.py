@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.model.message import ToolCall
 from assay.model.observation import Observation, Usage
+from assay.model.values import from_json
 from assay.observations import openai
 from assay.observations.measures import Measures, total
 from assay.observations.pairing import Result, Turn, observe, role_of
@@ -23,7 +24,6 @@ from assay.observations.records import (
     as_text,
     broken,
     error_text,
-    from_json,
     outcome,
     records,
 )
@@ -76,7 +76,11 @@ class _Story:
             self._run(span)
         elif operation in _AGENT:
             self.agents.append(span)
-            self._hear([*_inputs(span), *_outputs(span)])
+            outputs = _outputs(span)
+            # Its model calls tell the same, and what they were asked may be worded otherwise.
+            retold = self.models and self.turns and all(self.heard[_key(t)] for t in outputs)
+            if not retold:
+                self._hear([*_inputs(span), *outputs])
         elif operation in _MODEL or (not operation and _speaks_gen_ai(span)):
             self.models.append(span)
             self._hear(_inputs(span))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.errors import nearest
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
 from assay.observations import agentv
+from assay.observations.calls import read_call, slips
 from assay.observations.measures import measures
 from assay.observations.pairing import last_said
 from assay.observations.records import Record, as_text, error_text
@@ -39,7 +39,7 @@ def read(value: Any) -> Observation:
     measured = measures(record)
     notes = record.texts("notes")
     if not _KEYS.issuperset(value):
-        notes = tuple(dict.fromkeys((*notes, *_slips(value))))
+        notes = tuple(dict.fromkeys((*notes, *slips(value, _KEYS))))
     messages = tuple(agentv.message(m) for m in record.records("messages"))
     return Observation(
         response=last_said(messages) if response is None else as_text(response, "response"),
@@ -61,7 +61,7 @@ def _calls(record: Record) -> tuple[ToolCall, ...] | None:
         return None
     if type(given) is list and all(map(_is_plain, given)):  # as most are
         return tuple(ToolCall(raw["name"], raw.get("params"), raw.get("result")) for raw in given)
-    return tuple(map(_call, record.records(name)))
+    return tuple(map(read_call, record.records(name)))
 
 
 def _is_plain(raw: Any) -> bool:
@@ -71,24 +71,5 @@ def _is_plain(raw: Any) -> bool:
         and _PLAIN.issuperset(raw)
         and type(raw.get("name")) is str
         and raw["name"] != ""
+        and type(raw.get("params")) is not str
     )
-
-
-def _call(record: Record) -> ToolCall:
-    error, success = error_text(record.get("error")), record.flag("success")
-    return ToolCall(
-        tool=record.needed("name", "tool"),
-        input=record.get("params", "input", "args"),
-        output=record.get("result", "output"),
-        id=record.text("id"),
-        duration_ms=record.number("durationMs", "duration_ms"),
-        success=False if success is None and error else success,
-        error=error,
-        notes=record.texts("notes"),
-    )
-
-
-def _slips(value: dict[str, Any]) -> list[str]:
-    """Other keys are the user's own, but one that is nearly ours was meant to be ours."""
-    hints = {key: nearest(key, _KEYS, 0.85) for key in value if key not in _KEYS}
-    return [f"the key {key!r} is not known ({hint})" for key, hint in hints.items() if hint]

@@ -18,6 +18,15 @@ from assay.observations.records import Record, as_text, broken
 
 NO_RESULT = "no result is recorded for this call"
 
+REFUSED = "the model refused to answer"
+_CUT = "the answer was cut at the limit of tokens"
+_ENDINGS = {
+    "length": _CUT,
+    "max_tokens": _CUT,
+    "content_filter": "the provider's content filter removed an answer or a part of it",
+    "refusal": REFUSED,
+}
+
 ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -48,6 +57,11 @@ class Turn:
     calls: tuple[ToolCall, ...] = ()
     results: tuple[Result, ...] = ()
     name: str | None = None
+
+
+def ending(reason: Any) -> tuple[str, ...]:
+    """What is odd about an answer that ended for this reason."""
+    return (_ENDINGS[reason],) if isinstance(reason, str) and reason in _ENDINGS else ()
 
 
 def role_of(record: Record) -> Role:
@@ -142,8 +156,10 @@ def observe(
 
 
 def last_said(messages: Iterable[Message]) -> str:
-    """The text of the last assistant message that has one."""
+    """The text of the last assistant message that has one, of those after the last question."""
     for message in reversed(tuple(messages)):
+        if message.role == "user":
+            break
         if message.role == "assistant":
             content = message.content
             text = message.text if isinstance(content, tuple) else as_text(content, "content")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from assay.documents.document import MAX_DEPTH, too_deep
 from assay.errors import MAX_MESSAGE, ObservationError, printable
 from assay.model.shape import shown
+from assay.model.values import from_json
 
 _TEXT_BLOCKS = ("text", "input_text", "output_text", "refusal")
 BAD_JSON = "the input is not valid JSON and is kept as text"
+PLAIN_TEXT = "the input is plain text"
+KEPT_AS_TEXT = frozenset({BAD_JSON, PLAIN_TEXT})
 
 
 class Record:
@@ -115,21 +117,6 @@ def as_text(value: Any, at: str = "") -> str:
     return value if isinstance(value, str) else as_json(value, at)
 
 
-def from_json(text: str) -> Any:
-    """The JSON value in a text; ValueError when there is none."""
-    try:
-        value = json.loads(text, parse_constant=_refuse)
-    except RecursionError:
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
-    if isinstance(value, (dict, list)) and too_deep(value):
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
-    return value
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
-
-
 def arguments(value: Any) -> tuple[Any, tuple[str, ...]]:
     """Arguments of a call, and what is odd about them. A blank text is no arguments."""
     if not isinstance(value, str):
@@ -137,9 +124,15 @@ def arguments(value: Any) -> tuple[Any, tuple[str, ...]]:
     if not value.strip():
         return {}, ()
     try:
-        return from_json(value), ()
+        parsed = from_json(value)
     except ValueError:
         return value, (BAD_JSON,)
+    return parsed, (PLAIN_TEXT,) if isinstance(parsed, str) else ()
+
+
+def free_text(value: Any) -> tuple[Any, tuple[str, ...]]:
+    """The input of a tool that takes text, which is no JSON whatever it looks like."""
+    return value, (PLAIN_TEXT,) if isinstance(value, str) else ()
 
 
 def outcome(value: Any) -> Any:

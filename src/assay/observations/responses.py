@@ -9,7 +9,15 @@ from assay.model.message import ToolCall
 from assay.model.observation import Observation
 from assay.observations.measures import measures
 from assay.observations.pairing import Result, Turn, observe, role_of
-from assay.observations.records import Record, arguments, error_text, joined, outcome, records
+from assay.observations.records import (
+    Record,
+    arguments,
+    error_text,
+    free_text,
+    joined,
+    outcome,
+    records,
+)
 
 #: What a call that the provider ran itself says of its end.
 _ENDS = {"completed": True, "failed": False}
@@ -90,10 +98,12 @@ def _call(item: Record, kind: str) -> ToolCall:
         given, notes = arguments(item.get("arguments"))
         return ToolCall(item.needed("name"), given, id=call_id or item.text("id"), notes=notes)
     if kind == "custom_tool_call":
-        return ToolCall(item.needed("name"), item.get("input"), id=call_id)
+        given, notes = free_text(item.get("input"))
+        return ToolCall(item.needed("name"), given, id=call_id, notes=notes)
     tool = kind.removesuffix("_call") or kind
     if call_id:  # run by the caller, who sends an output
-        return ToolCall(tool, item.get("action"), id=call_id)
+        given, notes = free_text(item.get("action"))
+        return ToolCall(tool, given, id=call_id, notes=notes)
     return _hosted(item, tool)
 
 

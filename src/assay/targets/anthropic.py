@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from assay.errors import TargetError
-from assay.model.message import ToolCall
 from assay.model.observation import Observation
 from assay.model.shape import AtLeastOne, Text
+from assay.observations import anthropic
 from assay.ports import Request, Target
 from assay.targets.chat import Address, ChatTarget, text_of
 from assay.targets.prices import cost
-from assay.targets.reply import require, tool_call, usage
+from assay.targets.reply import observation, require
 
 if TYPE_CHECKING:
     from assay.targets.http_client import HttpReply
@@ -74,37 +75,11 @@ class _Messages:
 
     def _observation(self, reply: HttpReply, *, by_tool: bool) -> Observation:
         data = self._http.document(reply)
-        reason = data.get("stop_reason")
-        if reason == "refusal":
-            raise TargetError("the model refused to answer (stop_reason: refusal)")
-        response, calls = _content(require(data.get("content"), list, "the reply's 'content'"))
-        answers = [call.input for call in calls if call.tool == REPLY_TOOL] if by_tool else []
-        if answers:
-            response, calls = json.dumps(answers[0], ensure_ascii=False), ()
-        if not response.strip() and not calls:
-            raise TargetError(f"the model sent an empty answer (stop_reason: {reason})")
-        tokens = usage(data.get("usage"), "input_tokens", "output_tokens")
-        return Observation(
-            response,
-            tool_calls=calls,
-            usage=tokens,
-            cost_usd=cost(self._spec.model, tokens, self._spec.prices),
-            duration_ms=reply.duration_ms,
-            llm_calls=1,
-            notes=("the answer was cut at the limit of tokens",) if reason == "max_tokens" else (),
-            raw=data,
-        )
-
-
-def _content(blocks: list[Any]) -> tuple[str, tuple[ToolCall, ...]]:
-    """The text and the calls of the blocks; what the model thought aside is left out."""
-    texts: list[str] = []
-    calls: list[ToolCall] = []
-    for block in blocks:
-        block = require(block, dict, "a content block of the reply")
-        if block.get("type") == "text":
-            texts.append(require(block.get("text"), str, "the text of a content block"))
-        elif block.get("type") == "tool_use":
-            name = require(block.get("name"), str, "the name of a called tool")
-            calls.append(tool_call(name, block.get("input"), block.get("id")))
-    return "".join(texts), tuple(calls)
+        require(data.get("content"), list, "the reply's 'content'")
+        seen = observation({**data, "role": "assistant"}, anthropic.read)
+        answers = [call.input for call in seen.tool_calls or () if call.tool == REPLY_TOOL]
+        if by_tool and answers:
+            text = json.dumps(answers[0], ensure_ascii=False)
+            seen = replace(seen, response=text, tool_calls=())
+        price = cost(self._spec.model, seen.usage, self._spec.prices)
+        return replace(seen, cost_usd=price, duration_ms=reply.duration_ms, raw=data)

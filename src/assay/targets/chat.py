@@ -24,7 +24,9 @@ def _address(value: str) -> str:
     except ValueError:  # of a host or a port that is none
         valid = False
     if not valid:
-        raise problem("wrong-value", f"{value!r} is not the address of a server", "https://host/v1")
+        # What stands before the last @ may be a password, and a query may hold a key.
+        shown = value.rpartition("@")[2].partition("?")[0]
+        raise problem("wrong-value", f"{shown!r} is not the address of a server", "https://host/v1")
     return value.rstrip("/")
 
 

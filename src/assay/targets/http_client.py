@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,13 +21,15 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from assay.errors import TargetError, printable
-from assay.targets.reply import parse_json, require
+from assay.model.values import from_json
+from assay.targets.reply import require
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_QUOTED = 300
 #: Anything shorter is a placeholder such as "none"; hiding it would garble messages.
 SHORTEST_SECRET = 8
 
+_SECONDS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _HINTS = {
     401: "check the API key",
     403: "check what the API key may do",
@@ -106,11 +108,11 @@ class HttpClient:
         if not 200 <= reply.status < 300:
             raise self._refused(reply)
         try:
-            data = parse_json(reply.body.decode())
+            data = from_json(reply.body.decode())
         except UnicodeDecodeError as error:
             message = f"the reply of {reply.url} is not UTF-8: {error.reason} at byte {error.start}"
             raise TargetError(message) from None
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             message = f"the reply of {reply.url} is not JSON: {error}: {self.quote(reply.text)}"
             raise TargetError(message) from None
         return require(data, dict, f"the reply of {reply.url}")
@@ -177,25 +179,24 @@ class HttpClient:
 def error_message(text: str) -> str:
     """The message inside a provider's error, `{"error": {"message": ...}}`; else all of it."""
     try:
-        error = parse_json(text)["error"]
+        error = from_json(text)["error"]
         message = error["message"] if isinstance(error, dict) else error
-    except (ValueError, RecursionError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError):
         return text
     return message if isinstance(message, str) else text
 
 
 def retry_after(value: str, now: datetime) -> float | None:
     """The seconds of a Retry-After header, which may be a date; None when it is neither."""
+    if _SECONDS.fullmatch(value):
+        return max(float(value), 0.0)
     try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(value)
-        except ValueError:
-            return None
+        date = parsedate_to_datetime(value)
         # "-0000" is UTC of an unknown place, which is read as a naive date.
         seconds = (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds()
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
+    except (ValueError, OverflowError):  # no date, or one that no calendar has
+        return None
+    return max(seconds, 0.0)
 
 
 def _shown(url: str) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from assay.errors import TargetError
-from assay.model.message import Message, ToolCall
+from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.shape import Count, Text
+from assay.observations import openai
 from assay.ports import Request, Target
 from assay.targets.chat import Address, ChatTarget, text_of
 from assay.targets.prices import cost
-from assay.targets.reply import require, tool_call, usage
+from assay.targets.reply import observation
 
 if TYPE_CHECKING:
     from assay.targets.http_client import HttpReply
@@ -53,44 +55,22 @@ class _ChatCompletions:
         reply = await self._http.post(self._url, {**body, "response_format": response_format})
         if not _refuses_schema(reply):
             return self._observation(reply)
-        observation = self._observation(await self._http.post(self._url, body))
+        seen = self._observation(await self._http.post(self._url, body))
         self._takes_schema = False  # known only now: without it the request was fine
-        return observation
+        return seen
 
     async def close(self) -> None:
         await self._http.close()
 
     def _observation(self, reply: HttpReply) -> Observation:
         data = self._http.document(reply)
-        choice = self._first_choice(data)
-        message = require(choice.get("message"), dict, "the reply's 'message'")
-        reason = choice.get("finish_reason")
-        if message.get("refusal"):
-            raise TargetError(f"the model refused: {self._http.quote(str(message['refusal']))}")
-        if reason == "content_filter":
-            raise TargetError("the provider's content filter removed the answer")
-        response, calls = _text(message.get("content")), _tool_calls(message)
-        if not response.strip() and not calls:
-            raise TargetError(f"the model sent an empty answer (finish_reason: {reason})")
-        tokens = usage(data.get("usage"), "prompt_tokens", "completion_tokens")
-        return Observation(
-            response,
-            tool_calls=calls,
-            usage=tokens,
-            cost_usd=cost(self._spec.model, tokens, self._spec.prices),
-            duration_ms=reply.duration_ms,
-            llm_calls=1,
-            notes=("the answer was cut at the limit of tokens",) if reason == "length" else (),
-            raw=data,
-        )
-
-    def _first_choice(self, data: dict[str, Any]) -> dict[str, Any]:
-        choices = data.get("choices")
-        if not isinstance(choices, list) or not choices:
+        if not data.get("choices"):
             # Some gateways send an error with status 200.
             said = self._http.quote(str(data.get("error") or data))
             raise TargetError(f"the reply has no 'choices': {said}")
-        return require(choices[0], dict, "the reply's first choice")
+        seen = observation(data, openai.read)
+        price = cost(self._spec.model, seen.usage, self._spec.prices)
+        return replace(seen, cost_usd=price, duration_ms=reply.duration_ms)
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -103,21 +83,3 @@ def _refuses_schema(reply: HttpReply) -> bool:
     if reply.status not in (400, 422):
         return False
     return "response_format" in reply.text or "json_schema" in reply.text
-
-
-def _text(content: Any) -> str:
-    """The text of a message; some servers send a list of parts."""
-    if isinstance(content, list):
-        parts = (part.get("text") for part in content if isinstance(part, dict))
-        return "".join(text for text in parts if isinstance(text, str))
-    return "" if content is None else require(content, str, "the reply's 'content'")
-
-
-def _tool_calls(message: dict[str, Any]) -> tuple[ToolCall, ...]:
-    calls = []
-    for call in require(message.get("tool_calls") or [], list, "the reply's 'tool_calls'"):
-        call = require(call, dict, "a tool call of the reply")
-        function = require(call.get("function"), dict, "the 'function' of a tool call")
-        name = require(function.get("name"), str, "the name of a called tool")
-        calls.append(tool_call(name, function.get("arguments"), call.get("id")))
-    return tuple(calls)

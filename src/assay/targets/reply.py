@@ -1,26 +1,19 @@
-"""Reading what a provider sent: JSON without surprises, and values of the right type."""
+"""Reading what a provider sent: as the same reply is read from a file of observations."""
 
 from __future__ import annotations
 
-import json
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from assay.errors import TargetError
-from assay.model.message import ToolCall
-from assay.model.observation import Usage
+from assay.errors import ObservationError, TargetError
+from assay.model.observation import Observation, Usage
 from assay.model.shape import shown
+from assay.observations.measures import read_usage
+from assay.observations.records import Record
 
 T = TypeVar("T")
-_NAMES: dict[type, str] = {dict: "a mapping", list: "a list", str: "text"}
-
-
-def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a JSON number")
-
-
-def parse_json(text: str) -> Any:
-    """The value of a JSON text; raises ValueError or RecursionError."""
-    return json.loads(text, parse_constant=_no_number)
+_NAMES: dict[type, str] = {dict: "a mapping", list: "a list"}
 
 
 def require(value: Any, kind: type[T], what: str) -> T:
@@ -30,21 +23,17 @@ def require(value: Any, kind: type[T], what: str) -> T:
     return value
 
 
-def usage(raw: Any, input_key: str, output_key: str) -> Usage | None:
-    """The tokens of a reply; None when it does not tell."""
-    if not isinstance(raw, dict):
+def observation(data: dict[str, Any], read: Callable[[Any], Observation]) -> Observation:
+    """The observation of a reply. An answer is not lost because its usage makes no sense."""
+    try:
+        seen = read({**data, "usage": None})
+    except ObservationError as error:
+        raise TargetError(f"the reply cannot be read: {error}") from None
+    return replace(seen, usage=_usage(data.get("usage")), raw=data)
+
+
+def _usage(raw: Any) -> Usage | None:
+    try:
+        return None if raw is None else read_usage(Record(raw))
+    except ObservationError:
         return None
-    counts = [raw.get(key) for key in (input_key, output_key)]
-    return Usage(*(count if type(count) is int and count >= 0 else None for count in counts))
-
-
-def tool_call(tool: str, arguments: Any, call_id: Any) -> ToolCall:
-    """A call whose arguments may be JSON text; what is no JSON stays text, with a note."""
-    notes: tuple[str, ...] = ()
-    if isinstance(arguments, str):
-        try:
-            arguments = parse_json(arguments) if arguments.strip() else {}
-        except (ValueError, RecursionError) as error:
-            notes = (f"the arguments are not JSON: {error}",)
-    identity = call_id if isinstance(call_id, str) else None
-    return ToolCall(tool, input=arguments, id=identity, notes=notes)

@@ -10,6 +10,7 @@ from assay.model.message import ContentPart, Message, ToolCall
 from assay.model.observation import Usage
 from assay.observations.pairing import NO_RESULT
 from assay.observations.reading import read
+from assay.observations.records import PLAIN_TEXT
 
 
 def calls(value: Any) -> tuple[ToolCall, ...]:
@@ -30,6 +31,11 @@ def test_a_file_with_text_alone_tells_of_no_tools() -> None:
     seen = read({"text": "x", "cost_usd": 0.25, "token_usage": {"input": 3, "output": 4}})
     assert (seen.response, seen.tool_calls, seen.llm_calls) == ("x", None, None)
     assert (seen.cost_usd, seen.usage) == (0.25, Usage(3, 4))
+
+
+def test_cached_tokens_of_agentv_are_counted_beside_the_others() -> None:
+    seen = read({"text": "x", "token_usage": {"input": 3, "output": 4, "cached": 50}})
+    assert seen.usage == Usage(53, 4)
 
 
 def test_content_of_agentv_may_be_parts_or_data() -> None:
@@ -62,7 +68,7 @@ def test_a_refusal_is_what_was_said() -> None:
 def test_a_custom_tool_takes_text() -> None:
     call = {"id": "1", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
     seen = calls([{"role": "assistant", "tool_calls": [call]}])
-    assert seen == (ToolCall("shell", "ls", id="1", notes=(NO_RESULT,)),)
+    assert seen == (ToolCall("shell", "ls", id="1", notes=(PLAIN_TEXT, NO_RESULT)),)
 
 
 def test_usages_of_replies_in_the_list_are_added_up() -> None:
@@ -116,7 +122,7 @@ def test_tools_that_the_caller_runs_are_paired_whatever_their_kind() -> None:
         {"type": "custom_tool_call_output", "call_id": "1", "output": "a"},
     ]
     assert calls(items) == (
-        ToolCall("shell", "ls", "a", "1"),
+        ToolCall("shell", "ls", "a", "1", notes=(PLAIN_TEXT,)),
         ToolCall("local_shell", {"command": ["ls"]}, "b", "2"),
     )
 
@@ -254,6 +260,18 @@ def test_tool_spans_without_ids_belong_to_calls_of_the_same_name_in_order() -> N
     )
     ran = [tool_span("t", 1, 2), tool_span("t", 2, 4), tool_span("u", 4, 7)]
     assert [call.duration_ms for call in calls([asked, *ran])] == [1, 3, 2]
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_question_that_the_agent_span_words_otherwise_is_not_a_later_one(answered: bool) -> None:
+    asked, worded = ({"role": "user", "content": text} for text in ("Q: cold?", "cold?"))
+    answer = [{"role": "assistant", "content": "-4"}]
+    model = {**CHAT, "input.messages": [asked], "output.messages": answer}
+    agent = {"operation.name": "invoke_agent", "input.messages": [worded]}
+    agent |= {"output.messages": answer} if answered else {}
+    seen = read([span("chat", 1, 2, gen_ai=model), span("agent", 0, 9, gen_ai=agent)])
+    assert seen.response == "-4"
+    assert [message.text for message in seen.messages] == ["Q: cold?", "-4"]
 
 
 def test_calls_of_an_agent_span_are_not_told_twice() -> None:

@@ -9,6 +9,7 @@ import pytest
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation, Usage
 from assay.observations.reading import read
+from assay.observations.records import BAD_JSON, PLAIN_TEXT
 
 
 def test_calls_that_are_not_given_are_unknown_and_an_empty_list_is_none_made() -> None:
@@ -60,11 +61,31 @@ def test_a_response_that_is_no_text_is_its_json(response: Any, text: str) -> Non
     assert read({"response": response}).response == text
 
 
-def test_parameters_are_kept_as_they_are() -> None:
-    [call] = (
-        read({"response": "", "toolCalls": [{"name": "t", "params": '{"a": 1}'}]}).tool_calls or ()
-    )
-    assert (call.input, call.notes) == ('{"a": 1}', ())
+@pytest.mark.parametrize("key", ["params", "input", "args", "arguments"])
+@pytest.mark.parametrize(
+    ("given", "known", "notes"),
+    [
+        ({"k": 1}, {"k": 1}, ()),
+        ('{"k": 1}', {"k": 1}, ()),
+        ('{"k": 1', '{"k": 1', (BAD_JSON,)),
+        ('"{}"', "{}", (PLAIN_TEXT,)),
+    ],
+)
+def test_parameters_have_many_names_and_may_be_json_in_a_text(
+    key: str, given: Any, known: Any, notes: tuple[str, ...]
+) -> None:
+    seen = read({"response": "", "toolCalls": [{"name": "t", key: given}]})
+    assert seen.tool_calls == (ToolCall("t", known, notes=notes),)
+    assert read(seen.to_dict()) == seen
+    messages = [{"role": "assistant", "tool_calls": [{"tool": "t", key: given}]}]
+    [call] = read(messages).tool_calls or ()
+    assert (call.input, call.notes[: len(notes)]) == (known, notes)
+
+
+def test_a_key_of_a_call_that_is_nearly_known_is_noted_at_the_call() -> None:
+    slip = {"name": "t", "argument": 1, "x": 2}
+    [call] = read({"response": "", "toolCalls": [slip]}).tool_calls or ()
+    assert call.notes == ("the key 'argument' is not known (did you mean 'arguments'?)",)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,6 @@ def test_arguments_that_are_no_json_are_kept_as_text_and_marked() -> None:
     assert notes(call("t", "NaN"), done) == [(BAD_JSON,)]
     assert notes(call("t", "[" * 5000), done) == [(BAD_JSON,)]
     assert notes(call("t", "[" * 200 + "]" * 200), done) == [(BAD_JSON,)]
-    assert notes(call("t", "9" * 5000), done) == [(BAD_JSON,)]
     [kept] = read([call("t", '{"a": 1'), done]).tool_calls or ()
     assert kept.input == '{"a": 1'
 
@@ -90,9 +89,17 @@ def test_the_response_is_the_last_text_of_the_assistant() -> None:
     said = {"role": "assistant", "content": "hello"}
     assert read([said, call("t"), result("x")]).response == "hello"
     assert read([said, {"role": "assistant", "content": " \n"}]).response == "hello"
-    assert read([said, {"role": "user", "content": "bye"}]).response == "hello"
-    assert read([{"role": "user", "content": "bye"}]).response == ""
     assert read([said, {"role": "assistant", "content": {"a": 1}}]).response == '{"a": 1}'
+
+
+def test_what_was_said_before_the_last_question_is_not_the_answer_to_it() -> None:
+    said, question = {"role": "assistant", "content": "hello"}, {"role": "user", "content": "bye?"}
+    empty = {"role": "assistant", "content": ""}
+    assert read([said, question]).response == ""
+    assert read([said, question, empty]).response == ""
+    assert read([said, question, call("t"), result("x")]).response == ""
+    assert read([said, question, {**call("t"), "content": "wait"}, result("x")]).response == "wait"
+    assert read({"response": None, "messages": [said, question]}).response == ""
 
 
 def test_a_transcript_without_calls_says_that_none_were_made() -> None:

@@ -1,0 +1,36 @@
+"""A verdict in JSON, as a judging model or program gives it: a score, and words about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from assay.model.score import TOLERANCE
+
+
+def _is_share(value: Any) -> bool:
+    return type(value) in (int, float) and -TOLERANCE <= value <= 1 + TOLERANCE
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+_KEYS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("score", _is_share, "a number from 0 to 1"),
+    ("hits", _is_texts, "a list of texts"),
+    ("misses", _is_texts, "a list of texts"),
+    ("reasoning", lambda value: isinstance(value, str), "a text"),
+)
+
+
+def wrong_key(verdict: dict[str, Any]) -> tuple[str, str] | None:
+    """The first key with a wrong value, and what would be right there.
+
+    Null is as good as not given, except for the score.
+    """
+    for key, is_right, right in _KEYS:
+        value = verdict.get(key)
+        if not is_right(value) and (value is not None or key == "score"):
+            return key, right
+    return None
