@@ -195,11 +195,11 @@ def test_a_program_that_fails_is_an_error(code: str, words: str) -> None:
         ("import os, sys; os.mkdir(sys.argv[1])", "output file is wrong: this is a directory"),
         ("import os, sys; os.mkfifo(sys.argv[1])", "output file is wrong: this is a named pipe"),
         ("import sys; open(sys.argv[1], 'wb').write(b'\\xff')", "not valid UTF-8"),
-        ("import sys; open(sys.argv[1], 'wb').write(b'x' * 2000)", "the limit is 1,000"),
+        ("import sys; open(sys.argv[1], 'wb').write(b'x' * 2000)", "the limit is 1,048"),
     ],
 )
 def test_an_output_file_that_cannot_be_read_is_an_error(code: str, words: str) -> None:
-    target = connected(code, "{OUTPUT_FILE}", max_output_bytes=1000)
+    target = connected(code, "{OUTPUT_FILE}", max_output_mb=0.001)
     assert words in str(fault(target, request()))
 
 
@@ -251,8 +251,8 @@ def test_what_a_program_left_behind_is_ended() -> None:
 
 def test_a_program_that_writes_for_ever_is_ended() -> None:
     marker = uuid.uuid4().hex
-    target = connected("while True: print('x' * 1000)", marker, max_output_bytes=10_000)
-    assert "wrote more than 10,000 bytes and was stopped" in str(fault(target, request()))
+    target = connected("while True: print('x' * 1000)", marker, max_output_mb=0.01)
+    assert "wrote more than 10,485 bytes and was stopped" in str(fault(target, request()))
     assert all_die(marker)
 
 

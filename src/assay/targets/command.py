@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, ObservationError, TargetError, printable
 from assay.model.observation import Observation
-from assay.model.shape import AtLeastOne, Empty, Key, Positive, Reading, Text, problem
+from assay.model.shape import Empty, Key, Positive, Reading, Text, problem
 from assay.model.target import TargetSpec
 from assay.observations.reading import read
 from assay.ports import Request, Target
@@ -60,7 +60,7 @@ class CommandTarget(TargetSpec):
         "{path}", aliases=("attachments_format",)
     )
     timeout_seconds: Positive = 120.0
-    max_output_bytes: AtLeastOne = 10 * 1024 * 1024
+    max_output_mb: Positive = 10.0
     healthcheck: CommandOrAddress | None = None
 
     @property
@@ -76,7 +76,7 @@ class _Command:
         self.name = spec.label
         self._spec = spec
         self._template = Template(spec.command, spec.files_format)
-        self._limits = Limits(spec.timeout_seconds, spec.max_output_bytes)
+        self._limits = Limits(spec.timeout_seconds, int(spec.max_output_mb * 1024 * 1024))
         self._checkups: dict[asyncio.AbstractEventLoop, asyncio.Task[str]] = {}
 
     async def ask(self, request: Request) -> Observation:
