@@ -68,7 +68,7 @@ class Retrying:
         self.name = target.name
         #: All settings that an answer depends on, where they are known; the name tells less.
         self.identity = identity or target.name
-        self._target, self._policy, self._clock = target, policy, clock
+        self.target, self._policy, self._clock = target, policy, clock
         self._random = random or Random()
 
     async def ask(self, request: Request) -> Observation:
@@ -76,7 +76,7 @@ class Retrying:
         retries = 0
         while True:
             try:
-                return await self._target.ask(request)
+                return await self.target.ask(request)
             except TargetError as error:
                 if not error.retryable or retries >= self._policy.max_retries:
                     if retries == 0:
@@ -88,7 +88,7 @@ class Retrying:
             retries += 1
 
     async def close(self) -> None:
-        await self._target.close()
+        await self.target.close()
 
 
 def _given_up(error: TargetError, attempts: int, seconds: float) -> TargetError:

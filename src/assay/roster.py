@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from assay.agentv import targets_file, translated
 from assay.documents.checking import check
 from assay.documents.document import DocPath, Document, TextMark
 from assay.errors import ConfigError, Problem, UnknownName, UsageError
@@ -14,7 +17,7 @@ from assay.model.target import TargetSpec
 from assay.ports import Target
 from assay.registry import targets as providers
 from assay.retrying import Retrying, RetryPolicy, SystemClock
-from assay.settings import Settings, TargetEntry, environment
+from assay.settings import Settings, TargetEntry, environment, no_file
 
 #: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
 _VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
@@ -33,7 +36,7 @@ class Roster:
         self._connected: dict[tuple[str | None, str | None], Target] = {}
 
     def target(self, name: str) -> Target:
-        """The target called `name`, or written inline as `provider:setting`."""
+        """The target called `name`, or written inline, as `provider:setting` or an address."""
         return self._connect((name, None), lambda: self._named(name))
 
     def judge(self, target: str | None, model: str | None) -> Target:
@@ -81,45 +84,57 @@ class Roster:
     def _judge_spec(self, target: str | None) -> TargetSpec | None:
         name = target or self._judge or self.settings.config.judge
         if isinstance(name, TargetEntry):
-            return self._checked(("judge",), name.provider)
+            return self._configured(("judge",))
         if name is not None and not isinstance(name, str):
             raise UsageError("the judge that was given has no model that could be changed")
         return None if name is None else self._named(name)
 
     def _named(self, name: str) -> TargetSpec:
-        entries = self.settings.config.targets
-        for index, entry in enumerate(entries):
+        for index, entry in enumerate(self.settings.config.targets):
             if entry.name == name:
-                return self._checked(("targets", index), entry.provider)
-        provider, colon, setting = name.partition(":")
-        if colon and provider in providers:
-            raw = {"name": name, "provider": provider}
-            if setting:
-                raw[providers.get(provider).inline_key or "setting"] = setting
+                return self._configured(("targets", index))
+        raw = _inline(name)
+        if raw is not None:
             document = Document(f"target {name!r}", raw, [], TextMark(-1, -1, 0))
-            return self._spec(document, (), raw)
-        raise UnknownName("target", name, [entry.name for entry in entries])
+            return self._spec(document, (), Path.cwd())
+        return self._of_agentv(name)
 
-    def _checked(self, path: DocPath, provider: str) -> TargetSpec:
-        """The entry at `path` of the configuration, as its provider understands it."""
+    def _of_agentv(self, name: str) -> TargetSpec:
+        document, entries = targets_file(self.settings.root)
+        for index, entry in enumerate(entries):
+            if document is not None and entry.name == name:
+                return self._spec(document, ("targets", index), self.settings.root, translated)
+        known = [entry.name for entry in (*self.settings.config.targets, *entries)]
+        raise UnknownName("target", name, known)
+
+    def _configured(self, path: DocPath) -> TargetSpec:
+        """The entry at `path` of the configuration."""
         document = self.settings.document
         if document is None:  # pragma: no cover - an entry was read from a document
             raise LookupError(path)
+        return self._spec(document, path, self.settings.root)
+
+    def _spec(
+        self,
+        document: Document,
+        path: DocPath,
+        base: Path,
+        translate: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    ) -> TargetSpec:
+        """The entry at `path` as its provider understands it; its paths begin at `base`."""
+        problems: list[Problem] = []
+        values = translate(_interpolated(document.get(path), document, path, problems))
+        provider = values["provider"]
         if provider not in providers:
             hint = UnknownName("target provider", provider, providers)
             where = (*path, "provider")
-            raise ConfigError([document.problem(where, "unknown-name", str(hint))])
-        return self._spec(document, path, document.get(path))
-
-    def _spec(self, document: Document, path: DocPath, raw: Any) -> TargetSpec:
-        cls = providers.get(raw["provider"])
-        problems: list[Problem] = []
-        values = _interpolated(raw, document, path, problems)
+            raise ConfigError([*problems, document.problem(where, "unknown-name", str(hint))])
+        cls = providers.get(provider)
         key = environment([cls.key_variable])
         defaults: dict[str, Any] = {"api_key": key[cls.key_variable]} if key else {}
         if "prices" in cls.model_fields:
             defaults["prices"] = self.settings.config.prices
-        reading = Reading(_no_path, _no_path, _no_path)
+        reading = Reading(base.joinpath, base.joinpath, no_file)
         spec, found = check(cls, document, path, {**defaults, **values}, reading)
         problems += found
         if spec is None or problems:
@@ -138,8 +153,17 @@ NO_JUDGE = (
 )
 
 
-def _no_path(name: str) -> Any:
-    raise LookupError(name)  # pragma: no cover - targets name no file of a case
+def _inline(name: str) -> dict[str, Any] | None:
+    """The settings that an inline name stands for; None when no provider takes it."""
+    prefix, colon, _ = name.partition(":")
+    if not colon:
+        return None
+    known = {prefix: providers.get(prefix)} if prefix in providers else providers.usable()
+    for provider, cls in known.items():
+        settings = cls.inline(provider, name)
+        if settings is not None:
+            return {"name": name, "provider": provider, **settings}
+    return None
 
 
 def _interpolated(value: Any, document: Document, path: DocPath, problems: list[Problem]) -> Any:

@@ -82,7 +82,8 @@ class Settings:
         start = start.resolve()
         git: Path | None = None
         for folder in (start, *start.parents):
-            for file, read in ((folder / "assay.yaml", _yaml), (folder / "pyproject.toml", _toml)):
+            for name, read in (("assay.yaml", read_yaml), ("pyproject.toml", _toml)):
+                file = folder / name
                 document = None if is_absent(file) else read(file)
                 if document is not None:
                     return cls(folder, _checked(document), document)
@@ -100,9 +101,19 @@ class Settings:
         return self.root / self.config.seed_manifest
 
 
+#: What every program of the user's may see of the environment; secrets are passed on by name.
+HARMLESS = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT")
+
+
 def environment(names: Iterable[str]) -> dict[str, str]:
     """These environment variables, as far as they are set; everyone reads them through here."""
     return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def environment_of_child(names: Iterable[str]) -> dict[str, str]:
+    """What a program may see: what is harmless and what is named; `*` names everything."""
+    named = list(names)
+    return dict(os.environ) if "*" in named else environment([*HARMLESS, *named])
 
 
 def shown_path(file: Path) -> str:
@@ -113,7 +124,8 @@ def shown_path(file: Path) -> str:
     return os.fsencode(text).decode("utf-8", "backslashreplace")  # a name may hold any byte
 
 
-def _yaml(file: Path) -> Document | None:
+def read_yaml(file: Path) -> Document | None:
+    """The document of a configuration; raises ConfigError when it is no YAML."""
     try:
         return yaml.parse(read_text(file, shown_path(file)), shown_path(file))
     except EvalFileErrors as error:
@@ -135,12 +147,13 @@ def _toml(file: Path) -> Document | None:
     return None if table is None else Document(name, table, [], TextMark(-1, -1, 0))
 
 
-def _checked(document: Document) -> Config:
-    def nothing(name: str) -> Any:
-        raise LookupError(name)  # pragma: no cover - the configuration names no file or evaluator
+def no_file(name: str) -> Any:
+    raise LookupError(name)  # pragma: no cover - the configuration names no file or evaluator
 
+
+def _checked(document: Document) -> Config:
     data = {} if document.data is None else document.data
-    config, problems = check(Config, document, (), data, Reading(nothing, nothing, nothing))
+    config, problems = check(Config, document, (), data, Reading(no_file, no_file, no_file))
     problems = [*document.problems, *problems]
     if config is None or any(p.severity == "error" for p in problems):
         raise ConfigError(problems)

@@ -31,7 +31,7 @@ LAYERS: list[list[str]] = [
         "registry",
     ],
     ["loaders", "evaluators", "targets"],
-    ["discovery", "ledger", "quality", "schema", "scaffold", "roster", "grading"],
+    ["discovery", "ledger", "quality", "schema", "scaffold", "agentv", "roster", "grading"],
     ["service"],
     ["cli", ""],
 ]

@@ -25,6 +25,7 @@ from assay.registry import evaluators, targets
 from assay.schema import schema
 from assay.settings import Config, JudgeEntry, TargetEntry
 from assay.targets.chat import ChatTarget
+from assay.targets.reply_paths import ReplyPaths
 from assay.targets.scripted import ScriptedCall, ScriptedReply, ScriptedUsage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,7 @@ TABLES: dict[type[Shape], tuple[str, str]] = {
     Config: (CONFIG, "Keys"),
     TargetEntry: (CONFIG, "Targets"),
     target.Price: (CONFIG, "Prices"),
+    ReplyPaths: (CONFIG, "Reply paths"),
     **{targets.get(name): (CONFIG, name) for name in targets},
     suite.SuiteFile: (EVAL_FILES, "Suite keys"),
     suite.SuiteExecution: (EVAL_FILES, "Suite execution"),

@@ -30,7 +30,9 @@ class Asked:
 
     path: str
     headers: dict[str, str]
-    body: dict[str, Any]
+    body: Any
+    method: str
+    query: dict[str, str]
 
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -55,7 +57,7 @@ class ProviderServer:
         return f"{self.url}/v1"
 
     @property
-    def bodies(self) -> list[dict[str, Any]]:
+    def bodies(self) -> list[Any]:
         return [asked.body for asked in self.asked]
 
     def __enter__(self) -> Self:
@@ -101,7 +103,10 @@ class ProviderServer:
             await asyncio.sleep(0)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.asked.append(Asked(request.path, dict(request.headers), await request.json()))
+        sent = await request.read()
+        body = json.loads(sent) if sent else None
+        query, headers = dict(request.query), dict(request.headers)
+        self.asked.append(Asked(request.path, headers, body, request.method, query))
         answer = self._answers[min(len(self.asked), len(self._answers)) - 1]
         return await answer(request)  # type: ignore[arg-type]
 

@@ -14,13 +14,14 @@ from typing import Any, TypeVar
 import pytest
 
 from assay.cores import a_core, core_count
-from assay.evaluators.code_judge import HARMLESS, CodeJudgeEvaluator, ask_program
+from assay.evaluators.code_judge import CodeJudgeEvaluator, ask_program
 from assay.model.case import EvalCase, Origin
 from assay.model.context import Context
 from assay.model.message import ContentPart, Message, ToolCall
 from assay.model.observation import Observation, Usage
 from assay.model.score import EvaluationScore
 from assay.process import Limits
+from assay.settings import HARMLESS
 from unit.conftest import Project
 
 T = TypeVar("T")

@@ -169,7 +169,7 @@ def test_what_is_no_json_object_is_told(body: bytes, words: str) -> None:
 def test_a_redirect_is_not_followed() -> None:
     error = fault(provider.sends({}, 307, Location="/elsewhere"))
     assert "answered 307 Temporary Redirect" in str(error)
-    assert "set base_url to the place itself" in str(error)
+    assert "give the address of the place itself" in str(error)
 
 
 def test_an_impossible_address_is_told() -> None:

@@ -45,6 +45,45 @@ def test_a_target_may_be_written_inline(tmp_path: Path) -> None:
     assert roster(tmp_path).target("openai:gpt-4o").name == "openai:gpt-4o"
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/ask?key=secret", "https://host/ask"])
+def test_an_address_is_an_inline_target(tmp_path: Path, url: str) -> None:
+    spec: Any = roster(tmp_path)._named(url)
+    assert (spec.provider, spec.url, spec.label) == ("http", url, url.partition("?")[0])
+
+
+def test_paths_of_an_inline_target_begin_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = roster(tmp_path, "targets: [{name: old, provider: replay, file: seen.jsonl}]\n")
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    inline: Any = known._named("replay:seen.jsonl")
+    configured: Any = known._named("old")
+    assert inline.file == str(here / "seen.jsonl")
+    assert configured.file == str(tmp_path / "seen.jsonl")
+    command: Any = known._named("command:cat -n")
+    assert (command.command, command.cwd) == (["cat", "-n"], str(here))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("replay:", "the key 'file' is missing"),
+        ("command:a | b", "'|' is for a shell"),
+        ("cli:agent {PROMT}", "did you mean 'PROMPT'"),
+        ("python:agent", "'package.module:function'"),
+        ("http:ask", "'http:ask' is not an address"),
+        ("https://", "is not an address"),
+    ],
+)
+def test_a_wrong_inline_target_says_what_is_wrong(tmp_path: Path, name: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        roster(tmp_path).target(name)
+    assert f"target {name!r}: error[" in str(caught.value)
+    assert words in str(caught.value)
+
+
 def test_an_unknown_target_offers_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match=r"no target is called 'mien'.*did you mean 'mine'"):
         roster(tmp_path, JUDGES).target("mien")

@@ -33,10 +33,7 @@ from assay.model.shape import (
     shown,
 )
 from assay.process import Finished, Limits, run, signal_name
-from assay.settings import environment
-
-#: What every program may see of the environment; secrets are passed on only by name.
-HARMLESS = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT")
+from assay.settings import HARMLESS, environment
 
 
 def shell_argv(script: str) -> list[str]:

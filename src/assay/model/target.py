@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
@@ -34,6 +34,14 @@ class TargetSpec(Shape):
 
     name: Text = ""
     provider: Text
+
+    @classmethod
+    def inline(cls, provider: str, name: str) -> dict[str, Any] | None:
+        """The settings that an inline name gives; None when it does not name this provider."""
+        start, colon, setting = name.partition(":")
+        if not colon or start != provider:
+            return None
+        return {cls.inline_key or "setting": setting} if setting else {}
 
     @property
     def label(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
@@ -12,18 +11,15 @@ from assay.errors import TargetError
 from assay.model.message import ContentPart, Message
 from assay.model.shape import AtLeastOne, Empty, Json, Number, Positive, Rate, Text, problem
 from assay.model.target import Price, TargetSpec
+from assay.ports import Request
+from assay.targets.address import is_address
 
 if TYPE_CHECKING:
     from assay.targets.http_client import HttpClient
 
 
 def _address(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # of a host or a port that is none
-        valid = False
-    if not valid:
+    if not is_address(value):
         # What stands before the last @ may be a password, and a query may hold a key.
         shown = value.rpartition("@")[2].partition("?")[0]
         raise problem("wrong-value", f"{shown!r} is not the address of a server", "https://host/v1")
@@ -78,6 +74,11 @@ class ChatTarget(TargetSpec):
         names = ("temperature", "top_p", "max_tokens", *more)
         values = ((name, getattr(self, name)) for name in names)
         return {name: value for name, value in values if value is not None}
+
+
+def question(request: Request) -> str:
+    """What is asked: the text of all user messages, with the content of their files."""
+    return "\n".join(text_of(message) for message in request.messages if message.role == "user")
 
 
 def text_of(message: Message) -> str:

@@ -1,4 +1,4 @@
-"""HTTP for targets: one POST of JSON, and every way it can go wrong as a TargetError.
+"""HTTP for targets: one request with JSON, and every way it can go wrong as a TargetError.
 
 Network errors, 408, 429 and 5xx are retryable. A timeout is not, nor is an answer that
 arrived whole and makes no sense: the same question would bring the same answer.
@@ -16,13 +16,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import responses
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 
 from assay.errors import TargetError, printable
 from assay.model.values import from_json
-from assay.targets.reply import require
+from assay.targets.address import shown_url
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_QUOTED = 300
@@ -33,7 +32,7 @@ _SECONDS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _HINTS = {
     401: "check the API key",
     403: "check what the API key may do",
-    404: "check the base_url and the model",
+    404: "check the address and the model",
 }
 _HOPELESS = (
     aiohttp.ClientSSLError,
@@ -61,7 +60,7 @@ class HttpReply:
 
 
 class HttpClient:
-    """Posts JSON. It has one session per event loop, opened when it is first needed.
+    """Sends JSON. It has one session per event loop, opened when it is first needed.
 
     `close()` closes the session of the running loop. Secrets never appear in its errors.
     """
@@ -83,14 +82,16 @@ class HttpClient:
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
     async def post(self, url: str, body: Mapping[str, Any]) -> HttpReply:
+        return await self.send("POST", url, body)
+
+    async def send(self, method: str, url: str, body: Any = None) -> HttpReply:
         """The reply of any status; raises TargetError when none arrived."""
         started = time.perf_counter()
-        shown = _shown(url)
+        shown = shown_url(url)
         try:
             # A redirect could carry the API key to another host, so none is followed.
-            request = self._session().post(
-                url, data=json.dumps(body).encode(), allow_redirects=False
-            )
+            data = None if body is None else json.dumps(body).encode()
+            request = self._session().request(method, url, data=data, allow_redirects=False)
             async with request as response:
                 content = await self._read(response, shown)
         except TimeoutError:
@@ -105,17 +106,20 @@ class HttpClient:
 
     def document(self, reply: HttpReply) -> dict[str, Any]:
         """The JSON object of a reply; raises TargetError when it is none, or an error."""
+        return require(self.value(reply), dict, f"the reply of {reply.url}")
+
+    def value(self, reply: HttpReply) -> Any:
+        """The JSON value of a reply; raises TargetError when it is none, or an error."""
         if not 200 <= reply.status < 300:
             raise self._refused(reply)
         try:
-            data = from_json(reply.body.decode())
+            return from_json(reply.body.decode())
         except UnicodeDecodeError as error:
             message = f"the reply of {reply.url} is not UTF-8: {error.reason} at byte {error.start}"
             raise TargetError(message) from None
         except ValueError as error:
             message = f"the reply of {reply.url} is not JSON: {error}: {self.quote(reply.text)}"
             raise TargetError(message) from None
-        return require(data, dict, f"the reply of {reply.url}")
 
     def quote(self, text: str) -> str:
         """A text of the server, fit for a message: no secrets, one line, cut to size."""
@@ -163,7 +167,7 @@ class HttpClient:
             message += f": {said}"
         hint = _HINTS.get(status)
         if 300 <= status < 400:
-            hint = "it redirects; set base_url to the place itself"
+            hint = "it redirects; give the address of the place itself"
         retryable = status in (408, 429) or status >= 500
         after = retry_after(reply.headers.get("Retry-After", ""), self._now())
         return TargetError(
@@ -197,9 +201,3 @@ def retry_after(value: str, now: datetime) -> float | None:
     except (ValueError, OverflowError):  # no date, or one that no calendar has
         return None
     return max(seconds, 0.0)
-
-
-def _shown(url: str) -> str:
-    """The address without a user's name, password and query, which may be secret."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,174 @@
+"""`command`: a program is the agent; its answer is in a file or on its stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, Field, ValidationInfo
+
+from assay.documents.source import read_text
+from assay.errors import EvalFileErrors, ObservationError, TargetError, printable
+from assay.model.observation import Observation
+from assay.model.shape import Empty, Key, Positive, Reading, Text, problem
+from assay.model.target import TargetSpec
+from assay.observations.reading import read
+from assay.ports import Request, Target
+from assay.process import Finished, Limits, run
+from assay.settings import environment_of_child
+from assay.targets.address import is_address
+from assay.targets.reply import parse_json
+from assay.targets.template import Command, CommandOrAddress, Template
+
+#: At the start of `cwd`: the folder of the case's file.
+EVAL_DIR = "{EVAL_DIR}"
+MAX_QUOTED = 300
+#: The keys by which an answer in JSON is known; any other JSON is itself the answer.
+_RECORD_KEYS = frozenset({"output_messages", "text", "response", "toolCalls"})
+
+
+def _folder(value: str, info: ValidationInfo) -> str:
+    reading: Reading | None = info.context
+    if reading is None or value.startswith(EVAL_DIR):
+        return value
+    return str(reading.find_folder(value))
+
+
+def _splittable(value: str) -> str:
+    try:
+        shlex.split(value)
+    except ValueError as error:
+        raise problem("wrong-value", f"{value!r} cannot be split: {error}") from None
+    return value
+
+
+class CommandTarget(TargetSpec):
+    """Runs a program for every question, in a process group of its own and within limits."""
+
+    inline_key: ClassVar[str] = "command"
+
+    provider: Text = "command"
+    command: Command = Key(aliases=("command_template",))
+    cwd: Annotated[Text, AfterValidator(_folder), Field(validate_default=True)] = "."
+    env: list[Text] = Empty(list)
+    files_format: Annotated[Text, AfterValidator(_splittable)] = Key(
+        "{path}", aliases=("attachments_format",)
+    )
+    timeout_seconds: Positive = 120.0
+    max_output_mb: Positive = 10.0
+    healthcheck: CommandOrAddress | None = None
+
+    @property
+    def label(self) -> str:
+        return self.name or f"command:{self.command[0]}"
+
+    def connect(self) -> Target:
+        return _Command(self)
+
+
+class _Command:
+    def __init__(self, spec: CommandTarget) -> None:
+        self.name = spec.label
+        self._spec = spec
+        self._template = Template(spec.command, spec.files_format)
+        self._limits = Limits(spec.timeout_seconds, int(spec.max_output_mb * 1024 * 1024))
+        self._checkups: dict[asyncio.AbstractEventLoop, asyncio.Task[str]] = {}
+
+    async def ask(self, request: Request) -> Observation:
+        folder = self._folder(request)
+        if fault := await self._checkup(folder):
+            raise TargetError(f"the healthcheck of {self.name} failed: {fault}")
+        with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as temporary:
+            output_file = Path(temporary) / "answer.json"
+            filled = self._template.fill(request, str(output_file))
+            done = await self._run(filled.argv, folder, filled.stdin)
+            if done.fault:
+                raise TargetError(_words("the program", done))
+            said = self._written(output_file) if self._template.has("OUTPUT_FILE") else _text(done)
+        seen = _observation(said)
+        return seen if seen.duration_ms is not None else replace(seen, duration_ms=done.duration_ms)
+
+    async def close(self) -> None:
+        task = self._checkups.pop(asyncio.get_running_loop(), None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _checkup(self, folder: str) -> str:
+        """What the healthcheck found wrong; it runs once, however many ask at the same time."""
+        if self._spec.healthcheck is None:
+            return ""
+        loop = asyncio.get_running_loop()
+        if loop not in self._checkups:
+            checkup = self._healthcheck(self._spec.healthcheck, folder)
+            self._checkups[loop] = loop.create_task(checkup)
+        return await asyncio.shield(self._checkups[loop])  # one who gives up stops no other
+
+    async def _healthcheck(self, check: list[str], folder: str) -> str:
+        if not is_address(check[0]):
+            done = await self._run(check, folder, b"")
+            return _words(repr(shlex.join(check)), done) if done.fault else ""
+        from assay.targets.http_client import HttpClient  # aiohttp is slow to import
+
+        client = HttpClient({}, timeout=self._limits.timeout_seconds)
+        try:
+            reply = await client.send("GET", check[0])
+        except TargetError as error:
+            return str(error)
+        finally:
+            await client.close()
+        return "" if 200 <= reply.status < 300 else f"{reply.url} answered {reply.status}"
+
+    async def _run(self, argv: list[str], folder: str, stdin: bytes) -> Finished:
+        env = environment_of_child(self._spec.env)
+        return await run(argv, stdin=stdin, cwd=folder, env=env, limits=self._limits)
+
+    def _folder(self, request: Request) -> str:
+        cwd = self._spec.cwd
+        if not cwd.startswith(EVAL_DIR):
+            return cwd
+        file = request.case.origin.file if request.case else ""
+        below = cwd.removeprefix(EVAL_DIR).lstrip("/\\")
+        return os.path.join(os.path.abspath(os.path.dirname(file)), below)
+
+    def _written(self, file: Path) -> str:
+        try:
+            return read_text(file, "{OUTPUT_FILE}", self._limits.max_output)
+        except EvalFileErrors as error:
+            fault = error.problems[0]
+            what = "was not written" if fault.code == "not-found" else f"is wrong: {fault.message}"
+            raise TargetError(f"the program's output file {what}") from None
+
+
+def _text(done: Finished) -> str:
+    try:
+        return done.stdout.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"{error.reason} at byte {error.start}"
+        raise TargetError(f"the program printed something that is not UTF-8: {message}") from None
+
+
+def _observation(said: str) -> Observation:
+    """A record when it is one, else a text without the line break that programs end with."""
+    if said.lstrip().startswith("{"):
+        try:
+            record = parse_json(said)
+            if not _RECORD_KEYS.isdisjoint(record):
+                return read(record)
+        except (ValueError, RecursionError):
+            pass  # it only looks like JSON
+        except ObservationError as error:
+            raise TargetError(f"the program's answer cannot be read: {error}") from None
+    return read(said.rstrip("\r\n"))
+
+
+def _words(program: str, done: Finished) -> str:
+    """What went wrong, with the end of what the program said about it."""
+    words = done.fault if done.state == "not_started" else f"{program} {done.fault}"
+    stderr = " ".join(done.stderr_tail.decode("utf-8", "replace").split())
+    return f"{words}; its stderr ends with: {printable(stderr)[-MAX_QUOTED:]}" if stderr else words

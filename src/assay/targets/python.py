@@ -1,0 +1,209 @@
+"""`python`: a function of the project is the agent.
+
+It takes one argument: the text of the question, unless the parameter is called `case` or
+annotated as EvalCase, or is called `messages`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import json
+import os
+import re
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator
+
+from assay.errors import MAX_MESSAGE, ObservationError, TargetError, UsageError, nearest, printable
+from assay.model.case import EvalCase
+from assay.model.observation import Observation
+from assay.model.shape import Text, problem
+from assay.model.target import TargetSpec
+from assay.observations.reading import read
+from assay.ports import Request, Target
+from assay.targets.chat import question
+
+_NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+
+
+def _reference(value: str) -> str:
+    if not re.fullmatch(f"{_NAME}:{_NAME}", value):
+        message = f"{value!r} does not have the form 'package.module:function'"
+        raise problem("wrong-value", message)
+    return value
+
+
+class PythonTarget(TargetSpec):
+    """Asks a function; it is imported when the target is connected."""
+
+    inline_key: ClassVar[str] = "callable"
+
+    provider: Text = "python"
+    callable: Annotated[Text, AfterValidator(_reference)]
+
+    @property
+    def label(self) -> str:
+        return self.name or f"python:{self.callable}"
+
+    def connect(self) -> Target:
+        function = _imported(self.callable)
+        return _Python(self.label, function, _wish(function, self.label))
+
+
+Wish = Callable[[Request], Any]
+
+
+class _Python:
+    def __init__(self, name: str, function: Callable[[Any], Any], wish: Wish) -> None:
+        self.name = name
+        self._function, self._wish = function, wish
+
+    async def ask(self, request: Request) -> Observation:
+        argument = self._wish(request)
+        started = time.perf_counter()
+        try:
+            said = await _called(self._function, argument)
+        except (Exception, SystemExit) as error:  # the user's code may raise anything
+            raise TargetError(f"{self.name} raised {_words(error)}") from error
+        spent = (time.perf_counter() - started) * 1000
+        seen = self._observation(said)
+        return seen if seen.duration_ms is not None else replace(seen, duration_ms=spent)
+
+    async def close(self) -> None:
+        pass
+
+    def _observation(self, said: Any) -> Observation:
+        """What was returned, read from a copy: the function may go on changing its own."""
+        try:
+            record = said.to_dict() if isinstance(said, Observation) else said
+            return read(json.loads(json.dumps(record, allow_nan=False)))
+        except ObservationError as error:
+            message = f"{self.name} returned no observation: {error}"
+        except (TypeError, ValueError, RecursionError) as error:
+            message = f"{self.name} returned what JSON cannot hold: {error}"
+        raise TargetError(printable(message)[:MAX_MESSAGE])
+
+
+async def _called(function: Callable[[Any], Any], argument: Any) -> Any:
+    """The result of a function: in a thread, so that it blocks nobody, unless it is async."""
+    if _is_async(function):
+        return await function(argument)
+    said = await _in_thread(function, argument)
+    return await said if inspect.isawaitable(said) else said
+
+
+def _is_async(function: Callable[[Any], Any]) -> bool:
+    call = getattr(function, "__call__", None)  # noqa: B004 - of an object that can be called
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
+    """The result of a call in a daemon thread: one that hangs holds up neither us nor the exit.
+
+    A pool of threads would be joined at the exit, and has fewer threads than there are workers.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(outcome: tuple[Any, BaseException | None]) -> None:
+        if not future.done():  # nobody waits any more after a cancellation
+            future.set_result(outcome)
+
+    def work() -> None:
+        outcome: tuple[Any, BaseException | None]
+        try:
+            outcome = context.run(function, argument), None
+        except BaseException as error:
+            outcome = None, error
+        with suppress(RuntimeError):  # the loop is closed: the run is over
+            loop.call_soon_threadsafe(settle, outcome)
+
+    threading.Thread(target=work, name="assay-target", daemon=True).start()
+    said, error = await future
+    if error is not None:
+        raise error
+    return said
+
+
+def _words(error: BaseException) -> str:
+    """The type, the words and the line of an error of the user's code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    said = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return printable(said)[: MAX_MESSAGE - len(at)] + at
+
+
+def _imported(reference: str) -> Callable[[Any], Any]:
+    module, _, names = reference.partition(":")
+    try:
+        found: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise _broken(reference, error) from error
+        message = f"python:{reference}: there is no module {error.name!r}"
+        raise UsageError(f"{message} in the project or in what is installed") from None
+    except (Exception, SystemExit) as error:  # whatever a project's module does on import
+        raise _broken(reference, error) from error
+    for name in names.split("."):
+        if not hasattr(found, name):
+            hint = nearest(name, [known for known in dir(found) if not known.startswith("_")])
+            message = f"python:{reference}: {module!r} has no {name!r}"
+            raise UsageError(f"{message} ({hint})" if hint else message)
+        found = getattr(found, name)
+    if not callable(found):
+        raise UsageError(f"python:{reference} is {type(found).__name__}, not a function")
+    function: Callable[[Any], Any] = found
+    return function
+
+
+def _broken(reference: str, error: BaseException) -> UsageError:
+    return UsageError(f"python:{reference} could not be imported: {_words(error)}")
+
+
+def _wish(function: Callable[[Any], Any], name: str) -> Wish:
+    """What the function wants to be given, by its one parameter."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some functions written in C do not tell
+        return question
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
+    takes = [p for p in parameters if p.kind in (*positional, inspect.Parameter.VAR_POSITIONAL)]
+    if not takes or len(needed) > 1 or (needed and needed[0].kind not in positional):
+        names = ", ".join(p.name for p in needed) or "none"
+        hint = "the text of the question, or 'case', or 'messages'"
+        raise UsageError(f"{name} must take one argument, not {names}: {hint}")
+    first = takes[0]
+    if first.name == "case" or _is_case(first.annotation):
+        return lambda request: _case(request, name)
+    return _messages if first.name == "messages" else question
+
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _is_case(annotation: Any) -> bool:
+    """Whether it says EvalCase; as a text too, which may name what cannot be looked up."""
+    if isinstance(annotation, str):
+        return annotation.strip("'\"").rpartition(".")[2] == "EvalCase"
+    return annotation is EvalCase
+
+
+def _case(request: Request, name: str) -> EvalCase:
+    if request.case is None:
+        raise TargetError(f"{name} wants a case, and the question belongs to none")
+    return request.case
+
+
+def _messages(request: Request) -> list[dict[str, Any]]:
+    return [message.to_dict() for message in request.messages]

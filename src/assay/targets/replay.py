@@ -1,0 +1,232 @@
+"""`replay`: what was recorded is given again; nothing is called.
+
+The file has one observation a line, with the id of its case. Several lines with one id are
+repeats in order. A million lines are indexed in 20 bytes each; the lines stay in the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from array import array
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, BinaryIO, ClassVar
+
+import msgspec
+from pydantic import AfterValidator, ValidationInfo
+
+from assay.documents.document import MAX_SCALAR
+from assay.documents.json import Reader
+from assay.documents.source import decode, open_binary
+from assay.errors import (
+    EvalFileErrors,
+    ObservationError,
+    Problem,
+    Problems,
+    TargetError,
+    UsageError,
+)
+from assay.model.observation import Observation
+from assay.model.shape import Reading, Text, shown
+from assay.model.target import TargetSpec
+from assay.observations.reading import read
+from assay.ports import Request
+from assay.settings import shown_path
+
+MAX_LINE = 4 * MAX_SCALAR
+
+
+def _found(value: str, info: ValidationInfo) -> str:
+    reading: Reading | None = info.context
+    return value if reading is None else str(reading.find_file(value))
+
+
+class ReplayTarget(TargetSpec):
+    """A file of recorded observations."""
+
+    inline_key: ClassVar[str] = "file"
+
+    provider: Text = "replay"
+    file: Annotated[Text, AfterValidator(_found)]
+
+    @property
+    def label(self) -> str:
+        return self.name or f"replay:{shown_path(Path(self.file))}"
+
+    def connect(self) -> Replay:
+        return Replay(self.label, Path(self.file))
+
+
+class _Head(msgspec.Struct):
+    """As much of a line as is needed to find it again."""
+
+    id: str
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+
+
+class Replay:
+    """The target; the file is read through once, before the first answer."""
+
+    def __init__(self, name: str, file: Path) -> None:
+        self.name = name
+        self._file, self._shown = file, shown_path(file)
+        self._lock = threading.Lock()
+        self._stream: BinaryIO | None = None
+        self._index: _Index | None = None
+        self._open().close()  # a wrong path is told at once
+
+    async def ask(self, request: Request) -> Observation:
+        if request.case is None:
+            raise TargetError("only cases are recorded, and the question belongs to none")
+        index = self._index
+        if index is None:
+            index = await asyncio.to_thread(self._indexed)
+        return self._recorded(index, request.case.id, request.repeat)
+
+    async def close(self) -> None:
+        with self._lock:
+            if self._stream is not None:
+                self._stream.close()
+            self._stream = self._index = None
+
+    def problems(self) -> list[str]:
+        """The lines that cannot be read; they belong to no case."""
+        return [str(problem) for problem in self._indexed().problems.told()]
+
+    def unused(self, ids: Iterable[str]) -> int:
+        """How many lines have an id that is none of these."""
+        index = self._indexed()
+        used = bytearray(len(index.offsets))
+        for identity in ids:
+            for line in index.lines(identity):
+                used[line] = 1
+        return used.count(0)
+
+    def _indexed(self) -> _Index:
+        with self._lock:
+            if self._index is None:
+                self._stream = self._open()
+                self._index = _Index(self._stream, self._shown)
+            return self._index
+
+    def _open(self) -> BinaryIO:
+        try:
+            return open_binary(self._file, self._shown)
+        except EvalFileErrors as error:
+            raise UsageError(f"{self._shown}: {error.problems[0].message}") from None
+
+    def _recorded(self, index: _Index, identity: str, repeat: int) -> Observation:
+        passed = 0
+        for line in index.lines(identity):
+            data = self._line(index.offsets[line])
+            try:
+                if _HEAD.decode(data).id != identity:
+                    continue  # another id of the same hash
+                if passed == repeat:
+                    return read(msgspec.json.decode(data))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObservationError) as e:
+                place = f"{self._shown}:{self._number(index.offsets[line])}"
+                raise TargetError(f"{place}: {e}") from None
+            passed += 1
+        raise TargetError(self._none(index, identity, passed, repeat))
+
+    def _none(self, index: _Index, identity: str, passed: int, repeat: int) -> str:
+        message = f"no recorded observation for {shown(identity)} in {self._shown}"
+        if passed:
+            message += f": it has {passed}, and this is repeat {repeat + 1}"
+        if index.problems:
+            first = index.problems.told()[0]
+            message += f" (some lines cannot be read; the first: {first.place}: {first.message})"
+        return message
+
+    def _line(self, offset: int) -> bytes:
+        with self._lock:
+            assert self._stream is not None
+            self._stream.seek(offset)
+            return self._stream.readline(MAX_LINE)
+
+    def _number(self, offset: int) -> int:
+        """Which line starts at the offset; counted only when there is something to tell."""
+        with self._lock:
+            assert self._stream is not None
+            self._stream.seek(0)
+            number = 1
+            while offset > 0 and (chunk := self._stream.read(min(offset, 1 << 20))):
+                number += chunk.count(b"\n")
+                offset -= len(chunk)
+            return number
+
+
+class _Index:
+    """Where the lines of every id are: a hash table in three arrays.
+
+    A dictionary would take more than five times the memory. Lines are found by 32 bits of
+    the hash of their id, so whoever reads one looks whether the id is the right one.
+    """
+
+    def __init__(self, stream: BinaryIO, shown: str) -> None:
+        self.offsets, self._hashes = array("Q"), array("I")
+        self.problems = Problems(shown)
+        self._read(stream, shown)
+        size = 4
+        while size < len(self.offsets) * 1.5:
+            size *= 2
+        self._slots, self._mask = array("I", [0]) * size, size - 1
+        for line, hashed in enumerate(self._hashes, 1):
+            slot = hashed & self._mask
+            while self._slots[slot]:
+                slot = slot + 1 & self._mask
+            self._slots[slot] = line
+
+    def lines(self, identity: str) -> Iterator[int]:
+        """The lines that may have this id, in the order of the file."""
+        hashed = hash(identity) & 0xFFFFFFFF
+        slot = hashed & self._mask
+        while line := self._slots[slot]:
+            if self._hashes[line - 1] == hashed:
+                yield line - 1
+            slot = slot + 1 & self._mask
+
+    def _read(self, stream: BinaryIO, shown: str) -> None:
+        stream.seek(0)
+        offset, number, reader = 0, 1, Reader(shown)
+        while data := stream.readline(MAX_LINE + 1):
+            if len(data) > MAX_LINE:
+                message = f"the line has more than {MAX_LINE:,} bytes; no line after it is read"
+                self.problems.append(Problem(shown, number, 1, "error", "too-large", message))
+                return
+            if offset == 0 and data.startswith(b"\xef\xbb\xbf"):
+                offset, data = 3, data[3:]
+            try:
+                hashed = hash(_HEAD.decode(data).id) & 0xFFFFFFFF
+                self.offsets.append(offset)
+                self._hashes.append(hashed)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                if not data.isspace() and not self.problems.full:
+                    self.problems.append(_fault(reader, data, number, error))
+            offset += len(data)
+            number += 1
+
+
+def _fault(reader: Reader, data: bytes, number: int, error: Exception) -> Problem:
+    """What is wrong with a line, with its place."""
+    try:
+        document = reader.parse(decode(data, reader.file, number).rstrip("\r\n"), number)
+    except EvalFileErrors as refused:
+        return refused.problems[0]
+    if document.problems:
+        return document.problems[0]
+    if not isinstance(document.data, dict):
+        found = f"the line is {shown(document.data)}, not a mapping"
+        return document.problem((), "wrong-type", found)
+    if "id" not in document.data:
+        return document.problem((), "missing-key", "the key 'id' is missing")
+    identity = document.data["id"]
+    if not isinstance(identity, str):
+        return document.problem(
+            ("id",), "wrong-type", f"'id' is {shown(identity)}; it must be text"
+        )
+    return document.problem((), "json-syntax", str(error))

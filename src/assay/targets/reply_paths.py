@@ -1,0 +1,150 @@
+"""Paths into the reply of an agent: where its text, calls and measures stand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from assay.errors import MAX_MESSAGE, ObservationError, TargetError, printable
+from assay.model.observation import Observation
+from assay.model.shape import Shape, Text, problem, shown
+from assay.observations.own import read
+from assay.observations.records import arguments, error_text
+
+_STEP = re.compile(r"\[(-?\d+)\]|([^.\[\]]+)")
+_PATH = re.compile(r"\$|(?:\$\.?)?(?:[^.\[\]$]+|\[-?\d+\])(?:\.[^.\[\]]+|\[-?\d+\])*")
+_ABSENT = object()
+
+
+def _path(value: str) -> str:
+    if not _PATH.fullmatch(value):
+        hint = "for example answer.parts[0].text"
+        raise problem("wrong-value", f"{value!r} is not a path into a reply", hint)
+    return value
+
+
+Path = Annotated[Text, AfterValidator(_path)]
+
+
+class ReplyPaths(Shape):
+    """`data.items[0].text`, or `$` for the whole reply; those of `tool_*` begin in each call.
+
+    The defaults are the interchange form.
+    """
+
+    text: Path = "response"
+    tool_calls: Path = "toolCalls"
+    tool_name: Path = "name"
+    tool_args: Path = "params"
+    tool_result: Path = "result"
+    tool_success: Path = "success"
+    tool_error: Path = "error"
+    tool_duration_ms: Path = "durationMs"
+    usage: Path = "usage"
+    input_tokens: Path | None = None
+    output_tokens: Path | None = None
+    cost_usd: Path = "costUsd"
+    duration_ms: Path = "durationMs"
+
+
+#: Our name of a path -> the key of the interchange form.
+_ANSWER = {
+    "text": "response",
+    "tool_calls": "toolCalls",
+    "usage": "usage",
+    "cost_usd": "costUsd",
+    "duration_ms": "durationMs",
+}
+_TOKENS = {"input_tokens": "inputTokens", "output_tokens": "outputTokens"}
+_CALL = {
+    "tool_name": "name",
+    "tool_args": "params",
+    "tool_result": "result",
+    "tool_success": "success",
+    "tool_error": "error",
+    "tool_duration_ms": "durationMs",
+}
+
+
+class ReplyReader:
+    """Reads replies, and remembers which of the paths led to anything."""
+
+    def __init__(self, paths: ReplyPaths) -> None:
+        self._paths: dict[str, str] = paths.model_dump(exclude_none=True)
+        self._configured = [name for name in self._paths if name in paths.model_fields_set]
+        self._steps = {name: _steps(path) for name, path in self._paths.items()}
+        self._met: set[str] = set()
+        self._replies = self._calls = 0
+
+    def read(self, reply: Any) -> Observation:
+        """The observation in a reply; raises TargetError when there is none."""
+        self._replies += 1
+        record = self._picked(_ANSWER, reply)
+        if isinstance(reply, dict) and (error := error_text(reply.get("error"))):
+            raise TargetError(f"the agent reported an error: {printable(error)[:MAX_MESSAGE]}")
+        if "response" not in record:
+            raise TargetError(f"no text stands at {self._paths['text']!r} of {_outline(reply)}")
+        if tokens := self._picked(_TOKENS, reply):
+            record["usage"] = tokens
+        if isinstance(calls := record.get("toolCalls"), list):
+            record["toolCalls"] = [self._call(call) for call in calls]
+        try:
+            return replace(read(record), raw=reply)
+        except ObservationError as error:
+            raise TargetError(f"the reply cannot be used: {error}") from None
+
+    def problems(self) -> list[str]:
+        """The paths that were configured and led nowhere in any reply so far."""
+        found = []
+        for name in self._configured:
+            count, what = (
+                (self._calls, "tool calls") if name in _CALL else (self._replies, "replies")
+            )
+            if count and name not in self._met:
+                place = f"'paths.{name}': nothing stood at {self._paths[name]!r}"
+                found.append(f"{place} in any of {count} {what}")
+        return found
+
+    def _picked(self, keys: dict[str, str], raw: Any) -> dict[str, Any]:
+        """What stands at the paths, under the keys of the interchange form."""
+        picked = {}
+        for name, key in keys.items():
+            value = _at(raw, self._steps[name]) if name in self._steps else _ABSENT
+            if value is not _ABSENT:
+                self._met.add(name)
+                picked[key] = value
+        return picked
+
+    def _call(self, raw: Any) -> Any:
+        self._calls += 1
+        call = self._picked(_CALL, raw)
+        call["params"], notes = arguments(call.get("params"))
+        return {**call, "notes": list(notes)}
+
+
+def _steps(path: str) -> list[str]:
+    return [index or key for index, key in _STEP.findall(path.removeprefix("$"))]
+
+
+def _at(value: Any, steps: list[str]) -> Any:
+    for step in steps:
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step.lstrip("-").isdecimal():
+            if not -len(value) <= int(step) < len(value):
+                return _ABSENT
+            value = value[int(step)]
+        else:
+            return _ABSENT
+    return value
+
+
+def _outline(reply: Any) -> str:
+    """A reply in a few words: its kind and its keys."""
+    if not isinstance(reply, dict) or not reply:
+        return f"the reply, which is {shown(reply)}"
+    keys = ", ".join(map(shown, list(reply)[:8]))
+    return printable(f"the reply, whose keys are {keys}")
