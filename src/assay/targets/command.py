@@ -17,12 +17,12 @@ from assay.errors import EvalFileErrors, ObservationError, TargetError, printabl
 from assay.model.observation import Observation
 from assay.model.shape import Empty, Key, Positive, Reading, Text, problem
 from assay.model.target import TargetSpec
+from assay.model.values import from_json
 from assay.observations.reading import read
 from assay.ports import Request, Target
 from assay.process import Finished, Limits, run
 from assay.settings import environment_of_child
 from assay.targets.address import is_address
-from assay.targets.reply import parse_json
 from assay.targets.template import Command, CommandOrAddress, Template
 
 #: At the start of `cwd`: the folder of the case's file.
@@ -157,7 +157,7 @@ def _observation(said: str) -> Observation:
     """A record when it is one, else a text without the line break that programs end with."""
     if said.lstrip().startswith("{"):
         try:
-            record = parse_json(said)
+            record = from_json(said)
             if not _RECORD_KEYS.isdisjoint(record):
                 return read(record)
         except (ValueError, RecursionError):

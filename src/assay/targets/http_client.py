@@ -22,6 +22,7 @@ import aiohttp
 from assay.errors import TargetError, printable
 from assay.model.values import from_json
 from assay.targets.address import shown_url
+from assay.targets.reply import require
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_QUOTED = 300
