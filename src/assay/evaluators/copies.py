@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import msgspec.structs
-
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.message import Message, ToolCall
@@ -22,8 +20,7 @@ def of_context(context: Context) -> Context:
 
 
 def _case(case: EvalCase) -> EvalCase:
-    return msgspec.structs.replace(
-        case,
+    return case.replace(
         input_messages=tuple(map(_message, case.input_messages)),
         expected_messages=tuple(map(_message, case.expected_messages)),
         metadata=_json(case.metadata),

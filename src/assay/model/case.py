@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 if TYPE_CHECKING:
     from assay.errors import Problem
@@ -72,6 +72,10 @@ class EvalCase(msgspec.Struct, frozen=True, eq=False):
 
     def __repr__(self) -> str:
         return f"EvalCase(id={self.id!r}, origin={str(self.origin)!r})"
+
+    def replace(self, **changes: Any) -> EvalCase:
+        """A copy with other values."""
+        return replace(self, **changes)
 
     @property
     def origin(self) -> Origin:
