@@ -198,7 +198,7 @@ class SqliteStore:
         self._writer.hand_in(action).result()
 
     def _commit(self, group: list[Write[TrialRecord | Action]]) -> None:
-        with self._file.telling(), transaction(self._file.writer) as connection:
+        with self._file.telling(None), transaction(self._file.writer) as connection:
             for run_id, writes in groupby(group, _run_of):
                 if run_id is not None:
                     _insert(connection, run_id, list(writes))

@@ -15,8 +15,9 @@ from assay.errors import StoreError
 from assay.settings import shown_path
 from assay.stores.migrating import migrate, scripts
 
+_DAMAGED = "it is damaged; put a copy of it in its place, or move it away"
 _LOCKED = "another process keeps it locked; wait for that one to end"
-#: What SQLite's result codes mean. These are about the file, others about what is written.
+#: What SQLite's result codes mean when they are about the file and not about the statement.
 FAULTS = {
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,
@@ -26,7 +27,7 @@ FAULTS = {
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check its folder and its permissions",
     sqlite3.SQLITE_FULL: "the disk is full; make room",
     sqlite3.SQLITE_IOERR: "the disk failed, or a limit on the size of files was reached",
-    sqlite3.SQLITE_CORRUPT: "it is damaged; put a copy of it in its place, or move it away",
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: "it is not a SQLite database; name another file",
 }
 
@@ -68,20 +69,24 @@ class SqliteFile:
                 self._give_back(connection)
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Turns faults of the file into StoreErrors that say what to do."""
+    def telling(self, otherwise: str | None = _DAMAGED) -> Iterator[None]:
+        """Turns faults of the file into StoreErrors that say what to do.
+
+        `otherwise` is what else SQLite may mind: our statements are right, so when nothing is
+        written it is the file. None lets it pass.
+        """
         try:
             yield
         except sqlite3.Error as error:
             # The primary code is the low byte; errors of the Python module have none.
-            fault = FAULTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+            fault = FAULTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, otherwise)
             if fault is None:
                 raise
             raise StoreError(f"{self.name}: {fault} ({error})") from error
         except OSError as error:
             raise StoreError(f"{self.name}: the store cannot be made: {error.strerror}") from error
         except msgspec.DecodeError as error:
-            raise StoreError(f"{self.name}: it is damaged: {error}") from error
+            raise StoreError(f"{self.name}: {_DAMAGED} ({error})") from error
 
     def close(self) -> None:
         with self._lock:
