@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -26,8 +27,8 @@ from assay.stores.migrating import scripts
 from assay.stores.sqlite import SqliteStore
 
 RUN = "0198c0de-0000-7000-8000-000000000000"
-#: How many trials wait for the disk at once, as with so many workers.
-IN_FLIGHT = (1000, 100, 1)
+#: How many saves wait for the disk at once, and how many trials are saved together.
+SHAPES = ((40, 50), (1000, 1), (100, 1), (1, 1))
 
 
 def main() -> None:
@@ -41,12 +42,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         floor = bare(Path(folder) / "bare.db", options.trials)
         print(f"bare executemany, one transaction: {options.trials / floor:,.0f} trials/s")
-        for in_flight in IN_FLIGHT:
+        for in_flight, together in SHAPES:
             count = options.trials if in_flight > 1 else options.trials // 50
             file = Path(folder) / f"store-{in_flight}.db"
-            ours = durable(file, count, in_flight)
+            ours = durable(file, count, in_flight, together)
             ratio = (count / ours) / (options.trials / floor)
-            what = f"durable trials, {in_flight:,} in flight: rate / floor's"
+            saves = f"{in_flight:,} saves of {together} in flight"
+            what = f"durable trials, {saves}: rate / floor's"
             print(f"{ratio:6.2f} x   {what}   [{count / ours:,.0f} trials/s]", flush=True)
         print(f"size of the store: {(Path(folder) / 'store-1000.db').stat().st_size / 1e6:.0f} MB")
         for name in ("store-1.db", "store-1000.db"):
@@ -82,14 +84,15 @@ def bare(file: Path, count: int) -> float:
     return elapsed
 
 
-def durable(file: Path, count: int, in_flight: int) -> float:
-    """Seconds until the last trial is on disk, with never more than so many under way."""
+def durable(file: Path, count: int, in_flight: int, together: int) -> float:
+    """Seconds until the last trial is on disk, with never more than so many saves under way."""
     store = SqliteStore(file)
     store.begin(RunRecord(RUN, "2026-01-31T12:00:00Z", "running", "echo"))
     started = time.perf_counter()
     under_way: deque[Future[None]] = deque()
-    for trial in trials(count):
-        under_way.append(store.save(trial))
+    made = trials(count)
+    while some := list(islice(made, together)):
+        under_way.append(store.save(*some))
         if len(under_way) >= in_flight:
             under_way.popleft().result()
     for future in under_way:

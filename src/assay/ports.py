@@ -94,8 +94,8 @@ class Store(Cache, Protocol):
         """Add a run; its id must be new."""
         ...
 
-    def save(self, trial: TrialRecord) -> Future[None]:
-        """Add a trial to its run; done when it is on disk, and cannot be cancelled.
+    def save(self, *trials: TrialRecord) -> Future[None]:
+        """Add trials to their runs; done when all are on disk, and cannot be cancelled.
 
         Of two trials with the same run, position and repeat the first is kept, as an engine
         may run a task twice. Nothing but waiting for the futures limits what is under way.

@@ -7,10 +7,12 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 from assay.errors import StoreError
 from assay.ports import Store, StoreOpener
 from assay.stores.memory import MemoryStore, open_store
+from assay.stores.migrating import scripts
 from assay.stores.sqlite import SqliteStore
 from assay.testing.stores import StoreConformance, a_run
 
@@ -60,3 +62,9 @@ def test_a_url_without_a_file_is_refused(url: str, tmp_path: Path) -> None:
 def test_every_memory_store_is_empty() -> None:
     open_store("memory:").begin(a_run())
     assert open_store("memory:").runs(1) == []
+
+
+def test_the_package_carries_the_scripts_that_make_the_schema() -> None:
+    files = {f.distribution_path for f in WheelBuilder(str(ROOT)).recurse_included_files()}
+    made = [f for f in files if f.startswith("assay/stores/migrations/") and f.endswith(".sql")]
+    assert len(made) == len(scripts())

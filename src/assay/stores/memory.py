@@ -38,16 +38,20 @@ class MemoryStore:
             self._runs[run.id] = run
             self._trials[run.id] = {}
 
-    def save(self, trial: TrialRecord) -> Future[None]:
+    def save(self, *trials: TrialRecord) -> Future[None]:
         future: Future[None] = Future()
         future.set_running_or_notify_cancel()
         with self._open():
-            if trial.run_id in self._runs:
+            try:
+                for trial in trials:
+                    self.run(trial.run_id)
+            except NotInStore as refusal:
+                future.set_exception(refusal)
+                return future
+            for trial in trials:
                 key = (trial.position, trial.repeat)
                 self._trials[trial.run_id].setdefault(key, trial)
-                future.set_result(None)
-            else:
-                future.set_exception(NotInStore("run", trial.run_id))
+        future.set_result(None)
         return future
 
     def finish(

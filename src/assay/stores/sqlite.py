@@ -49,6 +49,8 @@ _PUT = (
 )
 
 Action = Callable[[sqlite3.Connection], None]
+#: What is handed to the writer.
+Work = tuple[TrialRecord, ...] | Action
 
 
 def open_store(url: str, root: Path = Path()) -> SqliteStore:
@@ -64,7 +66,7 @@ class SqliteStore:
 
     def __init__(self, path: Path, patience: float = PATIENCE) -> None:
         self._file = SqliteFile(path, patience)
-        self._writer: GroupCommit[TrialRecord | Action] = GroupCommit(self._commit)
+        self._writer: GroupCommit[Work] = GroupCommit(self._commit)
         self._lock = threading.Lock()
         self._unwritten: dict[str, bytes] = {}
 
@@ -77,8 +79,8 @@ class SqliteStore:
 
         self._act(act)
 
-    def save(self, trial: TrialRecord) -> Future[None]:
-        return self._writer.hand_in(trial)
+    def save(self, *trials: TrialRecord) -> Future[None]:
+        return self._writer.hand_in(trials)
 
     def finish(
         self, run_id: str, status: RunStatus, finished_at: str, summary: dict[str, Any]
@@ -197,14 +199,10 @@ class SqliteStore:
     def _act(self, action: Action) -> None:
         self._writer.hand_in(action).result()
 
-    def _commit(self, group: list[Write[TrialRecord | Action]]) -> None:
+    def _commit(self, group: list[Write[Work]]) -> None:
         with self._file.telling(None), transaction(self._file.writer) as connection:
-            for run_id, writes in groupby(group, _run_of):
-                if run_id is not None:
-                    _insert(connection, run_id, list(writes))
-                    continue
-                for write in writes:
-                    _do(connection, write)
+            for actions, writes in groupby(group, lambda write: callable(write.what)):
+                (_do if actions else _insert)(connection, list(writes))
 
     def _rows(self, columns: str, condition: str, values: tuple[str, ...]) -> Iterator[Any]:
         """Rows of a run's trials, one at a time; the primary key has them in order."""
@@ -224,27 +222,25 @@ class SqliteStore:
             return msgspec.convert(fields, RunRecord)
 
 
-def _run_of(write: Write[TrialRecord | Action]) -> str | None:
-    return write.what.run_id if isinstance(write.what, TrialRecord) else None
+def _do(connection: sqlite3.Connection, writes: list[Write[Work]]) -> None:
+    for write in writes:
+        if callable(write.what):
+            try:
+                write.what(connection)
+            except StoreError as refusal:
+                write.refusal = refusal
 
 
-def _do(connection: sqlite3.Connection, write: Write[TrialRecord | Action]) -> None:
-    if callable(write.what):
-        try:
-            write.what(connection)
-        except StoreError as refusal:
-            write.refusal = refusal
-
-
-def _insert(
-    connection: sqlite3.Connection, run_id: str, writes: list[Write[TrialRecord | Action]]
-) -> None:
-    if _has_run(connection, run_id):
-        trials = (write.what for write in writes if isinstance(write.what, TrialRecord))
-        connection.executemany(_INSERT_TRIAL, map(msgspec.structs.astuple, trials))
-    else:
-        for write in writes:
+def _insert(connection: sqlite3.Connection, writes: list[Write[Work]]) -> None:
+    """Insert the trials of runs that are there, with one statement for all."""
+    saves = [(write, write.what) for write in writes if isinstance(write.what, tuple)]
+    runs = {trial.run_id for _, trials in saves for trial in trials}
+    unknown = {run_id for run_id in runs if not _has_run(connection, run_id)}
+    for write, trials in saves if unknown else ():
+        for run_id in unknown.intersection(trial.run_id for trial in trials):
             write.refusal = NotInStore("run", run_id)
+    kept = (trial for write, trials in saves if write.refusal is None for trial in trials)
+    connection.executemany(_INSERT_TRIAL, map(msgspec.structs.astuple, kept))
 
 
 def _has_run(connection: sqlite3.Connection, run_id: str) -> bool:

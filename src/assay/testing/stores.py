@@ -163,6 +163,16 @@ class StoreConformance:
         assert [f.exception(SECONDS) is None for f in futures] == [bool(i % 2) for i in range(10)]
         assert [t.position for t in store.trials("run-1")] == [1, 3, 5, 7, 9]
 
+    def test_trials_that_are_saved_together_are_there_together_or_not_at_all(
+        self, store: Store
+    ) -> None:
+        store.begin(a_run())
+        store.save(a_trial(0), a_trial(1), a_trial(2)).result(SECONDS)
+        with pytest.raises(NotInStore, match="no run 'run-9'"):
+            store.save(a_trial(3), a_trial(4, run_id="run-9")).result(SECONDS)
+        store.save().result(SECONDS)
+        assert [t.position for t in store.trials("run-1")] == [0, 1, 2]
+
     def test_what_is_being_saved_cannot_be_cancelled(self, store: Store) -> None:
         store.begin(a_run())
         futures = [store.save(a_trial(i)) for i in range(100)]
