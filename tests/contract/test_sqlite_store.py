@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -20,7 +21,7 @@ from assay.errors import StoreError
 from assay.model.run import TrialRecord
 from assay.stores.group_commit import MAX_GROUP, GroupCommit, Write
 from assay.stores.migrating import APPLICATION_ID, migrate, scripts
-from assay.stores.sqlite import SqliteStore
+from assay.stores.sqlite import PATIENCE, SqliteStore
 from assay.testing.stores import SECONDS, a_run, a_trial, saved
 
 WRITER = Path(__file__).with_name("store_writer.py")
@@ -62,7 +63,8 @@ def test_what_was_acknowledged_outlives_kill_9(kill: int, file: Path) -> None:
     assert process.stdout is not None
     told = [int(process.stdout.readline()) for _ in range(point)]
     process.send_signal(signal.SIGKILL)
-    rest = process.communicate(timeout=SECONDS)[0].split("\n")[:-1]  # the last line may be cut
+    rest = process.stdout.read().split("\n")[:-1]  # the last line may be cut
+    process.communicate(timeout=SECONDS)
     acknowledged = [*told, *map(int, rest)]
 
     store = SqliteStore(file)
@@ -73,6 +75,15 @@ def test_what_was_acknowledged_outlives_kill_9(kill: int, file: Path) -> None:
     saved(store, a_trial(2_000_000))
     store.close()
     assert sound(file)
+
+
+def test_every_commit_waits_for_the_disk(file: Path) -> None:
+    """Power cannot be cut here; this is what SQLite's promise about it rests on."""
+    with closing(SqliteStore(file)) as store:
+        writer = store._file.writer
+        assert writer.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert writer.execute("PRAGMA fullfsync").fetchone() == (1,)
+        assert writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_processes_may_write_at_once_from_the_first_moment(file: Path) -> None:
@@ -155,14 +166,18 @@ def test_a_read_only_folder_is_told_of(shared: Path) -> None:
     assert list(shared.iterdir()) == []
 
 
-def test_a_store_in_a_read_only_folder_is_left_as_it_is(shared: Path) -> None:
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_store_in_a_read_only_folder_is_left_as_it_is(journal: str, shared: Path) -> None:
     file = shared / "store.db"
     with closing(SqliteStore(file)) as store:
         store.begin(a_run())
+    query(file, f"PRAGMA journal_mode = {journal}")
     before = file.read_bytes()
     file.chmod(0o444)
     shared.chmod(0o555)
+    started = time.monotonic()
     code, acknowledged, told = ended(writer(file, "run-2", 10, "--as-nobody"))
+    assert time.monotonic() - started < PATIENCE, "it waited as for a lock"
     assert (code, acknowledged) == (1, [])
     assert "store-failed: " in told
     assert "permissions" in told or "read-only" in told

@@ -78,8 +78,7 @@ class SqliteFile:
         try:
             yield
         except sqlite3.Error as error:
-            # The primary code is the low byte; errors of the Python module have none.
-            fault = FAULTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, otherwise)
+            fault = FAULTS.get(_primary(error), otherwise)
             if fault is None:
                 raise
             raise StoreError(f"{self.name}: {fault} ({error})") from error
@@ -121,8 +120,13 @@ class SqliteFile:
             try:
                 self.writer.execute("PRAGMA journal_mode = WAL")
                 return
-            except sqlite3.OperationalError:
+            except sqlite3.OperationalError as error:
                 # SQLite does not wait here itself when another process opens the new file too.
-                if time.monotonic() >= deadline:
+                if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                     raise
                 time.sleep(0.01)
+
+
+def _primary(error: sqlite3.Error) -> int:
+    """SQLite's result code without its details; 0 for errors of the Python module."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
