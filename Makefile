@@ -31,6 +31,7 @@ docs: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/grade.py
+	$(BIN)/python benchmarks/store.py
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Assay needs Python 3.11 or newer; name one with PYTHON=..."; exit 1; }

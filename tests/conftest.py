@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+# Plain asserts of a conformance suite are explained only when pytest is told of it.
+pytest.register_assert_rewrite("assay.testing")
 
 _SLOW = [HealthCheck.too_slow]
 

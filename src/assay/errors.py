@@ -9,6 +9,8 @@
       BadPattern         2     a regular expression that cannot be compiled
       PluginError        3     a registered plugin could not be loaded
       TargetError        3     a target gave no answer
+      StoreError         3     the store could not be read or written
+        NotInStore       2     a run or baseline that the store does not have
       ObservationError   2     a record of what a target did that cannot be read
       EvalFileErrors     2     the group of all EvalFileError of a load
 
@@ -254,6 +256,25 @@ class TargetError(AssayError):
     ) -> None:
         self.retryable, self.retry_after = retryable, retry_after
         super().__init__(message)
+
+
+class StoreError(AssayError):
+    """The store could not be opened, read or written; what was acknowledged is still in it."""
+
+    slug = "store-failed"
+    exit_code = 3
+
+
+class NotInStore(StoreError):
+    """A run or baseline that the store does not have."""
+
+    slug = "not-in-store"
+    exit_code = 2
+
+    def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
+        self.kind, self.name, self.hint = kind, name, nearest(name, known)
+        hint = f" ({self.hint})" if self.hint else ""
+        super().__init__(f"the store has no {kind} {name!r}{hint}")
 
 
 class ObservationError(AssayError):

@@ -5,11 +5,13 @@ A port is registered under an entry-point group of its name, by strangers and by
     [project.entry-points."assay.loaders"]       file suffix -> Loader
     [project.entry-points."assay.evaluators"]    type name -> subclass of EvaluatorSpec
     [project.entry-points."assay.targets"]       provider name -> subclass of TargetSpec
+    [project.entry-points."assay.stores"]        scheme of the URL -> open_store(url, root)
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +21,8 @@ from assay.model.case import EvalCase, Suite
 from assay.model.context import Context
 from assay.model.message import Message
 from assay.model.observation import Observation
+from assay.model.result import Outcome
+from assay.model.run import RunRecord, RunStatus, TrialRecord
 from assay.model.score import EvaluationScore
 from assay.settings import Settings
 
@@ -75,6 +79,83 @@ class Cache(Protocol):
     def get(self, key: str) -> dict[str, Any] | None: ...
 
     def put(self, key: str, value: dict[str, Any]) -> None: ...
+
+
+class Store(Cache, Protocol):
+    """The journal of runs, named baselines, and a cache of replies.
+
+    Every method may be called from any thread. Whatever goes wrong is a StoreError, and then
+    nothing of that call was written; a run or baseline that is not there is a NotInStore.
+    `put` is the exception: it returns at once, and a reply that could not be kept is only
+    asked for again. `assay.testing.stores.StoreConformance` holds a store to all of this.
+    """
+
+    def begin(self, run: RunRecord) -> None:
+        """Add a run; its id must be new."""
+        ...
+
+    def save(self, *trials: TrialRecord) -> Future[None]:
+        """Add trials to their runs; done when all are on disk, and cannot be cancelled.
+
+        Of two trials with the same run, position and repeat the first is kept, as an engine
+        may run a task twice. Nothing but waiting for the futures limits what is under way.
+        """
+        ...
+
+    def finish(
+        self, run_id: str, status: RunStatus, finished_at: str, summary: dict[str, Any]
+    ) -> None:
+        """Say how a run ended, after all that was saved before; a resumed run ends again."""
+        ...
+
+    def run(self, run_id: str) -> RunRecord: ...
+
+    def runs(self, limit: int, before: str | None = None) -> list[RunRecord]:
+        """The newest runs first; `before` is the last id of the page before."""
+        ...
+
+    def trials(
+        self, run_id: str, outcomes: Collection[Outcome] | None = None
+    ) -> Iterator[TrialRecord]:
+        """The trials of a run by position and repeat, all or those with one of the outcomes.
+
+        They are those there were at the call or the first step. Memory does not grow with them.
+        """
+        ...
+
+    def finished(self, run_id: str) -> Iterator[tuple[int, int]]:
+        """Position and repeat of every trial of a run, in their order."""
+        ...
+
+    def delete(self, run_id: str) -> None:
+        """Remove a run and its trials; refused while it is a baseline."""
+        ...
+
+    def set_baseline(self, name: str, run_id: str) -> None:
+        """Call a run by a name; the name leaves the run that had it."""
+        ...
+
+    def baseline(self, name: str) -> str:
+        """The id of the run with this name."""
+        ...
+
+    def baselines(self) -> dict[str, str]:
+        """All names in their order, each with the id of its run."""
+        ...
+
+    def remove_baseline(self, name: str) -> None:
+        """Forget the name; the run stays."""
+        ...
+
+    def close(self) -> None:
+        """Wait for what is under way, then take nothing more. May be called again."""
+        ...
+
+
+class StoreOpener(Protocol):
+    """Opens the store of a URL; `root` is the folder that relative paths in it hang on."""
+
+    def __call__(self, url: str, root: Path) -> Store: ...
 
 
 def no_judge(target: str | None, model: str | None) -> Target:

@@ -12,7 +12,7 @@ from assay.errors import PluginError, UnknownName, cause_of
 if TYPE_CHECKING:
     from assay.model.evaluator import EvaluatorSpec
     from assay.model.target import TargetSpec
-    from assay.ports import Loader
+    from assay.ports import Loader, StoreOpener
 
 T = TypeVar("T")
 
@@ -127,3 +127,4 @@ def _distribution(entry: EntryPoint) -> str:
 evaluators: Registry[type[EvaluatorSpec]] = _Evaluators("assay.evaluators", "evaluator")
 loaders: Registry[Loader] = Registry("assay.loaders", "loader")
 targets: Registry[type[TargetSpec]] = Registry("assay.targets", "target provider")
+stores: Registry[StoreOpener] = Registry("assay.stores", "store")

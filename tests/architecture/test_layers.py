@@ -30,10 +30,10 @@ LAYERS: list[list[str]] = [
         "retrying",
         "registry",
     ],
-    ["loaders", "evaluators", "targets"],
+    ["loaders", "evaluators", "targets", "stores"],
     ["discovery", "ledger", "quality", "schema", "scaffold", "agentv", "roster", "grading"],
     ["service"],
-    ["cli", ""],
+    ["testing", "cli", ""],
 ]
 #: Layers whose members never import each other, and those whose members do in list order.
 ORDERED = {0, 1, 3, 5}

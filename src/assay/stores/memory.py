@@ -1,0 +1,132 @@
+"""`memory:`, the store that is gone when the process ends: for tests, and for a quick look."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.errors import NotInStore, StoreError
+from assay.model.result import Outcome
+from assay.model.run import RunRecord, RunStatus, TrialRecord
+
+
+def open_store(url: str, root: Path = Path()) -> MemoryStore:
+    """The store of `memory:`; each call makes a new one."""
+    return MemoryStore()
+
+
+class MemoryStore:
+    """The twin of the stores that last: the same answers, nothing on disk."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._closed = False
+        self._runs: dict[str, RunRecord] = {}
+        self._trials: dict[str, dict[tuple[int, int], TrialRecord]] = {}
+        self._baselines: dict[str, str] = {}
+        self._replies: dict[str, bytes] = {}
+
+    def begin(self, run: RunRecord) -> None:
+        with self._open():
+            if run.id in self._runs:
+                raise StoreError(f"there is a run {run.id!r} already")
+            self._runs[run.id] = run
+            self._trials[run.id] = {}
+
+    def save(self, *trials: TrialRecord) -> Future[None]:
+        future: Future[None] = Future()
+        future.set_running_or_notify_cancel()
+        with self._open():
+            try:
+                for trial in trials:
+                    self.run(trial.run_id)
+            except NotInStore as refusal:
+                future.set_exception(refusal)
+                return future
+            for trial in trials:
+                key = (trial.position, trial.repeat)
+                self._trials[trial.run_id].setdefault(key, trial)
+        future.set_result(None)
+        return future
+
+    def finish(
+        self, run_id: str, status: RunStatus, finished_at: str, summary: dict[str, Any]
+    ) -> None:
+        with self._open():
+            self._runs[run_id] = msgspec.structs.replace(
+                self.run(run_id), status=status, finished_at=finished_at, summary=summary
+            )
+
+    def run(self, run_id: str) -> RunRecord:
+        with self._open():
+            if run_id not in self._runs:
+                raise NotInStore("run", run_id)
+            return self._runs[run_id]
+
+    def runs(self, limit: int, before: str | None = None) -> list[RunRecord]:
+        with self._open():
+            ids = sorted(self._runs, reverse=True)
+            return [self._runs[i] for i in ids if before is None or i < before][:limit]
+
+    def trials(
+        self, run_id: str, outcomes: Collection[Outcome] | None = None
+    ) -> Iterator[TrialRecord]:
+        with self._open():
+            self.run(run_id)
+            trials = sorted(self._trials[run_id].items())
+        return (trial for _, trial in trials if outcomes is None or trial.outcome in outcomes)
+
+    def finished(self, run_id: str) -> Iterator[tuple[int, int]]:
+        return ((trial.position, trial.repeat) for trial in self.trials(run_id))
+
+    def delete(self, run_id: str) -> None:
+        with self._open():
+            self.run(run_id)
+            for name, kept in sorted(self._baselines.items()):
+                if kept == run_id:
+                    raise StoreError(
+                        f"the run {run_id!r} is the baseline {name!r}; remove it first"
+                    )
+            del self._runs[run_id], self._trials[run_id]
+
+    def set_baseline(self, name: str, run_id: str) -> None:
+        with self._open():
+            self._baselines[name] = self.run(run_id).id
+
+    def baseline(self, name: str) -> str:
+        with self._open():
+            if name not in self._baselines:
+                raise NotInStore("baseline", name, self._baselines)
+            return self._baselines[name]
+
+    def baselines(self) -> dict[str, str]:
+        with self._open():
+            return dict(sorted(self._baselines.items()))
+
+    def remove_baseline(self, name: str) -> None:
+        with self._open():
+            self.baseline(name)
+            del self._baselines[name]
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        with self._open():
+            value = self._replies.get(key)
+        return None if value is None else msgspec.json.decode(value, type=dict[str, Any])
+
+    def put(self, key: str, value: dict[str, Any]) -> None:
+        with self._open():
+            self._replies[key] = msgspec.json.encode(value)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+
+    def _open(self) -> threading.RLock:
+        if self._closed:
+            raise StoreError("the store is closed")
+        return self._lock

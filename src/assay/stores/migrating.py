@@ -1,0 +1,69 @@
+"""Brings a SQLite file to the schema of this version, by numbered scripts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from assay.errors import StoreError
+
+#: Marks a file as ours; SQLite has a place for such a number in the head of the file.
+APPLICATION_ID = int.from_bytes(b"Assy", "big")
+
+_FOLDER = Path(__file__).parent / "migrations" / "sqlite"
+
+
+def scripts() -> list[str]:
+    """The migrations in their order; the first makes the first schema."""
+    return [file.read_text(encoding="utf-8") for file in sorted(_FOLDER.glob("*.sql"))]
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """All of it or nothing. The lock is taken first: a reader that turns writer can deadlock."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # some failures have rolled back already
+            connection.execute("ROLLBACK")
+        raise
+
+
+def migrate(connection: sqlite3.Connection, name: str, migrations: Sequence[str]) -> None:
+    """Run the migrations that the file has not seen, all in one transaction."""
+    if _version(connection, name, len(migrations)) == len(migrations):
+        return
+    with transaction(connection):
+        # Asked again: another process may have migrated while this one waited for the lock.
+        for script in migrations[_version(connection, name, len(migrations)) :]:
+            for statement in _statements(script):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+
+
+def _version(connection: sqlite3.Connection, name: str, known: int) -> int:
+    """How many migrations the file has seen; raises StoreError when it is not for us."""
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    if tables and owner != APPLICATION_ID:
+        raise StoreError(f"{name}: this is a database of another program; name another file")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > known:
+        found = f"the store has schema {version}, and this version of Assay knows {known}"
+        raise StoreError(f"{name}: {found}; update Assay")
+    return int(version)
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements one by one: `executescript` would end the transaction."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

@@ -1,0 +1,41 @@
+-- Everything that was asked of a target, what it answered, and how that was graded.
+
+CREATE TABLE run (  -- one `assay run`; it is here from the moment it starts
+    id          TEXT PRIMARY KEY,  -- UUID of version 7: a later run has a greater id
+    started_at  TEXT NOT NULL,     -- ISO 8601
+    status      TEXT NOT NULL,     -- running, finished or interrupted; a killed run stays running
+    target      TEXT NOT NULL,     -- name of the target that was asked
+    options     TEXT NOT NULL,     -- JSON object: the options of the run
+    environment TEXT NOT NULL,     -- JSON object: git revision, versions, settings without secrets
+    suites      TEXT NOT NULL,     -- JSON array: the eval files, in their order
+    finished_at TEXT,              -- ISO 8601; empty until the run has ended
+    summary     TEXT               -- JSON object: counts and statistics; empty until it has ended
+);
+
+CREATE TABLE trial (  -- one case asked and graded once; written once and never changed
+    run_id        TEXT NOT NULL REFERENCES run (id) ON DELETE CASCADE,  -- the run it belongs to
+    position      INTEGER NOT NULL,  -- place of the case in the plan of the run, from 0
+    repeat        INTEGER NOT NULL,  -- which repeat of the case, from 0
+    suite         TEXT NOT NULL,     -- the eval file of the case
+    case_id       TEXT NOT NULL,     -- id of the case in its file
+    outcome       TEXT NOT NULL,     -- passed, failed, errored or skipped
+    score         REAL,              -- from 0 to 1; empty when the case could not be judged
+    duration_ms   REAL NOT NULL,     -- how long the target took
+    cost_usd      REAL,              -- what the target cost; empty when that is not known
+    comparability TEXT NOT NULL,     -- key of the case's content; trials compare when it is the same
+    result        BLOB NOT NULL,     -- JSON object: the case's entry in the result file
+    observation   BLOB NOT NULL,     -- JSON object: what the target did
+    PRIMARY KEY (run_id, position, repeat)
+);
+
+CREATE TABLE baseline (  -- a run that others are compared with, under a name
+    name   TEXT PRIMARY KEY,                  -- what the user calls it
+    run_id TEXT NOT NULL REFERENCES run (id)  -- the run; it cannot be deleted while it is a baseline
+);
+
+CREATE INDEX baseline_run ON baseline (run_id);
+
+CREATE TABLE cache (  -- replies by the content of their question; may be emptied at any time
+    key   TEXT PRIMARY KEY,  -- hash of the question
+    value BLOB NOT NULL      -- JSON object: the reply
+);

@@ -1,0 +1,132 @@
+"""A SQLite file: its connections, and what its faults mean to a user."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from assay.errors import StoreError
+from assay.settings import shown_path
+from assay.stores.migrating import migrate, scripts
+
+_DAMAGED = "it is damaged; put a copy of it in its place, or move it away"
+_LOCKED = "another process keeps it locked; wait for that one to end"
+#: What SQLite's result codes mean when they are about the file and not about the statement.
+FAULTS = {
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_PROTOCOL: _LOCKED,
+    sqlite3.SQLITE_PERM: "it may not be used; check its permissions",
+    sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check its folder and its permissions",
+    sqlite3.SQLITE_FULL: "the disk is full; make room",
+    sqlite3.SQLITE_IOERR: "the disk failed, or a limit on the size of files was reached",
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: "it is not a SQLite database; name another file",
+}
+
+
+class SqliteFile:
+    """Connections to a file that is made, or brought to the newest schema, when it is opened.
+
+    One connection writes. Each reader has its own, and so sees one moment of the file; those
+    that nobody uses are kept for the next.
+    """
+
+    def __init__(self, path: Path, patience: float) -> None:
+        self._path, self._patience = path, patience
+        self.name = shown_path(path)
+        self._lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] | None = []
+        with self.telling():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.writer = self._connect("rwc")
+            try:
+                migrate(self.writer, self.name, scripts())
+                self._log_ahead()
+            except BaseException:
+                self.writer.close()
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for one reader."""
+        with self._lock:
+            if self._idle is None:
+                raise StoreError("the store is closed")
+            idle = self._idle.pop() if self._idle else None
+        with self.telling():
+            connection = idle or self._connect("rw")
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
+
+    @contextmanager
+    def telling(self, otherwise: str | None = _DAMAGED) -> Iterator[None]:
+        """Turns faults of the file into StoreErrors that say what to do.
+
+        `otherwise` is what else SQLite may mind: our statements are right, so when nothing is
+        written it is the file. None lets it pass.
+        """
+        try:
+            yield
+        except sqlite3.Error as error:
+            fault = FAULTS.get(_primary(error), otherwise)
+            if fault is None:
+                raise
+            raise StoreError(f"{self.name}: {fault} ({error})") from error
+        except OSError as error:
+            raise StoreError(f"{self.name}: the store cannot be made: {error.strerror}") from error
+        except msgspec.DecodeError as error:
+            raise StoreError(f"{self.name}: {_DAMAGED} ({error})") from error
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle or [], None
+        for connection in (*idle, self.writer):
+            connection.close()
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if self._idle is not None:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")  # macOS: without it the disk may still lie
+        return connection
+
+    def _log_ahead(self) -> None:
+        """Switch to the write-ahead log; it stays so for good."""
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                self.writer.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                # SQLite does not wait here itself when another process opens the new file too.
+                if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                    raise
+                time.sleep(0.01)
+
+
+def _primary(error: sqlite3.Error) -> int:
+    """SQLite's result code without its details; 0 for errors of the Python module."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

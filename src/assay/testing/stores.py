@@ -1,0 +1,294 @@
+"""What every store must hold, as tests for whoever writes one. It needs pytest.
+
+    class TestMyStore(StoreConformance):
+        def make_store(self, folder: Path) -> Store:
+            return MyStore(...)
+
+`folder` is empty and the test's own. The tests close what they opened.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import wait
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.errors import NotInStore, StoreError
+from assay.model.result import Outcome
+from assay.model.run import RunRecord, TrialRecord
+from assay.ports import Store
+
+#: The longest that a store may take to write what a test saves.
+SECONDS = 60
+
+
+def a_run(run_id: str = "run-1", **rest: Any) -> RunRecord:
+    return RunRecord(run_id, "2026-01-31T12:00:00Z", "running", "echo", **rest)
+
+
+def a_trial(position: int, repeat: int = 0, run_id: str = "run-1", **rest: Any) -> TrialRecord:
+    fields: dict[str, Any] = {
+        "suite": "evals/weather.eval.yaml",
+        "case_id": f"case-{position}",
+        "outcome": "passed",
+        "score": 1.0,
+        "duration_ms": 12.5,
+        "cost_usd": None,
+        "comparability": "c0ffee",
+        "result": b'{"passed":true}',
+        "observation": b'{"response":"23.5 \xc2\xb0C"}',
+    }
+    return TrialRecord(run_id, position, repeat, **fields | rest)
+
+
+def saved(store: Store, *trials: TrialRecord) -> None:
+    """Save the trials and wait until they are on disk."""
+    for future in [store.save(trial) for trial in trials]:
+        future.result(SECONDS)
+
+
+class StoreConformance:
+    """Subclass it, say how your store is made, and let pytest find the tests."""
+
+    def make_store(self, folder: Path) -> Store:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        store = self.make_store(tmp_path)
+        yield store
+        store.close()
+
+    # Runs
+
+    def test_a_run_is_read_as_it_was_begun(self, store: Store) -> None:
+        run = a_run(options={"workers": 10}, environment={"git": None}, suites=["b", "a"])
+        store.begin(run)
+        assert store.run("run-1") == run
+
+    def test_a_run_begins_once(self, store: Store) -> None:
+        store.begin(a_run())
+        with pytest.raises(StoreError, match="'run-1'"):
+            store.begin(a_run(suites=["other"]))
+        assert store.run("run-1") == a_run()
+
+    def test_a_finished_run_says_how_it_ended(self, store: Store) -> None:
+        store.begin(a_run())
+        store.finish("run-1", "interrupted", "2026-01-31T12:01:00Z", {"passed": 1})
+        store.finish("run-1", "finished", "2026-01-31T12:05:00Z", {"passed": 2})
+        run = store.run("run-1")
+        assert (run.status, run.finished_at) == ("finished", "2026-01-31T12:05:00Z")
+        assert run.summary == {"passed": 2}
+
+    def test_what_was_saved_before_the_finish_is_there_after_it(self, store: Store) -> None:
+        store.begin(a_run())
+        futures = [store.save(a_trial(i)) for i in range(500)]
+        store.finish("run-1", "finished", "2026-01-31T12:05:00Z", {})
+        assert len(list(store.trials("run-1"))) == 500
+        assert not wait(futures, SECONDS).not_done
+
+    def test_runs_come_newest_first_and_in_pages(self, store: Store) -> None:
+        for name in ("run-2", "run-3", "run-1"):
+            store.begin(a_run(name))
+        assert [run.id for run in store.runs(2)] == ["run-3", "run-2"]
+        assert [run.id for run in store.runs(2, before="run-2")] == ["run-1"]
+        assert store.runs(2, before="run-1") == []
+
+    def test_an_unknown_run_is_named(self, store: Store) -> None:
+        calls: list[Callable[[], object]] = [
+            lambda: store.run("run-9"),
+            lambda: store.trials("run-9"),
+            lambda: store.finished("run-9"),
+            lambda: store.finish("run-9", "finished", "2026-01-31T12:05:00Z", {}),
+            lambda: store.delete("run-9"),
+            lambda: store.set_baseline("main", "run-9"),
+            lambda: store.save(a_trial(0, run_id="run-9")).result(SECONDS),
+        ]
+        for call in calls:
+            with pytest.raises(NotInStore, match="no run 'run-9'"):
+                call()
+
+    # Trials
+
+    def test_a_trial_is_read_byte_for_byte(self, store: Store) -> None:
+        store.begin(a_run())
+        strange = a_trial(
+            2**40,
+            3,
+            case_id="città ☂ 'quoted'",
+            score=None,
+            outcome="errored",
+            cost_usd=0.1,
+            result=b'{ "kept": "as it is" }\n',
+            observation=b"",
+        )
+        saved(store, strange)
+        assert list(store.trials("run-1")) == [strange]
+
+    def test_trials_come_by_position_and_repeat(self, store: Store) -> None:
+        store.begin(a_run())
+        saved(store, *(a_trial(position, repeat) for repeat in (1, 0) for position in (10, 2, 0)))
+        keys = [(0, 0), (0, 1), (2, 0), (2, 1), (10, 0), (10, 1)]
+        assert [(t.position, t.repeat) for t in store.trials("run-1")] == keys
+        assert list(store.finished("run-1")) == keys
+
+    def test_of_two_equal_keys_the_first_is_kept(self, store: Store) -> None:
+        store.begin(a_run())
+        saved(store, a_trial(0, result=b"1"), a_trial(0, result=b"2"))
+        saved(store, a_trial(0, result=b"3"))
+        assert [t.result for t in store.trials("run-1")] == [b"1"]
+
+    def test_trials_are_chosen_by_outcome(self, store: Store) -> None:
+        store.begin(a_run())
+        outcomes: list[Outcome] = ["passed", "failed", "errored", "failed"]
+        saved(store, *(a_trial(i, outcome=outcome) for i, outcome in enumerate(outcomes)))
+        assert [t.position for t in store.trials("run-1", ["failed"])] == [1, 3]
+        assert [t.position for t in store.trials("run-1", ["errored", "passed"])] == [0, 2]
+        assert list(store.trials("run-1", [])) == []
+
+    def test_trials_stay_with_their_run(self, store: Store) -> None:
+        store.begin(a_run("run-1"))
+        store.begin(a_run("run-2"))
+        saved(store, *(a_trial(i, run_id=f"run-{1 + i % 2}") for i in range(10)))
+        assert [t.position for t in store.trials("run-2")] == [1, 3, 5, 7, 9]
+
+    def test_an_unknown_run_spoils_no_other_trial(self, store: Store) -> None:
+        store.begin(a_run())
+        trials = [a_trial(i, run_id="run-1" if i % 2 else "run-9") for i in range(10)]
+        futures = [store.save(trial) for trial in trials]
+        assert [f.exception(SECONDS) is None for f in futures] == [bool(i % 2) for i in range(10)]
+        assert [t.position for t in store.trials("run-1")] == [1, 3, 5, 7, 9]
+
+    def test_trials_that_are_saved_together_are_there_together_or_not_at_all(
+        self, store: Store
+    ) -> None:
+        store.begin(a_run())
+        store.save(a_trial(0), a_trial(1), a_trial(2)).result(SECONDS)
+        with pytest.raises(NotInStore, match="no run 'run-9'"):
+            store.save(a_trial(3), a_trial(4, run_id="run-9")).result(SECONDS)
+        store.save().result(SECONDS)
+        assert [t.position for t in store.trials("run-1")] == [0, 1, 2]
+
+    def test_what_is_being_saved_cannot_be_cancelled(self, store: Store) -> None:
+        store.begin(a_run())
+        futures = [store.save(a_trial(i)) for i in range(100)]
+        assert not any(future.cancel() for future in futures)
+        assert not wait(futures, SECONDS).not_done
+        assert len(list(store.finished("run-1"))) == 100
+
+    def test_an_iterator_is_not_disturbed_by_what_is_saved_meanwhile(self, store: Store) -> None:
+        store.begin(a_run())
+        saved(store, *(a_trial(i) for i in range(0, 20, 2)))
+        trials = store.trials("run-1")
+        first = next(trials)
+        saved(store, *(a_trial(i) for i in range(1, 20, 2)))
+        assert [first.position, *(t.position for t in trials)] == list(range(0, 20, 2))
+        assert len(list(store.trials("run-1"))) == 20
+
+    def test_an_iterator_that_was_left_does_not_hide_what_came_later(self, store: Store) -> None:
+        store.begin(a_run())
+        saved(store, a_trial(0), a_trial(1))
+        left = store.trials("run-1")
+        next(left)
+        store.begin(a_run("run-2"))
+        assert [run.id for run in store.runs(10)] == ["run-2", "run-1"]
+
+    def test_many_threads_save_and_read_at_once(self, store: Store) -> None:
+        store.begin(a_run())
+        faults: list[BaseException] = []
+
+        def work(start: int) -> None:
+            try:
+                saved(store, *(a_trial(i) for i in range(start, start + 50)))
+                assert {(start, 0), (start + 49, 0)} <= set(store.finished("run-1"))
+            except BaseException as fault:
+                faults.append(fault)
+
+        threads = [threading.Thread(target=work, args=(i * 50,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+        assert faults == []
+        assert [t.position for t in store.trials("run-1")] == list(range(400))
+
+    def test_a_deleted_run_takes_its_trials_along(self, store: Store) -> None:
+        store.begin(a_run())
+        saved(store, a_trial(0))
+        store.delete("run-1")
+        assert store.runs(10) == []
+        store.begin(a_run())
+        assert list(store.trials("run-1")) == []
+
+    # Baselines
+
+    def test_a_baseline_is_found_by_its_name(self, store: Store) -> None:
+        store.begin(a_run("run-1"))
+        store.begin(a_run("run-2"))
+        store.set_baseline("main", "run-1")
+        store.set_baseline("first", "run-1")
+        store.set_baseline("main", "run-2")
+        assert store.baseline("main") == "run-2"
+        assert list(store.baselines().items()) == [("first", "run-1"), ("main", "run-2")]
+
+    def test_an_unknown_baseline_is_named_with_the_nearest(self, store: Store) -> None:
+        store.begin(a_run())
+        store.set_baseline("main", "run-1")
+        for call in (store.baseline, store.remove_baseline):
+            with pytest.raises(NotInStore, match=r"no baseline 'mian'.*did you mean 'main'"):
+                call("mian")
+
+    def test_a_baseline_keeps_its_run(self, store: Store) -> None:
+        store.begin(a_run())
+        store.set_baseline("main", "run-1")
+        with pytest.raises(StoreError, match="'run-1' is the baseline 'main'"):
+            store.delete("run-1")
+        store.remove_baseline("main")
+        assert store.baselines() == {}
+        store.delete("run-1")
+
+    # Cache
+
+    def test_a_reply_is_remembered(self, store: Store) -> None:
+        assert store.get("key") is None
+        value: dict[str, Any] = {"replies": ["23.5 °C", 1, None]}
+        store.put("key", value)
+        value["replies"] = []
+        assert store.get("key") == {"replies": ["23.5 °C", 1, None]}
+
+    def test_the_last_reply_counts(self, store: Store) -> None:
+        for i in range(100):
+            store.put("key", {"reply": i})
+            assert store.get("key") == {"reply": i}
+
+    # Closing
+
+    def test_closing_waits_for_what_is_under_way(self, tmp_path: Path) -> None:
+        store = self.make_store(tmp_path)
+        store.begin(a_run())
+        futures = [store.save(a_trial(i)) for i in range(2000)]
+        store.close()
+        assert all(future.done() and future.exception() is None for future in futures)
+
+    def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
+        store = self.make_store(tmp_path)
+        store.begin(a_run())
+        store.close()
+        store.close()
+        calls: list[Callable[[], object]] = [
+            lambda: store.begin(a_run("run-2")),
+            lambda: store.save(a_trial(0)),
+            lambda: store.run("run-1"),
+            lambda: store.trials("run-1"),
+            lambda: store.runs(1),
+            lambda: store.baselines(),
+            lambda: store.put("key", {}),
+            lambda: store.get("key"),
+        ]
+        for call in calls:
+            with pytest.raises(StoreError, match="closed"):
+                call()

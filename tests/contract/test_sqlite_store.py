@@ -1,0 +1,376 @@
+"""What a file on a disk adds: killed processes, other processes, and everything a disk does."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from assay.errors import StoreError
+from assay.model.run import TrialRecord
+from assay.stores.group_commit import MAX_GROUP, GroupCommit, Write
+from assay.stores.migrating import APPLICATION_ID, migrate, scripts
+from assay.stores.sqlite import PATIENCE, SqliteStore
+from assay.testing.stores import SECONDS, a_run, a_trial, saved
+
+WRITER = Path(__file__).with_name("store_writer.py")
+KILLS = 50 if os.environ.get("ASSAY_TEST_PROFILE") == "full" else 8
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+def writer(file: Path, run_id: str, count: int, *more: object) -> subprocess.Popen[str]:
+    command = [sys.executable, str(WRITER), str(file), run_id, str(count), *map(str, more)]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, list[int], str]:
+    """Exit code, acknowledged positions and error output of a writer."""
+    out, err = process.communicate(timeout=SECONDS)
+    return process.returncode, [int(line) for line in out.splitlines()], err
+
+
+def query(file: Path, sql: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def sound(file: Path) -> bool:
+    return query(file, "PRAGMA integrity_check") == [("ok",)]
+
+
+# Killed, and not alone
+
+
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_what_was_acknowledged_outlives_kill_9(kill: int, file: Path) -> None:
+    point = random.Random(kill).randrange(1, 3000)
+    process = writer(file, "run-1", 1_000_000)
+    assert process.stdout is not None
+    told = [int(process.stdout.readline()) for _ in range(point)]
+    process.send_signal(signal.SIGKILL)
+    rest = process.stdout.read().split("\n")[:-1]  # the last line may be cut
+    process.communicate(timeout=SECONDS)
+    acknowledged = [*told, *map(int, rest)]
+
+    store = SqliteStore(file)
+    kept = list(store.trials("run-1"))
+    assert {t.position for t in kept} >= set(acknowledged)
+    assert kept == [a_trial(t.position, result=b"r" * 1000) for t in kept]
+    assert store.run("run-1").status == "running"
+    saved(store, a_trial(2_000_000))
+    store.close()
+    assert sound(file)
+
+
+def test_every_commit_waits_for_the_disk(file: Path) -> None:
+    """Power cannot be cut here; this is what SQLite's promise about it rests on."""
+    with closing(SqliteStore(file)) as store:
+        writer = store._file.writer
+        assert writer.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert writer.execute("PRAGMA fullfsync").fetchone() == (1,)
+        assert writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_processes_may_write_at_once_from_the_first_moment(file: Path) -> None:
+    count, processes = 1500, 4
+    names = [f"run-{i}" for i in range(processes)]
+    running = [writer(file, name, count) for name in names]
+    for process in running:
+        assert ended(process) == (0, list(range(count)), "")
+    with closing(SqliteStore(file)) as store:
+        assert [run.id for run in store.runs(10)] == sorted(names, reverse=True)
+        for name in names:
+            assert list(store.finished(name)) == [(i, 0) for i in range(count)]
+    assert sound(file)
+
+
+def test_a_reader_in_another_store_sees_what_was_acknowledged(file: Path) -> None:
+    with closing(SqliteStore(file)) as one, closing(SqliteStore(file)) as other:
+        one.begin(a_run())
+        for i in range(20):
+            saved(one, a_trial(i))
+            assert len(list(other.finished("run-1"))) == i + 1
+
+
+def test_a_lock_that_another_process_keeps_is_told_of(file: Path) -> None:
+    store = SqliteStore(file, patience=0.05)
+    store.begin(a_run())
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match=r"store\.db: another process keeps it locked"):
+            store.save(a_trial(0)).result(SECONDS)
+        assert store.run("run-1") == a_run(), "readers wait for nobody"
+        with closing(SqliteStore(file, patience=0.05)) as reader:
+            assert list(reader.trials("run-1")) == []
+        other.execute("ROLLBACK")
+    saved(store, a_trial(0))
+    assert len(list(store.trials("run-1"))) == 1
+    store.close()
+
+
+def test_a_new_store_that_another_process_keeps_locked_is_told_of(file: Path) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreError, match="another process keeps it locked"):
+            SqliteStore(file, patience=0.05)
+
+
+# The disk
+
+
+def test_a_folder_that_is_a_file_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("I am a file")
+    with pytest.raises(
+        StoreError, match=r"the store cannot be made: .*(File exists|Not a directory)"
+    ):
+        SqliteStore(tmp_path / "folder" / "store.db")
+
+
+def test_a_file_that_is_a_folder_is_told_of(file: Path) -> None:
+    file.mkdir()
+    with pytest.raises(StoreError, match="it cannot be opened"):
+        SqliteStore(file)
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that others may read and only we may write; pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+        os.chmod(name, 0o755)
+
+
+def test_a_read_only_folder_is_told_of(shared: Path) -> None:
+    shared.chmod(0o555)
+    code, acknowledged, told = ended(writer(shared / "store.db", "run-1", 10, "--as-nobody"))
+    assert (code, acknowledged) == (1, [])
+    assert told.startswith("store-failed: ")
+    assert "it cannot be opened; check its folder and its permissions" in told
+    assert "Traceback" not in told
+    assert list(shared.iterdir()) == []
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_store_in_a_read_only_folder_is_left_as_it_is(journal: str, shared: Path) -> None:
+    file = shared / "store.db"
+    with closing(SqliteStore(file)) as store:
+        store.begin(a_run())
+    query(file, f"PRAGMA journal_mode = {journal}")
+    before = file.read_bytes()
+    file.chmod(0o444)
+    shared.chmod(0o555)
+    started = time.monotonic()
+    code, acknowledged, told = ended(writer(file, "run-2", 10, "--as-nobody"))
+    assert time.monotonic() - started < PATIENCE, "it waited as for a lock"
+    assert (code, acknowledged) == (1, [])
+    assert "store-failed: " in told
+    assert "permissions" in told or "read-only" in told
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("room", [1, 100_000, 400_000, 1_000_000])
+def test_no_more_room_is_told_of_and_nothing_acknowledged_is_lost(room: int, file: Path) -> None:
+    code, acknowledged, told = ended(writer(file, "run-1", 100_000, "--max-file-bytes", room))
+    assert code == 1
+    assert told.startswith("store-failed: ")
+    assert "a limit on the size of files was reached" in told
+    assert "Traceback" not in told
+    assert bool(acknowledged) == (room > 1)
+    with closing(SqliteStore(file)) as store:
+        if acknowledged:
+            assert {key[0] for key in store.finished("run-1")} >= set(acknowledged)
+        store.begin(a_run("run-2"))
+    assert sound(file)
+
+
+def test_a_full_disk_is_told_of_and_work_goes_on_when_there_is_room(file: Path) -> None:
+    store = SqliteStore(file)
+    store.begin(a_run())
+    limit = store._file.writer  # SQLite answers this limit as it answers a full disk
+    limit.execute("PRAGMA max_page_count = 20")
+    futures = [store.save(a_trial(i, result=b"r" * 5000)) for i in range(50)]
+    faults = [future.exception(SECONDS) for future in futures]
+    assert any("the disk is full; make room" in str(fault) for fault in faults)
+    limit.execute("PRAGMA max_page_count = 100000")
+    saved(store, a_trial(100))
+    kept = [i for i, fault in enumerate(faults) if fault is None]
+    assert [position for position, _ in store.finished("run-1")] == [*kept, 100]
+    store.close()
+    assert sound(file)
+
+
+# What is in the file already
+
+
+def test_a_file_that_is_no_database_is_left_as_it_is(file: Path) -> None:
+    text = "dear diary, " * 1000
+    file.write_text(text)
+    with pytest.raises(StoreError, match=r"store\.db: it is not a SQLite database"):
+        SqliteStore(file)
+    assert file.read_text() == text
+
+
+def test_the_database_of_another_program_is_left_as_it_is(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("CREATE TABLE diary (page TEXT)")
+    before = file.read_bytes()
+    with pytest.raises(StoreError, match="a database of another program"):
+        SqliteStore(file)
+    assert file.read_bytes() == before
+
+
+def test_a_newer_schema_is_left_as_it_is(file: Path) -> None:
+    SqliteStore(file).close()
+    query(file, f"PRAGMA user_version = {len(scripts()) + 1}")
+    before = file.read_bytes()
+    with pytest.raises(
+        StoreError, match=r"has schema 2, and this version of Assay knows 1; update"
+    ):
+        SqliteStore(file)
+    assert file.read_bytes() == before
+
+
+def filled(file: Path) -> int:
+    """Makes a store of some size; its size in bytes."""
+    with closing(SqliteStore(file)) as store:
+        store.begin(a_run())
+        saved(store, *(a_trial(i, result=b"r" * 1000) for i in range(500)))
+    return file.stat().st_size
+
+
+def read_all(file: Path) -> int:
+    with closing(SqliteStore(file)) as store:
+        return len([*store.trials("run-1"), *store.finished("run-1")])
+
+
+@pytest.mark.parametrize("lost", [4096, 100_000, 500_000])
+def test_a_truncated_file_is_told_of(lost: int, file: Path) -> None:
+    os.truncate(file, filled(file) - lost)
+    with pytest.raises(StoreError, match="it is damaged"):
+        read_all(file)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_damaged_file_is_told_of_or_read(seed: int, file: Path) -> None:
+    size = filled(file)
+    damage = random.Random(seed)
+    with file.open("r+b") as handle:
+        for _ in range(10):
+            handle.seek(damage.randrange(size))
+            handle.write(damage.randbytes(200))
+    with suppress(StoreError):  # and never anything else
+        read_all(file)
+
+
+def test_damaged_json_is_told_of(file: Path) -> None:
+    filled(file)
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("UPDATE run SET options = '{'")
+        other.commit()
+    with closing(SqliteStore(file)) as store, pytest.raises(StoreError, match="it is damaged"):
+        store.run("run-1")
+
+
+# Migrations
+
+
+def migrated(file: Path, *more: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(file, isolation_level=None)
+    migrate(connection, "store.db", [*scripts(), *more])
+    return connection
+
+
+def test_a_store_is_brought_to_the_newest_schema_and_keeps_its_runs(file: Path) -> None:
+    filled(file)
+    with closing(migrated(file, "ALTER TABLE run ADD COLUMN note TEXT; -- why\n")) as connection:
+        assert connection.execute("SELECT id, note FROM run").fetchall() == [("run-1", None)]
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(scripts()) + 1,)
+        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+
+
+def test_a_migration_that_fails_changes_nothing(file: Path) -> None:
+    filled(file)
+    before = query(file, "SELECT sql FROM sqlite_master")
+    with pytest.raises(sqlite3.OperationalError):
+        migrated(file, "CREATE TABLE note (text TEXT);", "CREATE TABLE run (again TEXT);")
+    assert query(file, "SELECT sql FROM sqlite_master") == before
+    assert query(file, "PRAGMA user_version") == [(len(scripts()),)]
+
+
+# Reading and writing
+
+
+def test_trials_are_read_in_the_order_of_their_key_without_sorting(file: Path) -> None:
+    filled(file)
+    order = "WHERE run_id = 'run-1' ORDER BY position, repeat"
+    for columns in ("*", "position, repeat"):
+        plan = query(file, f"EXPLAIN QUERY PLAN SELECT {columns} FROM trial {order}")
+        assert "TEMP B-TREE" not in str(plan)
+
+
+@pytest.mark.parametrize(
+    "bad", [a_trial(2**70), a_trial(7, case_id="\ud800"), a_trial(7, suite=None)], ids=repr
+)
+def test_a_trial_that_cannot_be_stored_spoils_no_other(bad: TrialRecord, file: Path) -> None:
+    with closing(SqliteStore(file)) as store:
+        store.begin(a_run())
+        futures = [store.save(trial) for trial in (a_trial(0), bad, a_trial(1))]
+        faults = [future.exception(SECONDS) for future in futures]
+        assert faults[0] is faults[2] is None
+        assert isinstance(faults[1], StoreError)
+        assert "this cannot be stored" in str(faults[1])
+        assert list(store.finished("run-1")) == [(0, 0), (1, 0)]
+
+
+def test_what_gathers_while_the_disk_is_busy_is_one_group() -> None:
+    busy, groups = threading.Event(), list[int]()
+
+    def commit(group: list[Write[int]]) -> None:
+        busy.wait(SECONDS)
+        groups.append(len(group))
+
+    commits = GroupCommit(commit)
+    first = commits.hand_in(0)
+    rest = [commits.hand_in(i) for i in range(MAX_GROUP + 500)]
+    busy.set()
+    commits.close()
+    assert first.done()
+    assert all(future.done() for future in rest)
+    assert sum(groups) == MAX_GROUP + 501
+    assert max(groups) == MAX_GROUP
+    assert len(groups) <= 3
+
+
+def test_a_reply_is_on_disk_after_closing(file: Path) -> None:
+    store = SqliteStore(file)
+    for i in range(100):
+        store.put(f"key-{i % 10}", {"reply": i})
+    store.close()
+    with closing(SqliteStore(file)) as again:
+        assert [again.get(f"key-{i}") for i in range(10)] == [{"reply": 90 + i} for i in range(10)]
+
+
+def test_a_program_that_forgets_to_close_its_store_ends(file: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from assay.stores.sqlite import SqliteStore;"
+        "from assay.testing.stores import a_run; SqliteStore(Path(sys.argv[1])).begin(a_run())"
+    )
+    subprocess.run([sys.executable, "-c", code, str(file)], check=True, timeout=SECONDS)
+    with closing(SqliteStore(file)) as store:
+        assert store.run("run-1") == a_run()

@@ -1,0 +1,49 @@
+"""The page of the store has the tables of the schema, in the schema's own words."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from pages import Page, code_words
+
+from assay.stores.migrating import migrate, scripts
+from assay.stores.sqlite import PATIENCE
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = Page.read(ROOT / "docs/store.md", ROOT)
+
+#: Table -> column -> (type, comment), and table -> comment.
+COLUMNS: dict[str, dict[str, tuple[str, str]]] = {}
+TABLES: dict[str, str] = {}
+for line in "\n".join(scripts()).splitlines():
+    if table := re.fullmatch(r"CREATE TABLE (\w+) \(  -- (.*)", line):
+        COLUMNS[table[1]], TABLES[table[1]] = {}, table[2]
+        latest = table[1]
+    elif column := re.fullmatch(r" +(\w+) +(TEXT|INTEGER|REAL|BLOB)\b.*? -- (.*)", line):
+        COLUMNS[latest][column[1]] = (column[2], column[3])
+
+
+def test_every_table_and_column_of_the_schema_has_a_comment() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection, "store.db", scripts())
+        made = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        assert sorted(name for (name,) in made) == sorted(TABLES)
+        for name, columns in COLUMNS.items():
+            info = connection.execute(f"PRAGMA table_info({name})").fetchall()
+            assert [row[1] for row in info] == list(columns)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_the_page_has_the_table(name: str) -> None:
+    told = {code_words(r["Column"])[0]: (r["Type"], r["Meaning"]) for r in PAGE.table(name)}
+    assert told == COLUMNS[name]
+    comment = TABLES[name]
+    assert f"### {name}\n\n{comment[0].upper()}{comment[1:]}.\n" in PAGE.text
+
+
+def test_the_page_tells_how_long_a_lock_is_waited_for() -> None:
+    assert f"up\n  to {PATIENCE:.0f} seconds" in PAGE.text
