@@ -70,6 +70,7 @@ SLUGS: dict[str, str] = {
     "snapshot-token": "A regression case may not depend on a snapshot.",
     # meaning
     "no-cases": "The file holds no case.",
+    "two-sidecars": "A JSONL file has two sidecars.",
     "duplicate-id": "Two cases of one file have the same id.",
     "asserts-nothing": "The case has nothing that could fail.",
     "needs-expected": "The evaluator compares with an expected output that is not there.",

@@ -87,6 +87,8 @@ def test_always_taken_whatever_they_hold(project: Project, name: str, content: s
         "cases: text\n",
         '{"cases": [1]}',
         "- {input: x}\n- {input_messages: x, id: 5}\n",
+        "- {input: x}\n- {inptu: x}\n",
+        "- {id: a}\n- 1\n- {input: x}\n",
         "name: x\nother: [1]\ncases: {a: 1}\n",
     ],
 )
@@ -104,9 +106,8 @@ def test_other_yaml_with_cases_or_a_list_of_inputs(
         ("# nothing\n", "no cases"),
         ("name: x\n", "no cases"),
         ("[]\n", "no cases"),
-        ("- 1\n", "no cases"),
-        ("- {name: x}\n", "no cases"),
-        ("- {input: x}\n- {name: x}\n", "no cases"),
+        ("- 1\n", "it is a list, but not of cases with an input"),
+        ("- {name: x}\n", "it is a list, but not of cases with an input"),
         ("text\n", "no cases"),
         ("nested:\n  cases: []\n", "no cases"),
         (CASE, "no cases"),
@@ -275,12 +276,22 @@ def test_a_jsonl_of_something_else_is_passed_over(project: Project, content: byt
 # Sidecars
 
 
-def test_a_sidecar_is_passed_over_and_applied(project: Project) -> None:
+@pytest.mark.parametrize("suffix", ["yaml", "yml"])
+def test_a_sidecar_is_passed_over_and_applied(project: Project, suffix: str) -> None:
+    project.write("a.jsonl", LINE)
+    project.write(f"a.{suffix}", "execution: {threshold: 0.25}\n")
+    assert found() == ["a.jsonl"]
+    assert passed_over() == {f"a.{suffix}": "it is the sidecar of a.jsonl"}
+    assert assay.load(".")[0].cases[0].threshold == 0.25
+
+
+def test_two_sidecars_of_one_file_are_an_error(project: Project) -> None:
     project.write("a.jsonl", LINE)
     project.write("a.yaml", "execution: {threshold: 0.25}\n")
-    assert found() == ["a.jsonl"]
-    assert passed_over() == {"a.yaml": "it is the sidecar of a.jsonl"}
-    assert assay.load(".")[0].cases[0].threshold == 0.25
+    project.write("a.yml", "execution: {threshold: 0.5}\n")
+    (problem,) = assay.validate(".").problems
+    assert (problem.file, problem.code) == ("a.yml", "two-sidecars")
+    assert "a.yaml" in problem.message
 
 
 def test_a_sidecar_of_an_eval_file(project: Project) -> None:
