@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from assay.documents.source import is_absent
 from assay.errors import EvalFileErrors, Problem, nearest
+from assay.ledger import locked_file
 from assay.ports import Loader
 from assay.registry import loaders
 from assay.settings import shown_path
@@ -18,9 +20,13 @@ SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 
 @dataclass(slots=True)
 class Discovery:
-    """The eval files, what looked like one and was passed over, and paths that are wrong."""
+    """The eval files, what looked like one and was passed over, and paths that are wrong.
+
+    `lost` are regression files that are not there although their lock is.
+    """
 
     files: list[Path] = field(default_factory=list)
+    lost: list[Path] = field(default_factory=list)
     passed_over: list[tuple[Path, str]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -30,29 +36,44 @@ def discover(paths: Iterable[Path]) -> Discovery:
     found = Discovery()
     for path in paths:
         if os.path.isdir(path):
-            before = len(found.files) + len(found.problems)
+            before = len(found.files) + len(found.lost) + len(found.problems)
             for file in _walk(path, found):
                 _consider(file, found)
-            if len(found.files) + len(found.problems) == before:
+            if len(found.files) + len(found.lost) + len(found.problems) == before:
                 _note(found, path, "no-eval-files", "there is no eval file in this directory")
         elif reason := _unreachable(path):
             _note(found, path, "unreadable", reason)
         elif os.path.lexists(path):
-            if loader_for(path) is None:
-                _note(
-                    found,
-                    path,
-                    "unknown-format",
-                    "this is no eval file that Assay can load",
-                    _formats(),
-                )
-            else:
-                found.files.append(path)
+            _take(path, found)
         else:
             _note(found, path, "not-found", "there is no such file or directory", _nearby(path))
-    found.files = list({os.path.realpath(file): file for file in reversed(found.files)}.values())
-    found.files.reverse()
+    found.files, found.lost = _each_once(found.files), _each_once(found.lost)
     return found
+
+
+def _take(file: Path, found: Discovery) -> None:
+    """Decide about a file that was named."""
+    if _is_lone_lock(file, found):
+        return
+    if loader_for(file) is not None:
+        found.files.append(file)
+    else:
+        message = "this is no eval file that Assay can load"
+        _note(found, file, "unknown-format", message, _formats())
+
+
+def _each_once(files: list[Path]) -> list[Path]:
+    """The first name of every file."""
+    return [*{os.path.realpath(file): file for file in reversed(files)}.values()][::-1]
+
+
+def _is_lone_lock(file: Path, found: Discovery) -> bool:
+    """Is it the lock of a regression file that is not there? That one is noted as lost."""
+    regression = locked_file(file)
+    if regression is None or not is_absent(regression):
+        return False
+    found.lost.append(regression)
+    return True
 
 
 def _unreachable(path: Path) -> str:
@@ -75,7 +96,7 @@ def loader_for(file: Path) -> Loader | None:
 def _consider(file: Path, found: Discovery) -> None:
     """Decide about a file met in a directory."""
     loader = loader_for(file)
-    if loader is None or file.name == "assay.yaml":
+    if _is_lone_lock(file, found) or loader is None or file.name == "assay.yaml":
         return
     try:
         # A pipe with such a name is taken: loading it will say what it is.

@@ -76,6 +76,8 @@ def validate(paths: Paths) -> Loaded:
             problems += new
             if suite is not None:
                 suites.append(suite)
+        for file in found.lost:
+            problems += _check_ledger(file, None)[1]
     passed = tuple((shown_path(file), reason) for file, reason in found.passed_over)
     return Loaded(tuple(suites), tuple(problems), passed)
 
@@ -101,12 +103,14 @@ def _load_file(file: Path, settings: Settings) -> tuple[Suite | None, list[Probl
     return suite, list(suite.warnings)
 
 
-def _check_ledger(file: Path, suite: Suite) -> tuple[Suite | None, list[Problem]]:
-    """The suite with what the ledger warns of, and all of its problems."""
+def _check_ledger(file: Path, suite: Suite | None) -> tuple[Suite | None, list[Problem]]:
+    """The suite with what the ledger warns of, and all of its problems; None when it is gone."""
     try:
         found = ledger.check(file)
     except EvalFileErrors as error:
         return None, list(error.problems)
+    if suite is None:
+        return None, found
     warnings = (*suite.warnings, *(p for p in found if p.severity == "warning"))
     errors = [p for p in found if p.severity == "error"]
     return replace(suite, warnings=warnings), [*warnings, *errors]
@@ -198,7 +202,7 @@ def list_regressions(paths: Paths) -> dict[str, list[ledger.LedgerEntry]]:
 
 
 def regression_files(paths: Paths) -> Sequence[Path]:
-    """The regression files among the paths, each of which loads."""
+    """The regression files among the paths; each loads, or is gone and its lock is not."""
     settings = _settings()
     found: Discovery = discover(_as_paths(paths))
     files = [file for file in found.files if file.name.endswith(ledger.SUFFIX)]
@@ -207,9 +211,9 @@ def regression_files(paths: Paths) -> Sequence[Path]:
         problems += _load_file(file, settings.for_file(file))[1]
     if any(p.severity == "error" for p in problems):
         raise EvalFileErrors(problems)
-    if not files:
+    if not files and not found.lost:
         raise UsageError("there is no *.regression.json in the paths given")
-    return files
+    return [*files, *found.lost]
 
 
 def _as_paths(paths: Paths) -> list[Path]:

@@ -30,7 +30,7 @@ LAYERS: list[list[str]] = [
         "registry",
     ],
     ["loaders", "evaluators", "targets"],
-    ["discovery", "ledger", "quality", "schema", "scaffold", "roster", "grading"],
+    ["ledger", "discovery", "quality", "schema", "scaffold", "roster", "grading"],
     ["service"],
     ["cli", ""],
 ]

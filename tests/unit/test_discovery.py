@@ -176,8 +176,9 @@ def test_files_of_other_kinds_are_not_worth_a_word(project: Project) -> None:
 def test_the_ledger_is_no_eval_file(project: Project) -> None:
     for name in ("t.regression.lock.json", "t.regression.archive.json"):
         project.write(name, "{}")
+    project.write("t.regression.json", "[]")
     project.write("t.golden.json", GOLDEN)
-    assert found() == ["t.golden.json"]
+    assert found() == ["t.golden.json", "t.regression.json"]
     assert passed_over() == {}
 
 
