@@ -76,7 +76,7 @@ SLUGS: dict[str, str] = {
     "needs-expected": "The evaluator compares with an expected output that is not there.",
     "file-changed": "The file changed after it was loaded.",
     "file-not-found": "A referenced file does not exist.",
-    "outside-root": "A referenced path leaves the project root.",
+    "outside-root": "A referenced path or a linked folder leaves the project root.",
     "regression-changed": "A locked regression case was changed.",
     "regression-gone": "A locked regression case was removed.",
     "ledger-broken": "The regression lock file cannot be read.",

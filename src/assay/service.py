@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import ledger, registry
-from assay.discovery import Discovery, discover, loader_for
+from assay.discovery import discover, loader_for
 from assay.errors import (
     EvalFileErrors,
     LedgerError,
@@ -67,7 +67,7 @@ def validate(paths: Paths) -> Loaded:
     settings = _project()
     suites: list[Suite] = []
     with _garbage_later():
-        found = discover(_as_paths(paths))
+        found = discover(_as_paths(paths), settings)
         problems = list(found.problems)
         for file in found.files:
             suite, new = _load_file(file, settings.for_file(file))
@@ -204,7 +204,7 @@ def list_regressions(paths: Paths) -> dict[str, list[ledger.LedgerEntry]]:
 def regression_files(paths: Paths) -> Sequence[Path]:
     """The regression files among the paths; each loads, or is gone and its lock is not."""
     settings = _settings()
-    found: Discovery = discover(_as_paths(paths))
+    found = discover(_as_paths(paths), settings)
     files = [file for file in found.files if file.name.endswith(ledger.SUFFIX)]
     problems = list(found.problems)
     for file in files:
