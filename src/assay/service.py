@@ -79,7 +79,8 @@ def validate(paths: Paths) -> Loaded:
         for file in found.lost:
             problems += _check_ledger(file, None)[1]
     passed = tuple((shown_path(file), reason) for file, reason in found.passed_over)
-    return Loaded(tuple(suites), tuple(problems), passed)
+    # A seed manifest that is broken is a problem of every file that needs it, and told once.
+    return Loaded(tuple(suites), tuple(dict.fromkeys(problems)), passed)
 
 
 def lint(paths: Paths) -> Loaded:
