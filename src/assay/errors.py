@@ -94,6 +94,7 @@ SLUGS: dict[str, str] = {
     "lonely-synonym": "A synonym group has one member.",
     "passes-without-tool": "The case could pass although no tool was called.",
     "cannot-fail": "The case passes whatever the agent answers.",
+    "cannot-pass": "The case fails whatever the agent answers.",
     "foreign-tool-id": "The id names another tool than the file.",
     "regression-description": "A regression case should be described as 'regression — ...'.",
 }
