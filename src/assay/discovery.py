@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.documents import yaml
 from assay.documents.source import is_absent, read_text
-from assay.errors import EvalFileErrors, Problem, nearest
+from assay.errors import EvalFileErrors, PluginError, Problem, nearest
 from assay.ledger import locked_file
 from assay.model.suite import CASES_KEYS, INPUT_KEYS
 from assay.ports import Loader
@@ -40,17 +41,28 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
         if os.path.isdir(path):
             before = len(found.files) + len(found.lost) + len(found.problems)
             for file in _walk(path, settings.for_folder(path), found):
-                _consider(file, found)
+                with _noting_plugins(file, found):
+                    _consider(file, found)
             if len(found.files) + len(found.lost) + len(found.problems) == before:
                 _note(found, path, "no-eval-files", "there is no eval file in this directory")
         elif reason := _unreachable(path):
             _note(found, path, "unreadable", reason)
         elif os.path.lexists(path):
-            _take(path, settings.for_file(path), found)
+            with _noting_plugins(path, found):
+                _take(path, settings.for_file(path), found)
         else:
             _note(found, path, "not-found", "there is no such file or directory", _nearby(path))
     found.files, found.lost = _each_once(found.files), _each_once(found.lost)
     return found
+
+
+@contextmanager
+def _noting_plugins(file: Path, found: Discovery) -> Iterator[None]:
+    """A loader that cannot be loaded is a problem of the file that it is for."""
+    try:
+        yield
+    except PluginError as error:
+        _note(found, file, "plugin-failed", str(error))
 
 
 def _take(file: Path, settings: Settings, found: Discovery) -> None:

@@ -61,7 +61,7 @@ SLUGS: dict[str, str] = {
     "wrong-type": "The value has the wrong type.",
     "wrong-value": "The value has the right type but is not allowed.",
     "unknown-evaluator": "No evaluator has this type.",
-    "plugin-failed": "The evaluator is registered but could not be loaded.",
+    "plugin-failed": "A plugin, or what it registers, could not be loaded.",
     "conflicting-keys": "Two keys exclude each other.",
     "bad-id": "The id does not have the format of its tier.",
     "bad-date": "The value is not an ISO 8601 date.",

@@ -64,7 +64,8 @@ def load(paths: Paths) -> list[Suite]:
 
 def validate(paths: Paths) -> Loaded:
     """Load everything and keep going: all suites, and all problems of all files."""
-    settings = _project()
+    settings = _settings()
+    broken_plugins = _import_plugins(settings)
     suites: list[Suite] = []
     with _garbage_later():
         found = discover(_as_paths(paths), settings)
@@ -78,6 +79,9 @@ def validate(paths: Paths) -> Loaded:
                 suites.append(suite)
         for file in found.lost:
             problems += _check_ledger(file, None)[1]
+    if broken_plugins:  # an evaluator that nobody knows may be one of theirs
+        known = [p for p in problems if p.code != "unknown-evaluator"]
+        problems = [*broken_plugins, *known]
     passed = tuple((shown_path(file), reason) for file, reason in found.passed_over)
     # A seed manifest that is broken is a problem of every file that needs it, and told once.
     return Loaded(tuple(suites), tuple(dict.fromkeys(problems)), passed)
@@ -232,10 +236,22 @@ def _settings() -> Settings:
 def _project() -> Settings:
     """The settings, with the plugins imported; never those of the project of a foreign file."""
     settings = _settings()
-    for name in settings.config.plugins:
-        if fault := _plugin(name, settings).fault:
-            raise PluginError(f"the plugin {name!r} could not be imported: {fault}")
+    for problem in _import_plugins(settings):
+        raise PluginError(problem.message)
     return settings
+
+
+def _import_plugins(settings: Settings) -> list[Problem]:
+    """Import the modules under `plugins`; a problem for each that cannot be."""
+    problems: list[Problem] = []
+    if settings.document is None:
+        return problems
+    for index, name in enumerate(settings.config.plugins):
+        if fault := _plugin(name, settings).fault:
+            message = f"the plugin {name!r} could not be imported: {fault}"
+            place = ("plugins", index)
+            problems.append(settings.document.problem(place, "plugin-failed", message))
+    return problems
 
 
 def _lead_path(settings: Settings) -> None:

@@ -118,6 +118,14 @@ def test_a_wrong_config_is_exit_2() -> None:
     assert told.startswith("assay.yaml:1:1: error[unknown-key]: ")
 
 
+def test_validate_exits_2_when_a_plugin_fails() -> None:
+    Path("assay.yaml").write_text("plugins: [no_such_module]\n")
+    Path("good.eval.yaml").write_text(GOOD)
+    done = assay("validate", ".", code=2)
+    assert done.stdout.startswith("assay.yaml:1:11: error[plugin-failed]: the plugin 'no_such_mod")
+    assert "1 suite with 1 case loaded; 1 error" in done.stderr
+
+
 @pytest.mark.parametrize("verb", ["validate", "lint"])
 @pytest.mark.parametrize(
     ("name", "text", "line", "code"),

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import pytest
 
 import assay
 from assay.discovery import Discovery, discover, loader_for
+from assay.registry import loaders
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -632,6 +634,18 @@ def test_a_file_that_is_named_is_loaded_whatever_its_name(project: Project) -> N
 def test_no_path_at_all(project: Project) -> None:
     assert discovered([]).files == []
     assert assay.load([]) == []
+
+
+def test_a_loader_that_cannot_be_loaded_is_a_problem_of_its_file(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = EntryPoint("odd", "no_such_module", loaders.group)
+    monkeypatch.setattr(loaders, "_entries", {**loaders._entries, "odd": [entry]})
+    project.write("a.odd")
+    project.write("b.eval.yaml", SUITE)
+    for path in ("a.odd", "."):
+        assert problems(path) == [("a.odd", "plugin-failed")]
+    assert found() == ["b.eval.yaml"]
 
 
 def test_the_longest_suffix_chooses_the_loader() -> None:
