@@ -5,54 +5,91 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.errors import EvalFileErrors, Problem, nearest
+from assay.documents import yaml
+from assay.documents.source import is_absent, read_text
+from assay.errors import EvalFileErrors, PluginError, Problem, nearest
+from assay.ledger import locked_file
+from assay.model.suite import CASES_KEYS, INPUT_KEYS
 from assay.ports import Loader
 from assay.registry import loaders
-from assay.settings import shown_path
+from assay.settings import CONFIG_FILES, Settings, shown_path
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 
 
 @dataclass(slots=True)
 class Discovery:
-    """The eval files, what looked like one and was passed over, and paths that are wrong."""
+    """The eval files, what looked like one and was passed over, and paths that are wrong.
+
+    `lost` are regression files that are not there although their lock is.
+    """
 
     files: list[Path] = field(default_factory=list)
+    lost: list[Path] = field(default_factory=list)
     passed_over: list[tuple[Path, str]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
-def discover(paths: Iterable[Path]) -> Discovery:
+def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
     """Files are taken as they are named; directories are walked."""
     found = Discovery()
     for path in paths:
         if os.path.isdir(path):
-            before = len(found.files) + len(found.problems)
-            for file in _walk(path, found):
-                _consider(file, found)
-            if len(found.files) + len(found.problems) == before:
+            before = len(found.files) + len(found.lost) + len(found.problems)
+            for file in _walk(path, settings.for_folder(path), found):
+                with _noting_plugins(file, found):
+                    _consider(file, found)
+            if len(found.files) + len(found.lost) + len(found.problems) == before:
                 _note(found, path, "no-eval-files", "there is no eval file in this directory")
         elif reason := _unreachable(path):
             _note(found, path, "unreadable", reason)
         elif os.path.lexists(path):
-            if loader_for(path) is None:
-                _note(
-                    found,
-                    path,
-                    "unknown-format",
-                    "this is no eval file that Assay can load",
-                    _formats(),
-                )
-            else:
-                found.files.append(path)
+            with _noting_plugins(path, found):
+                _take(path, settings.for_file(path), found)
         else:
             _note(found, path, "not-found", "there is no such file or directory", _nearby(path))
-    found.files = list({os.path.realpath(file): file for file in reversed(found.files)}.values())
-    found.files.reverse()
+    found.files, found.lost = _each_once(found.files), _each_once(found.lost)
     return found
+
+
+@contextmanager
+def _noting_plugins(file: Path, found: Discovery) -> Iterator[None]:
+    """A loader that cannot be loaded is a problem of the file that it is for."""
+    try:
+        yield
+    except PluginError as error:
+        _note(found, file, "plugin-failed", str(error))
+
+
+def _take(file: Path, settings: Settings, found: Discovery) -> None:
+    """Decide about a file that was named, perhaps by a pattern that fits its companions too."""
+    if _is_lone_lock(file, found):
+        return
+    if reason := _companion(file, settings):
+        found.passed_over.append((file, reason))
+    elif loader_for(file) is not None:
+        found.files.append(file)
+    else:
+        message = "this is no eval file that Assay can load"
+        _note(found, file, "unknown-format", message, _formats())
+
+
+def _each_once(files: list[Path]) -> list[Path]:
+    """The first name of every file."""
+    return [*{os.path.realpath(file): file for file in reversed(files)}.values()][::-1]
+
+
+def _is_lone_lock(file: Path, found: Discovery) -> bool:
+    """Is it the lock of a regression file that is not there? That one is noted as lost."""
+    regression = locked_file(file)
+    if regression is None or not is_absent(regression):
+        return False
+    found.lost.append(regression)
+    return True
 
 
 def _unreachable(path: Path) -> str:
@@ -72,10 +109,38 @@ def loader_for(file: Path) -> Loader | None:
     return loaders.get(max(suffixes, key=len)) if suffixes else None
 
 
+def _companion(file: Path, settings: Settings) -> str:
+    """What a file is that stands beside eval files and is none; empty when it may be one."""
+    for part in ("lock", "archive"):
+        tool = file.name.removesuffix(f".regression.{part}.json")
+        if tool != file.name:
+            return f"it is the {part} of {tool}.regression.json"
+    if file.name in CONFIG_FILES:
+        return "it is the configuration"
+    if file.name.endswith(".schema.json"):
+        return "it is a JSON Schema"
+    if os.path.realpath(file) == os.path.realpath(settings.seed_manifest):
+        return "it is the seed manifest"
+    return f"it is the sidecar of {file.stem}.jsonl" if _is_sidecar(file) else ""
+
+
+def _is_sidecar(file: Path) -> bool:
+    """Has it suite-level keys alone, and a JSONL file beside it that they are for?"""
+    if file.suffix not in (".yaml", ".yml") or not file.with_suffix(".jsonl").is_file():
+        return False
+    try:
+        data = yaml.parse(read_text(file, shown_path(file)), shown_path(file)).data
+    except EvalFileErrors:  # loading it will say what is wrong
+        return False
+    if data is None:
+        return True
+    return isinstance(data, dict) and data.keys().isdisjoint((*CASES_KEYS, *INPUT_KEYS))
+
+
 def _consider(file: Path, found: Discovery) -> None:
     """Decide about a file met in a directory."""
     loader = loader_for(file)
-    if loader is None or file.name == "assay.yaml":
+    if _is_lone_lock(file, found) or loader is None or file.name in CONFIG_FILES:
         return
     try:
         # A pipe with such a name is taken: loading it will say what it is.
@@ -90,15 +155,21 @@ def _consider(file: Path, found: Discovery) -> None:
         found.files.append(file)
 
 
-def _walk(folder: Path, found: Discovery) -> Iterator[Path]:
+def _walk(folder: Path, settings: Settings, found: Discovery) -> Iterator[Path]:
     """All files below a folder by name; links to folders are followed once, loops are problems."""
     visited: set[str] = set()
+    start = Path(os.path.realpath(folder))
     todo: list[tuple[Path, frozenset[str]]] = [(folder, frozenset())]
     while todo:
         here, above = todo.pop()
         real = os.path.realpath(here)
-        if real in above:
+        if real in above or (here != folder and start.is_relative_to(real)):
             _note(found, here, "symlink-loop", "this link leads back to a folder it is in")
+            continue
+        if here.is_symlink() and here != folder and _is_outside(real, settings):
+            hint = "set allow_outside_root in assay.yaml to permit it"
+            _note(found, here, "outside-root", "this link leaves the project root", hint)
+            continue
         if real in visited:
             continue
         visited.add(real)
@@ -114,6 +185,10 @@ def _walk(folder: Path, found: Discovery) -> Iterator[Path]:
             elif not _is_skipped(here, name):
                 folders.append((here / name, above | {real}))
         todo.extend(reversed(folders))
+
+
+def _is_outside(real: str, settings: Settings) -> bool:
+    return not (settings.config.allow_outside_root or Path(real).is_relative_to(settings.root))
 
 
 def _is_skipped(folder: Path, name: str) -> bool:

@@ -16,11 +16,11 @@ from typing import Any, Literal
 
 from assay.documents import json as documents
 from assay.documents.document import Document
-from assay.documents.source import read_text
+from assay.documents.source import is_absent, read_text
 from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
 from assay.settings import shown_path
 
-SUFFIX = ".regression.json"
+SUFFIX, LOCK_SUFFIX = ".regression.json", ".regression.lock.json"
 Status = Literal["locked", "unlocked", "changed", "gone", "archived"]
 
 
@@ -33,6 +33,12 @@ class LedgerEntry:
     created_at: str = ""
     bug_ref: str = ""
     description: str = ""
+
+
+def locked_file(lock: Path) -> Path | None:
+    """The regression file of a lock; None when the name is not that of a lock."""
+    name = lock.name.removesuffix(LOCK_SUFFIX)
+    return None if name == lock.name else lock.with_name(name + SUFFIX)
 
 
 def lock_file(file: Path) -> Path:
@@ -50,7 +56,7 @@ def case_hash(raw: Any) -> str:
 
 
 def check(file: Path) -> list[Problem]:
-    """What the ledger has to say about a regression file that loads."""
+    """What the ledger has to say about a regression file that loads, or that is gone."""
     return _check(_Book(file))
 
 
@@ -77,7 +83,7 @@ def _check(book: _Book) -> list[Problem]:
         message = (
             f"the locked case {identity!r} is gone; regression cases are archived, not deleted"
         )
-        place = (book.document.file, 1, 1)
+        place = book.place_of_gone(identity)
         problems.append(Problem(*place, "error", "regression-gone", message, hint.format(identity)))
     return problems.told()
 
@@ -131,10 +137,11 @@ def archive(file: Path, identity: str) -> Path:
 
 
 class _Book:
-    """A regression file with its lock and its archive."""
+    """A regression file with its lock and its archive; without the file it has no cases."""
 
     def __init__(self, file: Path) -> None:
-        self.text = read_text(file, shown_path(file))
+        self.lost = is_absent(file)
+        self.text = "[]" if self.lost else read_text(file, shown_path(file))
         self.document: Document = documents.parse(self.text, shown_path(file))
         data = self.document.data
         self.base: tuple[str, ...] = ("cases",) if isinstance(data, dict) else ()
@@ -142,7 +149,8 @@ class _Book:
         self.cases: list[tuple[str, Any]] = [
             (str(raw.get("id")), raw) for raw in raw_cases if isinstance(raw, dict)
         ]
-        self.hashes = _read_lock(lock_file(file))
+        self.lock = _read_lock(lock_file(file))
+        self.hashes: dict[str, str] = self.lock.data["cases"]
         self.archived = _read_archive(archive_file(file))
 
     def status(self, identity: str, raw: Any) -> Status:
@@ -160,6 +168,12 @@ class _Book:
         }
         return [identity for identity in self.hashes if identity not in kept]
 
+    def place_of_gone(self, identity: str) -> tuple[str, int, int]:
+        """Where to point for a case that is gone: at its hash when the file is gone too."""
+        if not self.lost:
+            return self.document.file, 1, 1
+        return self.lock.file, *self.lock.position(("cases", identity), key=True)
+
     def is_archived(self, identity: str, raw: Any = None) -> bool:
         """Is a case with this id archived, and with this content when it is given?"""
         found = [case for case in self.archived if case.get("id") == identity]
@@ -171,30 +185,30 @@ def _entry(identity: str, status: Status, raw: Any) -> LedgerEntry:
     return LedgerEntry(identity, status, *texts)
 
 
-def _read_lock(file: Path) -> dict[str, str]:
+def _read_lock(file: Path) -> Document:
     if not os.path.lexists(file):
-        return {}
-    data = _read_json(file)
-    hashes = data.get("cases") if isinstance(data, dict) else None
+        return documents.parse(_lock_text({}), shown_path(file))
+    document = _document(file)
+    hashes = document.data.get("cases") if isinstance(document.data, dict) else None
     if not isinstance(hashes, dict) or not all(isinstance(h, str) for h in hashes.values()):
         raise _broken(file, "it has no 'cases' with a hash each")
-    return hashes
+    return document
 
 
 def _read_archive(file: Path) -> list[dict[str, Any]]:
     if not os.path.lexists(file):
         return []
-    data = _read_json(file)
+    data = _document(file).data
     if not isinstance(data, list) or not all(isinstance(case, dict) for case in data):
         raise _broken(file, "it is not a list of cases")
     return data
 
 
-def _read_json(file: Path) -> Any:
+def _document(file: Path) -> Document:
     document = documents.parse(read_text(file, shown_path(file)), shown_path(file))
     if document.problems:
         raise EvalFileErrors(document.problems)
-    return document.data
+    return document
 
 
 def _broken(file: Path, message: str) -> EvalFileErrors:

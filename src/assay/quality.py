@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from assay.errors import Problem, Problems
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, Origin, Suite
 from assay.model.expect import NO_TOOL, ExpectBase
 
 Finding = tuple[str, str, tuple[str | int, ...], str]  # slug, message, path in the case, hint
@@ -19,10 +20,17 @@ class Block(NamedTuple):
     path: tuple[str | int, ...]
 
 
+class _Asked(NamedTuple):
+    """Who asked a prompt first; the case itself may be one of a file larger than memory."""
+
+    id: str
+    origin: Origin
+
+
 def weaknesses(suites: Iterable[Suite]) -> list[Problem]:
     """All findings in all suites; prompts are compared across suites too."""
     problems: list[Problem] = []
-    prompts: dict[str, EvalCase] = {}
+    prompts: dict[bytes, _Asked] = {}
     for suite in suites:
         found = Problems(suite.file)
         for case in suite.cases:
@@ -47,19 +55,19 @@ def _few_golden_values(case: EvalCase, suite: Suite) -> Iterator[Finding]:
         count = len(set(block.expect.responseContains))
         if case.tier == "golden" and count < 2:
             hint = "add exact values that only the tool could have returned"
-            yield "few-golden-values", f"checks {count} exact values", block.path, hint
+            noun = "value" if count == 1 else "values"
+            yield "few-golden-values", f"checks {count} exact {noun}", block.path, hint
 
 
 def _echoed_prompt(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+    wanting = [(path, spec.texts_to_contain()) for path, spec in case.walk_evaluators()]
+    wanting = [(path, texts) for path, texts in wanting if texts]
     prompt = case.question.casefold()
-    for block in _blocks(case):
-        expected = [
-            *block.expect.responseContains,
-            *(text for group in block.expect.responseContainsAny for text in group),
-        ]
-        if expected and all(text.casefold() in prompt for text in expected):
-            message = "every expected text stands in the prompt: repeating the question would pass"
-            yield "echoed-prompt", message, block.path, "expect what only an answer can contain"
+    if wanting and all(text.casefold() in prompt for _, texts in wanting for text in texts):
+        message = (
+            "every expected text stands in the prompt: repeating the question would contain it"
+        )
+        yield "echoed-prompt", message, wanting[0][0], "expect what only an answer can contain"
 
 
 def _ambiguous_one_way(case: EvalCase, suite: Suite) -> Iterator[Finding]:
@@ -120,6 +128,13 @@ def _cannot_fail(case: EvalCase, suite: Suite) -> Iterator[Finding]:
         yield "cannot-fail", f"no evaluator can fail: {reasons[0]}", ("evaluators",), ""
 
 
+def _cannot_pass(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+    weightless = case.evaluators and not any(spec.weight for spec in case.evaluators)
+    if weightless and case.skip is None and case.threshold != 0:
+        message = "every evaluator has the weight 0, so the score is always 0"
+        yield "cannot-pass", message, ("evaluators",), "give one of them a weight"
+
+
 def _tier_names(case: EvalCase, suite: Suite) -> Iterator[Finding]:
     if case.tier in ("golden", "labeled", "regression"):
         tool = case.id.split("-", 1)[1].rpartition("-")[0]
@@ -131,10 +146,13 @@ def _tier_names(case: EvalCase, suite: Suite) -> Iterator[Finding]:
         yield "regression-description", "the description does not say it", ("description",), hint
 
 
-def _duplicate_prompt(case: EvalCase, prompts: dict[str, EvalCase]) -> Iterator[Finding]:
+def _duplicate_prompt(case: EvalCase, prompts: dict[bytes, _Asked]) -> Iterator[Finding]:
     prompt = "\n".join(f"{m.role}:{m.text.strip().casefold()}" for m in case.input_messages)
-    other = prompts.setdefault(prompt, case)
-    if other is not case:
+    digest = hashlib.blake2b(prompt.encode(), digest_size=16).digest()
+    other = prompts.get(digest)
+    if other is None:
+        prompts[digest] = _Asked(case.id, case.origin)
+    else:
         message = f"asks the same as {other.id} ({other.origin})"
         yield "duplicate-prompt", message, ("input_messages",), "one of the two is enough"
 
@@ -157,5 +175,6 @@ RULES: tuple[Callable[[EvalCase, Suite], Iterator[Finding]], ...] = (
     _lonely_synonym,
     _passes_without_tool,
     _cannot_fail,
+    _cannot_pass,
     _tier_names,
 )

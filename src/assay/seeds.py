@@ -20,6 +20,7 @@ class Seeds:
     def __init__(self, settings: Settings) -> None:
         self.file, self.name = settings.seed_manifest, shown_path(settings.seed_manifest)
         self._broken: list[Problem] = []
+        self._told = False
 
     @cached_property
     def data(self) -> Any:
@@ -45,8 +46,8 @@ class Seeds:
                     if token.source == "seed" and not tokens.value_of(token, {"seed": self.data}):
                         place = case.origin_of((*path, *steps))
                         problems.append(self._unresolved(token, place))
-        if self._broken:  # told once, by the first case that asked for a value
-            problems, self._broken = self._broken, []
+        if self._broken:  # told once; nobody knows which values a broken manifest has
+            problems, self._told = [] if self._told else self._broken, True
         return problems
 
     def _unresolved(self, token: tokens.Token, place: Origin) -> Problem:

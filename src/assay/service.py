@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import ledger, registry
-from assay.discovery import Discovery, discover, loader_for
+from assay.discovery import discover, loader_for
 from assay.errors import (
     EvalFileErrors,
     LedgerError,
@@ -64,10 +64,11 @@ def load(paths: Paths) -> list[Suite]:
 
 def validate(paths: Paths) -> Loaded:
     """Load everything and keep going: all suites, and all problems of all files."""
-    settings = _project()
+    settings = _settings()
+    broken_plugins = _import_plugins(settings)
     suites: list[Suite] = []
     with _garbage_later():
-        found = discover(_as_paths(paths))
+        found = discover(_as_paths(paths), settings)
         problems = list(found.problems)
         for file in found.files:
             suite, new = _load_file(file, settings.for_file(file))
@@ -76,8 +77,14 @@ def validate(paths: Paths) -> Loaded:
             problems += new
             if suite is not None:
                 suites.append(suite)
+        for file in found.lost:
+            problems += _check_ledger(file, None)[1]
+    if broken_plugins:  # an evaluator that nobody knows may be one of theirs
+        known = [p for p in problems if p.code != "unknown-evaluator"]
+        problems = [*broken_plugins, *known]
     passed = tuple((shown_path(file), reason) for file, reason in found.passed_over)
-    return Loaded(tuple(suites), tuple(problems), passed)
+    # A seed manifest that is broken is a problem of every file that needs it, and told once.
+    return Loaded(tuple(suites), tuple(dict.fromkeys(problems)), passed)
 
 
 def lint(paths: Paths) -> Loaded:
@@ -101,12 +108,14 @@ def _load_file(file: Path, settings: Settings) -> tuple[Suite | None, list[Probl
     return suite, list(suite.warnings)
 
 
-def _check_ledger(file: Path, suite: Suite) -> tuple[Suite | None, list[Problem]]:
-    """The suite with what the ledger warns of, and all of its problems."""
+def _check_ledger(file: Path, suite: Suite | None) -> tuple[Suite | None, list[Problem]]:
+    """The suite with what the ledger warns of, and all of its problems; None when it is gone."""
     try:
         found = ledger.check(file)
     except EvalFileErrors as error:
         return None, list(error.problems)
+    if suite is None:
+        return None, found
     warnings = (*suite.warnings, *(p for p in found if p.severity == "warning"))
     errors = [p for p in found if p.severity == "error"]
     return replace(suite, warnings=warnings), [*warnings, *errors]
@@ -198,18 +207,18 @@ def list_regressions(paths: Paths) -> dict[str, list[ledger.LedgerEntry]]:
 
 
 def regression_files(paths: Paths) -> Sequence[Path]:
-    """The regression files among the paths, each of which loads."""
+    """The regression files among the paths; each loads, or is gone and its lock is not."""
     settings = _settings()
-    found: Discovery = discover(_as_paths(paths))
+    found = discover(_as_paths(paths), settings)
     files = [file for file in found.files if file.name.endswith(ledger.SUFFIX)]
     problems = list(found.problems)
     for file in files:
         problems += _load_file(file, settings.for_file(file))[1]
     if any(p.severity == "error" for p in problems):
         raise EvalFileErrors(problems)
-    if not files:
+    if not files and not found.lost:
         raise UsageError("there is no *.regression.json in the paths given")
-    return files
+    return [*files, *found.lost]
 
 
 def _as_paths(paths: Paths) -> list[Path]:
@@ -227,10 +236,22 @@ def _settings() -> Settings:
 def _project() -> Settings:
     """The settings, with the plugins imported; never those of the project of a foreign file."""
     settings = _settings()
-    for name in settings.config.plugins:
-        if fault := _plugin(name, settings).fault:
-            raise PluginError(f"the plugin {name!r} could not be imported: {fault}")
+    for problem in _import_plugins(settings):
+        raise PluginError(problem.message)
     return settings
+
+
+def _import_plugins(settings: Settings) -> list[Problem]:
+    """Import the modules under `plugins`; a problem for each that cannot be."""
+    problems: list[Problem] = []
+    if settings.document is None:
+        return problems
+    for index, name in enumerate(settings.config.plugins):
+        if fault := _plugin(name, settings).fault:
+            message = f"the plugin {name!r} could not be imported: {fault}"
+            place = ("plugins", index)
+            problems.append(settings.document.problem(place, "plugin-failed", message))
+    return problems
 
 
 def _lead_path(settings: Settings) -> None:

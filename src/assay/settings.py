@@ -23,6 +23,8 @@ from assay.errors import ConfigError, EvalFileErrors, Problem
 from assay.model.shape import Empty, Flag, Reading, Shape, Text, problem, shown
 from assay.model.target import Price
 
+CONFIG_FILES = ("assay.yaml", "pyproject.toml")
+
 
 def _relative(value: str) -> str:
     if os.path.isabs(value) or ".." in Path(value).parts:
@@ -82,7 +84,7 @@ class Settings:
         start = start.resolve()
         git: Path | None = None
         for folder in (start, *start.parents):
-            for name, read in (("assay.yaml", read_yaml), ("pyproject.toml", _toml)):
+            for name, read in zip(CONFIG_FILES, (read_yaml, _toml), strict=True):
                 file = folder / name
                 document = None if is_absent(file) else read(file)
                 if document is not None:
@@ -93,7 +95,11 @@ class Settings:
 
     def for_file(self, file: Path) -> Settings:
         """These settings, or those of the file's own project when it lies outside this one."""
-        folder = Path(os.path.realpath(file)).parent
+        return self.for_folder(Path(os.path.realpath(file)).parent)
+
+    def for_folder(self, folder: Path) -> Settings:
+        """These settings, or those of the folder's own project when it lies outside this one."""
+        folder = Path(os.path.realpath(folder))
         return self if folder.is_relative_to(self.root) else Settings.find(folder)
 
     @property

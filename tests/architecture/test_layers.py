@@ -31,7 +31,7 @@ LAYERS: list[list[str]] = [
         "registry",
     ],
     ["loaders", "evaluators", "targets", "stores"],
-    ["discovery", "ledger", "quality", "schema", "scaffold", "agentv", "roster", "grading"],
+    ["ledger", "discovery", "quality", "schema", "scaffold", "agentv", "roster", "grading"],
     ["service"],
     ["testing", "cli", ""],
 ]

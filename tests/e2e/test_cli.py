@@ -110,7 +110,20 @@ def test_missing_paths_and_empty_folders_are_errors() -> None:
 def test_a_wrong_config_is_exit_2() -> None:
     Path("assay.yaml").write_text("nope: 1\n")
     Path("good.eval.yaml").write_text(GOOD)
-    assert "assay.yaml:1:1: error[unknown-key]" in assay("validate", ".", code=2).stderr
+    for verb in ("validate", "lint"):
+        done = assay(verb, ".", code=2)
+        assert done.stdout.startswith("assay.yaml:1:1: error[unknown-key]: ")
+        assert done.stderr == "0 suites with 0 cases loaded; 1 error, 0 warnings\n"
+    told = assay("regression", "list", code=2).stderr
+    assert told.startswith("assay.yaml:1:1: error[unknown-key]: ")
+
+
+def test_validate_exits_2_when_a_plugin_fails() -> None:
+    Path("assay.yaml").write_text("plugins: [no_such_module]\n")
+    Path("good.eval.yaml").write_text(GOOD)
+    done = assay("validate", ".", code=2)
+    assert done.stdout.startswith("assay.yaml:1:11: error[plugin-failed]: the plugin 'no_such_mod")
+    assert "1 suite with 1 case loaded; 1 error" in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["validate", "lint"])
@@ -130,7 +143,7 @@ def test_a_wrong_config_is_told_as_json_too(
     done = assay(verb, ".", "--json", code=2)
     (problem,) = json.loads(done.stdout)
     assert (problem["file"], problem["line"], problem["code"]) == (name, line, code)
-    assert f"error[{code}]" in done.stderr
+    assert "1 error" in done.stderr
 
 
 def test_other_errors_are_told_as_json_too() -> None:

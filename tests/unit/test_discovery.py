@@ -6,13 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import assay
-from assay.discovery import discover, loader_for
+from assay.discovery import Discovery, discover, loader_for
+from assay.registry import loaders
+from assay.settings import Settings
 
 if TYPE_CHECKING:
     from unit.conftest import Project
@@ -34,17 +38,21 @@ GOLDEN = json.dumps(
 )
 
 
+def discovered(paths: Iterable[Path]) -> Discovery:
+    return discover(paths, Settings.find(Path.cwd()))
+
+
 def found(path: str = ".") -> list[str]:
     """The files that would be loaded."""
-    return [file.as_posix() for file in discover([Path(path)]).files]
+    return [file.as_posix() for file in discovered([Path(path)]).files]
 
 
 def passed_over(path: str = ".") -> dict[str, str]:
-    return {file.as_posix(): reason for file, reason in discover([Path(path)]).passed_over}
+    return {file.as_posix(): reason for file, reason in discovered([Path(path)]).passed_over}
 
 
 def problems(*paths: str) -> list[tuple[str, str]]:
-    return [(p.file, p.code) for p in discover([Path(path) for path in paths]).problems]
+    return [(p.file, p.code) for p in discovered([Path(path) for path in paths]).problems]
 
 
 # Always, when recognised, passed over
@@ -87,6 +95,8 @@ def test_always_taken_whatever_they_hold(project: Project, name: str, content: s
         "cases: text\n",
         '{"cases": [1]}',
         "- {input: x}\n- {input_messages: x, id: 5}\n",
+        "- {input: x}\n- {inptu: x}\n",
+        "- {id: a}\n- 1\n- {input: x}\n",
         "name: x\nother: [1]\ncases: {a: 1}\n",
     ],
 )
@@ -104,9 +114,8 @@ def test_other_yaml_with_cases_or_a_list_of_inputs(
         ("# nothing\n", "no cases"),
         ("name: x\n", "no cases"),
         ("[]\n", "no cases"),
-        ("- 1\n", "no cases"),
-        ("- {name: x}\n", "no cases"),
-        ("- {input: x}\n- {name: x}\n", "no cases"),
+        ("- 1\n", "it is a list, but not of cases with an input"),
+        ("- {name: x}\n", "it is a list, but not of cases with an input"),
         ("text\n", "no cases"),
         ("nested:\n  cases: []\n", "no cases"),
         (CASE, "no cases"),
@@ -175,8 +184,9 @@ def test_files_of_other_kinds_are_not_worth_a_word(project: Project) -> None:
 def test_the_ledger_is_no_eval_file(project: Project) -> None:
     for name in ("t.regression.lock.json", "t.regression.archive.json"):
         project.write(name, "{}")
+    project.write("t.regression.json", "[]")
     project.write("t.golden.json", GOLDEN)
-    assert found() == ["t.golden.json"]
+    assert found() == ["t.golden.json", "t.regression.json"]
     assert passed_over() == {}
 
 
@@ -275,12 +285,22 @@ def test_a_jsonl_of_something_else_is_passed_over(project: Project, content: byt
 # Sidecars
 
 
-def test_a_sidecar_is_passed_over_and_applied(project: Project) -> None:
+@pytest.mark.parametrize("suffix", ["yaml", "yml"])
+def test_a_sidecar_is_passed_over_and_applied(project: Project, suffix: str) -> None:
+    project.write("a.jsonl", LINE)
+    project.write(f"a.{suffix}", "execution: {threshold: 0.25}\n")
+    assert found() == ["a.jsonl"]
+    assert passed_over() == {f"a.{suffix}": "it is the sidecar of a.jsonl"}
+    assert assay.load(".")[0].cases[0].threshold == 0.25
+
+
+def test_two_sidecars_of_one_file_are_an_error(project: Project) -> None:
     project.write("a.jsonl", LINE)
     project.write("a.yaml", "execution: {threshold: 0.25}\n")
-    assert found() == ["a.jsonl"]
-    assert passed_over() == {"a.yaml": "it is the sidecar of a.jsonl"}
-    assert assay.load(".")[0].cases[0].threshold == 0.25
+    project.write("a.yml", "execution: {threshold: 0.5}\n")
+    (problem,) = assay.validate(".").problems
+    assert (problem.file, problem.code) == ("a.yml", "two-sidecars")
+    assert "a.yaml" in problem.message
 
 
 def test_a_sidecar_of_an_eval_file(project: Project) -> None:
@@ -408,12 +428,12 @@ def test_a_file_that_is_named_twice_is_loaded_once(project: Project, paths: list
     project.write("sub/x.txt")
     (project.root / "link.eval.yaml").symlink_to("a.eval.yaml")
     (project.root / "other").symlink_to(".") if "other" in paths else None
-    assert len(discover([Path(path) for path in paths]).files) == 1
+    assert len(discovered([Path(path) for path in paths]).files) == 1
 
 
 def test_the_same_path_object_twice(project: Project) -> None:
     file = project.write("a.eval.yaml", SUITE)
-    assert discover([file, file]).files == [file]
+    assert discovered([file, file]).files == [file]
 
 
 def test_copies_are_different_files(project: Project) -> None:
@@ -452,6 +472,39 @@ def test_a_link_to_a_folder_above_is_a_loop(project: Project) -> None:
     (project.root / "sub" / "up").symlink_to("..")
     assert found() == ["sub/a.eval.yaml"]
     assert problems(".") == [("sub/up", "symlink-loop")]
+
+
+def test_a_link_to_a_folder_above_the_start_is_a_loop(project: Project) -> None:
+    project.write("other.eval.yaml", SUITE)
+    project.write("evals/deep/a.eval.yaml", SUITE)
+    (project.root / "evals" / "up").symlink_to("..")
+    assert found("evals") == ["evals/deep/a.eval.yaml"]
+    assert problems("evals") == [("evals/up", "symlink-loop")]
+
+
+def test_a_link_out_of_the_project_root_is_refused_unless_the_config_allows_it(
+    project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "b.eval.yaml").write_text(SUITE)
+    project.write("evals/a.eval.yaml", SUITE)
+    (project.root / "evals" / "shared").symlink_to(outside)
+    assert found() == ["evals/a.eval.yaml"]
+    assert problems(".") == [("evals/shared", "outside-root")]
+    project.write("assay.yaml", "allow_outside_root: true\n")
+    assert found() == ["evals/a.eval.yaml", "evals/shared/b.eval.yaml"]
+    assert problems(".") == []
+
+
+def test_a_folder_outside_the_project_root_may_be_named(
+    project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "deep").mkdir()
+    (outside / "deep" / "b.eval.yaml").write_text(SUITE)
+    (project.root / "shared").symlink_to(outside)
+    assert found("shared") == ["shared/deep/b.eval.yaml"]
+    assert problems("shared", str(outside)) == []
 
 
 def test_a_link_to_nowhere_with_the_name_of_a_folder_is_nothing(project: Project) -> None:
@@ -501,22 +554,62 @@ def test_a_folder_whose_files_were_named_already_is_not_empty(project: Project) 
 def test_a_missing_path_and_the_nearest_name(project: Project, path: str, hint: str) -> None:
     project.write("weather.eval.yaml", SUITE)
     project.write("evals/first.eval.yaml", SUITE)
-    (problem,) = discover([Path(path)]).problems
+    (problem,) = discovered([Path(path)]).problems
     assert (problem.file, problem.code, problem.hint) == (path, "not-found", hint)
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.txt", "a", "a.yaml.bak", "golden.json", "a.toml"])
 def test_an_unknown_format(project: Project, name: str) -> None:
     project.write(name, SUITE)
-    (problem,) = discover([Path(name)]).problems
+    (problem,) = discovered([Path(name)]).problems
     assert (problem.file, problem.code) == (name, "unknown-format")
     for suffix in ("yaml", "yml", "jsonl", "csv", "golden.json", "regression.json"):
         assert f"*.{suffix}" in problem.hint
 
 
-def test_the_ledger_named_directly_is_of_unknown_format(project: Project) -> None:
-    project.write("t.regression.lock.json", "{}")
-    assert problems("t.regression.lock.json") == [("t.regression.lock.json", "unknown-format")]
+def test_companions_of_eval_files_that_are_named_are_passed_over(project: Project) -> None:
+    project.write("assay.yaml", "")
+    project.write("pyproject.toml", "")
+    project.write("evals/t.regression.json", "[]")
+    project.write("evals/t.regression.lock.json", '{"cases": {}}')
+    project.write("evals/t.regression.archive.json", "[]")
+    project.write("evals/seed-manifest.json", "{}")
+    project.write("evals/eval.schema.json", "{}")
+    project.write("evals/a.eval.jsonl", LINE)
+    project.write("evals/a.eval.yaml", "description: About the lines\n")
+    project.write("evals/b.jsonl", LINE)
+    project.write("evals/b.yml", "# nothing yet\n")
+    named = sorted(file for file in project.root.rglob("*") if file.is_file())
+    loaded = assay.validate(named)
+    assert loaded.problems == ()
+    assert [suite.file for suite in loaded.suites] == [
+        "evals/a.eval.jsonl",
+        "evals/b.jsonl",
+        "evals/t.regression.json",
+    ]
+    assert dict(loaded.passed_over) == {
+        "assay.yaml": "it is the configuration",
+        "pyproject.toml": "it is the configuration",
+        "evals/a.eval.yaml": "it is the sidecar of a.eval.jsonl",
+        "evals/b.yml": "it is the sidecar of b.jsonl",
+        "evals/eval.schema.json": "it is a JSON Schema",
+        "evals/seed-manifest.json": "it is the seed manifest",
+        "evals/t.regression.archive.json": "it is the archive of t.regression.json",
+        "evals/t.regression.lock.json": "it is the lock of t.regression.json",
+    }
+
+
+@pytest.mark.parametrize("content", [CASE, LISTED, SUITE])
+def test_a_suite_that_is_named_is_no_sidecar(project: Project, content: str) -> None:
+    project.write("a.yaml", content)
+    project.write("a.jsonl", '{"event": "x"}\n')
+    assert len(assay.load("a.yaml")) == 1
+
+
+def test_a_broken_sidecar_that_is_named_is_an_error(project: Project) -> None:
+    project.write("a.yaml", "execution: [\n")
+    project.write("a.jsonl", LINE)
+    assert [p.code for p in assay.validate("a.yaml").problems] == ["yaml-syntax"]
 
 
 def test_all_wrong_paths_are_reported_and_the_right_ones_load(project: Project) -> None:
@@ -539,8 +632,20 @@ def test_a_file_that_is_named_is_loaded_whatever_its_name(project: Project) -> N
 
 
 def test_no_path_at_all(project: Project) -> None:
-    assert discover([]).files == []
+    assert discovered([]).files == []
     assert assay.load([]) == []
+
+
+def test_a_loader_that_cannot_be_loaded_is_a_problem_of_its_file(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = EntryPoint("odd", "no_such_module", loaders.group)
+    monkeypatch.setattr(loaders, "_entries", {**loaders._entries, "odd": [entry]})
+    project.write("a.odd")
+    project.write("b.eval.yaml", SUITE)
+    for path in ("a.odd", "."):
+        assert problems(path) == [("a.odd", "plugin-failed")]
+    assert found() == ["b.eval.yaml"]
 
 
 def test_the_longest_suffix_chooses_the_loader() -> None:

@@ -81,6 +81,42 @@ def test_a_locked_case_that_is_gone_is_an_error(file: Path) -> None:
     assert "archive" in problem.hint
 
 
+@pytest.mark.parametrize("named", [".", "get_weather.regression.lock.json"])
+def test_deleting_the_whole_file_does_not_hide_its_locked_cases(file: Path, named: str) -> None:
+    ledger.lock(file)
+    ledger.archive(file, "rg-get_weather-003")
+    file.unlink()
+    problems = service.validate(named).problems
+    lock = "get_weather.regression.lock.json"
+    assert [(p.code, p.file, p.line, p.column) for p in problems] == [
+        ("regression-gone", lock, 4, 5),
+        ("regression-gone", lock, 5, 5),
+    ]
+    assert "rg-get_weather-001" in problems[0].message
+    (listed,) = service.list_regressions(named).values()
+    assert [(entry.id[-3:], entry.status) for entry in listed] == [
+        ("001", "gone"),
+        ("002", "gone"),
+        ("003", "archived"),
+    ]
+    with pytest.raises(LedgerError, match="is gone"):
+        service.lock_regressions(named)
+
+
+def test_a_broken_lock_of_a_file_that_is_gone_is_an_error(file: Path) -> None:
+    file.unlink()
+    ledger.lock_file(file).write_text("{}")
+    assert [p.code for p in service.validate(".").problems] == ["ledger-broken"]
+
+
+def test_a_lock_without_cases_misses_no_file(file: Path) -> None:
+    ledger.lock(file)
+    for number in (1, 2, 3):
+        ledger.archive(file, f"rg-get_weather-{number:03}")
+    file.unlink()
+    assert service.validate(".").problems == ()
+
+
 def test_lock_refuses_to_bless_a_changed_case(file: Path) -> None:
     ledger.lock(file)
     before = ledger.lock_file(file).read_text()

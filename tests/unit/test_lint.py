@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay import service
+from assay.loaders import jsonl
+from assay.quality import weaknesses
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +63,8 @@ def test_a_good_golden_case_has_no_findings() -> None:
 def test_golden_with_fewer_than_two_values(values: list[str] | None) -> None:
     case = golden(responseContains=values)
     assert findings("get_weather.golden.json", case) == ["few-golden-values"]
+    (problem,) = service.lint("get_weather.golden.json").problems
+    assert problem.message.endswith("checks 1 exact value" if values else "checks 0 exact values")
 
 
 def test_every_expected_text_echoed_from_the_prompt() -> None:
@@ -70,6 +75,62 @@ def test_every_expected_text_echoed_from_the_prompt() -> None:
 def test_one_text_that_is_not_echoed_is_enough() -> None:
     case = golden(message="Is it sunny?")
     assert findings("get_weather.golden.json", case) == []
+
+
+@pytest.mark.parametrize(
+    ("evaluators", "found"),
+    [
+        ("{type: contains, value: Oslo}", ["echoed-prompt"]),
+        ("{type: icontains, values: [OSLO, rain]}", ["echoed-prompt"]),
+        ("{type: contains_any, values: [Oslo, rain]}", ["echoed-prompt"]),
+        ("{type: contains_all, values: [Oslo, rain]}", ["echoed-prompt"]),
+        ("{type: composite, evaluators: [{type: contains, value: Oslo}]}", ["echoed-prompt"]),
+        ("{type: contains, value: Bergen}", []),
+        ("{type: contains, value: Oslo}, {type: contains, value: Bergen}", []),
+        ("{type: contains, value: Oslo, negate: true}", []),
+        ("{type: not_contains_any, values: [Oslo]}", []),
+    ],
+)
+def test_evaluators_of_text_echoed_from_the_prompt(evaluators: str, found: list[str]) -> None:
+    case = f"- id: a\n  input: Is there rain in Oslo?\n  evaluators: [{evaluators}]\n"
+    assert yaml_findings(case) == found
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ("evaluators: [{type: contains, value: x, weight: 0}]", ["cannot-pass"]),
+        ("evaluators: [{type: contains, value: x, weight: 0, required: true}]", ["cannot-pass"]),
+        ("evaluators: [{type: contains, value: x, weight: 0}, {type: contains, value: y}]", []),
+        ("evaluators: [{type: contains, value: x, weight: 0}]\n  skip: later", []),
+        (
+            "evaluators: [{type: contains, value: x, weight: 0, required: true}]\n  threshold: 0",
+            [],
+        ),
+    ],
+)
+def test_cases_that_cannot_pass(settings: str, found: list[str]) -> None:
+    assert yaml_findings(f"- id: a\n  input: q\n  {settings}\n") == found
+
+
+def test_prompts_of_a_streamed_file_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "HELD_BYTES", 0)
+    filler = "word " * 2_000
+    case = {"id": "", "input": "", "expected_output": "x", "metadata": {"note": filler}}
+    with Path("big.jsonl").open("w") as file:
+        for number in range(400):
+            prompt = f"{number % 399} {filler}"  # the last one asks what the first one asks
+            file.write(json.dumps(case | {"id": str(number), "input": prompt}) + "\n")
+    suites = service.load("big.jsonl")
+    tracemalloc.start()
+    try:
+        (problem,) = weaknesses(suites)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (problem.code, problem.line) == ("duplicate-prompt", 400)
+    assert "asks the same as 0 (big.jsonl:1:1)" in problem.message
+    assert peak < Path("big.jsonl").stat().st_size / 4
 
 
 def test_ambiguous_without_acceptable_sets() -> None:

@@ -122,6 +122,18 @@ def test_a_seed_manifest_that_is_no_file_is_a_problem(project: Project, impostor
     assert (problem.file, problem.code) == ("evals/seed-manifest.json", slug)
 
 
+def test_a_broken_seed_manifest_is_told_once_and_misses_no_value(project: Project) -> None:
+    project.write("evals/seed-manifest.json", "{")
+    block = "expect: {response_contains: ['{{seed:x}}']}"
+    for name in ("a.eval.yaml", "b.eval.yaml"):
+        project.write(name, "".join(f"- {{id: {n}, input: x, {block}}}\n" for n in "abc"))
+    loaded = service.validate(".")
+    assert [(p.file, p.code) for p in loaded.problems] == [
+        ("evals/seed-manifest.json", "json-syntax")
+    ]
+    assert loaded.suites == ()
+
+
 @pytest.mark.parametrize("impostor", IMPOSTORS)
 def test_a_sidecar_that_is_no_file_is_a_problem(project: Project, impostor: str) -> None:
     make, slug = IMPOSTORS[impostor]

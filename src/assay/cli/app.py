@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from assay.errors import AssayError, EvalFileErrors, nearest
+from assay.errors import AssayError, ConfigError, EvalFileErrors, nearest
 from assay.version import __version__
 
 #: command -> its line in `assay --help`; the module of the same name has the command itself
@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
         """Errors of ours end in one message and their exit code, without a traceback."""
         try:
             return super().invoke(ctx)
-        except EvalFileErrors as error:
+        except (ConfigError, EvalFileErrors) as error:
             for problem in error.problems:
                 click.echo(str(problem), err=True)
             ctx.exit(error.exit_code)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from assay.errors import AssayError, Problem, printable
+from assay.errors import AssayError, ConfigError, Problem, printable
 from assay.service import Loaded, Paths
 
 paths_argument = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
@@ -29,6 +29,8 @@ def report(
     """Run the verb, print what it found, exit 0 or 2."""
     try:
         loaded = verb(paths)
+    except ConfigError as error:
+        loaded = Loaded((), error.problems)
     except AssayError as error:  # nothing could be checked; the door says so on stderr
         if as_json:
             _echo_json(error.problems)

@@ -96,6 +96,9 @@ class ContainsEvaluator(_TextSpec):
 
     verb = "contain", "contains"
 
+    def texts_to_contain(self) -> list[str]:
+        return [] if self.negate else self.wanted
+
     def finder(self, value: str) -> Callable[[str], bool]:
         return lambda text: value in text
 
@@ -104,6 +107,9 @@ class IContainsEvaluator(_TextSpec):
     """The answer contains the text, whatever the case."""
 
     verb = "contain in any case", "contains in any case"
+
+    def texts_to_contain(self) -> list[str]:
+        return [] if self.negate else self.wanted
 
     def finder(self, value: str) -> Callable[[str], bool]:
         folded = value.casefold()
@@ -173,6 +179,9 @@ class _ManySpec(NegatableSpec):
             _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
         ),
     ]
+
+    def texts_to_contain(self) -> list[str]:
+        return [] if self.negate else self.values
 
 
 class ContainsAnyEvaluator(_ManySpec):

@@ -1,4 +1,4 @@
-"""JSONL suites: one case a line, read as a stream; `NAME.yaml` beside it has suite-level keys."""
+"""JSONL suites: one case a line, read as a stream; a sidecar beside it has suite-level keys."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from assay.settings import Settings, shown_path
 
 #: Files up to this size are held in memory; larger ones are read again on each iteration.
 HELD_BYTES = 32 * 1024 * 1024
+SIDECAR_SUFFIXES = (".yaml", ".yml")
 _INPUT_WORD = re.compile(rf"""["'](?:{"|".join(INPUT_KEYS)})["']""".encode())
 MAX_LINE = 4 * MAX_SCALAR
 
@@ -57,15 +58,20 @@ def recognises(file: Path) -> str:
 
 
 class Sidecar:
-    """Suite-level keys from `NAME.yaml` beside `NAME.jsonl`, when there is one."""
+    """Suite-level keys from `NAME.yaml` or `NAME.yml` beside `NAME.jsonl`, if there is one."""
 
     def __init__(self, file: Path, settings: Settings) -> None:
         self.keys, self.problems = SuiteFile(), list[Problem]()
         self.document: Document | None = None
-        beside = file.with_suffix(".yaml")
-        if not is_absent(beside):
+        beside = [f for f in map(file.with_suffix, SIDECAR_SUFFIXES) if not is_absent(f)]
+        if len(beside) > 1:
+            message = f"{file.name} has another sidecar, {beside[0].name}"
+            place = (shown_path(beside[1]), 0, 0)
+            hint = "keep one of the two"
+            self.problems.append(Problem(*place, "error", "two-sidecars", message, hint))
+        elif beside:
             try:
-                self._read(beside, settings)
+                self._read(beside[0], settings)
             except EvalFileErrors as error:
                 self.problems += error.problems
         self.broken = any(p.severity == "error" for p in self.problems)

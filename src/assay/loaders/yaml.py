@@ -72,8 +72,10 @@ def recognises(file: Path) -> str:
         return ""
     if sidecar:
         return f"it is the sidecar of {file.stem}.jsonl"
-    if isinstance(data, list) and data and all(_has_input(item) for item in data):
-        return ""
+    if isinstance(data, list) and data:
+        # One case with an input is enough: a slip in another must not hide them all.
+        cases = any(_has_input(item) for item in data)
+        return "" if cases else "it is a list, but not of cases with an input"
     return "it has no cases"
 
 

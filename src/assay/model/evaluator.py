@@ -75,6 +75,10 @@ class EvaluatorSpec(Shape):
         """Why no answer could fail this evaluator; empty when some answer can."""
         return ""
 
+    def texts_to_contain(self) -> list[str]:
+        """The texts that it wants to find somewhere in the answer."""
+        return []
+
 
 class NegatableSpec(EvaluatorSpec):
     """An evaluator that `negate: true` or a `not_` prefix of its type inverts."""

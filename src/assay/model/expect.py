@@ -254,6 +254,10 @@ class ExpectBase(Ruled):
         changes["toolParams"] = params
         return self.model_copy(update=changes), skipped, dropped
 
+    def texts_to_contain(self) -> list[str]:
+        groups = (text for group in self.responseContainsAny for text in group)
+        return [*self.responseContains, *groups]
+
     def texts_with_tokens(self) -> Iterator[tuple[Steps, str]]:
         """Every text that may hold tokens, with its path in the block."""
         for key in RESPONSE_TEXTS:
