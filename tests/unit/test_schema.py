@@ -51,6 +51,7 @@ ONLY_THE_LOADER_SAYS = re.compile(
             "is no valid JSON Schema",
             # names among others
             "names no member",
+            "the path .* is not in 'args'",
             "two evaluators are called",
             "two rubric items",
             "the dimension .* appears twice",
