@@ -60,14 +60,16 @@ def _few_golden_values(case: EvalCase, suite: Suite) -> Iterator[Finding]:
 
 
 def _echoed_prompt(case: EvalCase, suite: Suite) -> Iterator[Finding]:
-    wanting = [(path, spec.texts_to_contain()) for path, spec in case.walk_evaluators()]
-    wanting = [(path, texts) for path, texts in wanting if texts]
+    """An evaluator that looks for no text may tell an answer from the question."""
     prompt = case.question.casefold()
-    if wanting and all(text.casefold() in prompt for _, texts in wanting for text in texts):
-        message = (
-            "every expected text stands in the prompt: repeating the question would contain it"
-        )
-        yield "echoed-prompt", message, wanting[0][0], "expect what only an answer can contain"
+    leaves = [(path, spec) for path, spec in case.walk_evaluators() if not spec.members]
+    if leaves and all(_echoed(spec.texts_to_contain(), prompt) for _, spec in leaves):
+        message = "every expected text stands in the prompt: repeating the question would pass"
+        yield "echoed-prompt", message, leaves[0][0], "expect what only an answer can contain"
+
+
+def _echoed(texts: list[str], prompt: str) -> bool:
+    return bool(texts) and all(text.casefold() in prompt for text in texts)
 
 
 def _ambiguous_one_way(case: EvalCase, suite: Suite) -> Iterator[Finding]:

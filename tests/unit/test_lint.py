@@ -87,6 +87,7 @@ def test_one_text_that_is_not_echoed_is_enough() -> None:
         ("{type: composite, evaluators: [{type: contains, value: Oslo}]}", ["echoed-prompt"]),
         ("{type: contains, value: Bergen}", []),
         ("{type: contains, value: Oslo}, {type: contains, value: Bergen}", []),
+        ("{type: contains, value: Oslo}, {type: tool_trajectory, minimums: {sky: 1}}", []),
         ("{type: contains, value: Oslo, negate: true}", []),
         ("{type: not_contains_any, values: [Oslo]}", []),
     ],
