@@ -39,7 +39,7 @@ class _Record:
     """A dataclass that authors write as a mapping with these keys and no others."""
 
     __slots__ = ()
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid", defer_build=True)
     keys: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

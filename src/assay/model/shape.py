@@ -287,7 +287,7 @@ def _one_of(keys: Sequence[str]) -> dict[str, Any]:
 class Shape(BaseModel):
     """Base of wire shapes: frozen, no unknown keys, aliases renamed before validation."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     spelling: ClassVar[Spelling] = Spelling(frozenset())
     #: the keys that take any JSON value, so that null is one
