@@ -599,6 +599,14 @@ SNAPSHOTS = [
 ]
 
 
+def test_a_wrong_tier_is_told_beside_other_faults_of_the_metadata(project: Project) -> None:
+    text = json.dumps({"metadata": {"tier": "labeled", "toolName": 5}, "cases": [CASES["golden"]]})
+    assert project.refusals(text, "x.golden.json") == [
+        spot(text, '"labeled"', "wrong-value"),
+        spot(text, "5}", "wrong-type"),
+    ]
+
+
 @pytest.mark.parametrize("expect", SNAPSHOTS)
 def test_regression_takes_no_snapshot_token(project: Project, expect: Raw) -> None:
     (token,) = [text for _, text in texts_in(expect) if "snapshot" in text]

@@ -195,6 +195,10 @@ class ExpectBase(Ruled):
         return raw
 
     @classmethod
+    def draft(cls, raw: dict[str, Any]) -> Self:
+        return super().draft({key: value for key, value in raw.items() if value is not False})
+
+    @classmethod
     def _can_be_false(cls, name: str) -> bool:
         """Whether `false` stands for leaving the key out; a flag takes it anyway."""
         field = cls.model_fields[name]

@@ -232,6 +232,13 @@ class Spelling:
         """The other spellings of a key."""
         return self._names.get(canonical, [])
 
+    def has_slip_of(self, raw: Mapping[str, Any], canonical: str) -> bool:
+        """Whether a mapping has an unknown key whose nearest known one is this, in any spelling."""
+        known = [*self.known, *self.aliases]
+        hints = [nearest(name, (name,)) for name in (canonical, *self.names(canonical))]
+        unknown = (key for key in raw if key not in self.known and key not in self.aliases)
+        return any(nearest(key, known) in hints for key in unknown)
+
     def unknown(self, raw: object, key: str, *, hinted: bool = True) -> Note:
         """A note about a key; hints are found for the first of many only, as they take time."""
         hint = ""
