@@ -616,6 +616,43 @@ def test_regression_takes_no_snapshot_token(project: Project, expect: Raw) -> No
     assert "snapshot:" in message
 
 
+def test_regression_takes_no_snapshot_token_anywhere(project: Project) -> None:
+    raw = made(
+        "regression", input={"message": "What is {{snapshot:a}}?"}, stubs={"t": "{{snapshot:b}}"}
+    )
+    slugs = [problem.code for problem in project.problems(text_of(raw), "x.regression.json")]
+    assert slugs == ["bad-token", "snapshot-token", "snapshot-token"]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"responseMatches": ["{{seed:a}}"]},
+        {"toolsCalled": ["{{snapshot:a}}"]},
+        {"toolsNotCalled": ["{{ seed:a }}"]},
+        {"toolsAcceptable": [["{{seed:a}}"]]},
+    ],
+)
+def test_a_token_that_nothing_replaces_is_an_error(project: Project, block: Raw) -> None:
+    text = text_of(made("labeled", expect=block))
+    assert project.refusals(text, "x.labeled.json") == [spot(text, '"{{', "bad-token")]
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["{{seed}}", "{{ seed.x }}", "{{seed:a{b}}}", "{{seed:x}", "{{:x}}", "a {{snapshot}} b"],
+)
+def test_a_malformed_token_is_an_error(project: Project, token: str) -> None:
+    text = text_of(made("labeled", expect={"responseContains": [token]}))
+    assert project.refusals(text, "x.labeled.json") == [spot(text, json.dumps(token), "bad-token")]
+
+
+@pytest.mark.parametrize("words", ["{{seedling}}", "{{ name }}", "{{seed-data}}", "{seed:x}"])
+def test_other_braces_are_text(project: Project, words: str) -> None:
+    block = {"responseContains": [words]}
+    assert block_of(project, "labeled", expecting("labeled", **block)).responseContains == [words]
+
+
 def test_snapshot_tokens_are_reported_beside_other_faults(project: Project) -> None:
     block = {
         "minLength": 3,
@@ -630,6 +667,8 @@ def test_snapshot_tokens_are_reported_beside_other_faults(project: Project) -> N
         spot(text, '"{{snapshot:b', "snapshot-token"),
         spot(text, '{"tool"', "missing-key"),
         spot(text, '{"tool"', "missing-key"),
+        spot(text, '"{{snapshot:c', "bad-token"),
+        spot(text, '"{{snapshot:c', "snapshot-token"),
         spot(text, '"{{snapshot:d', "snapshot-token"),
         spot(text, '"x"', "wrong-type"),
     ]
@@ -644,7 +683,7 @@ def test_a_snapshot_token_is_reported_beside_a_conflict(project: Project) -> Non
     ]
 
 
-@pytest.mark.parametrize("block", [5, None, [], "{{snapshot:a}}"])
+@pytest.mark.parametrize("block", [5, None, [], "x"])
 def test_a_regression_block_that_is_no_mapping(project: Project, block: object) -> None:
     raw = made("regression", expect=block)
     place = project.refusals(text_of(raw), "x.regression.json")

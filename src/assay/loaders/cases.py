@@ -103,9 +103,9 @@ class CaseReader:
         messages = []
         if raw.get("id") is None and not _slip(raw, "id"):
             messages.append("the key 'id' is missing")
-        if raw.get("skip") is None and raw.keys().isdisjoint(INPUT_KEYS):
-            if not _slip(raw, "input_messages"):
-                messages.append(missing(CaseFile, "input_messages"))
+        needs_input = raw.get("skip") is None and raw.keys().isdisjoint(INPUT_KEYS)
+        if needs_input and not _slip(raw, "input_messages"):
+            messages.append(missing(CaseFile, "input_messages"))
         return messages
 
     def _asserts_nothing(self, raw: dict[str, Any]) -> bool:

@@ -106,16 +106,19 @@ def raise_all(refusals: Iterable[Refusal]) -> None:
 
 def Besides(check: Callable[[Any], Iterable[Refusal]]) -> WrapValidator:  # noqa: N802 - as below
     """What `check` finds in a raw value is told together with what is wrong in its parts."""
+    return WrapValidator(lambda raw, handler: beside(check, raw, handler))
 
-    def validate(raw: Any, handler: Callable[[Any], Any]) -> Any:
-        try:
-            value = handler(raw)
-        except ValidationError as error:
-            raise together([error, *check(raw)]) from None
-        raise_all(check(raw))
-        return value
 
-    return WrapValidator(validate)
+def beside(
+    check: Callable[[Any], Iterable[Refusal]], raw: Any, handler: Callable[[Any], Any]
+) -> Any:
+    """The value that pydantic makes of the raw one, unless it or `check` finds something wrong."""
+    try:
+        value = handler(raw)
+    except ValidationError as error:
+        raise together([error, *check(raw)]) from None
+    raise_all(check(raw))
+    return value
 
 
 def repeated(items: Any, message: str, *keys: str, default: str = "") -> Iterator[Refusal]:
