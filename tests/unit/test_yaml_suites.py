@@ -565,6 +565,13 @@ def test_an_ignored_list_is_named_as_its_author_did(project: Project) -> None:
     assert "'execution.assert' is ignored because 'assertions' is given" in warning.message
 
 
+def test_the_known_keys_are_those_that_authors_use(project: Project) -> None:
+    (problem,) = project.problems("id: a\ninput: x\nexpected_output: y\nzzzzzz: 1\n")
+    known = problem.hint.removeprefix("known here: ").split(", ")
+    assert {"input", "expected_output", "assert", "outcome", "skip"} <= set(known)
+    assert not {"evaluator", "note"} & set(known)
+
+
 def test_keys_that_start_with_x_are_the_authors_own(project: Project) -> None:
     suite = project.suite(
         """
@@ -820,6 +827,19 @@ def test_these_cannot_fail(project: Project, line: str) -> None:
     (problem,) = project.problems(f"- id: a\n  input: Hello\n  {line}\n")
     assert problem.code == "asserts-nothing"
     assert 1 <= problem.line <= 3
+
+
+def test_an_empty_list_of_evaluators_leaves_the_default(project: Project) -> None:
+    text = "execution: {evaluators: [{type: is_json}]}\ncases:\n- id: a\n  input: x\n"
+    case = project.case(text + "  evaluators: []\n  expected_outcome: Is kind\n")
+    assert types(case) == ["llm_judge"]
+    assert case.has_default_evaluators
+
+
+def test_expected_messages_without_an_answer_are_told_as_such(project: Project) -> None:
+    text = "- id: a\n  input: x\n  expected_output: [{role: user, content: y}]\n"
+    _, message = project.refused(text)
+    assert "no assistant message is in its expected output" in message
 
 
 def test_a_skipped_case_may_assert_nothing(project: Project) -> None:

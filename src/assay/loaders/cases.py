@@ -13,13 +13,14 @@ from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_
 from assay.loaders.files import Finder
 from assay.loaders.locating import Locator
 from assay.model.case import EvalCase, Origin
+from assay.model.message import Message
 from assay.model.shape import Reading
 from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution
 from assay.registry import evaluators as registered
 from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 
-LEGACY_KEYS = frozenset({"evaluator", "note"})
+LEGACY_KEYS = CaseFile.spelling.legacy
 #: The keys that give a case something that could fail.
 ASSERTING_KEYS = ("expected_outcome", "expected_messages", "rubrics", "evaluators", "expect")
 _NO_EXECUTION = CaseExecution()
@@ -88,7 +89,7 @@ class CaseReader:
         case = self._case(written, identity, locate or Locator(document, path))
         before = self.problems.errors
         if not case.evaluators and case.skip is None and not self.unsure:
-            self.problems.append(_nothing(document, path, identity))
+            self.problems.append(_nothing(document, path, identity, case.expected_messages))
         for spec in case.evaluators:
             if spec.depends_on_case:
                 self._check_evaluators(case)
@@ -181,10 +182,16 @@ def _slip(raw: dict[str, Any], key: str) -> bool:
     return CaseFile.spelling.has_slip_of(raw, key)
 
 
-def _nothing(document: Document, path: DocPath, identity: Any) -> Problem:
+def _nothing(
+    document: Document, path: DocPath, identity: Any, expected: Sequence[Message] = ()
+) -> Problem:
     name = f"the case {identity!r}" if identity else "the case"
+    message = f"{name} has nothing that could fail"
     hint = "give it an expected_output, expected_outcome, rubrics, evaluators or expect"
-    return document.problem(path, "asserts-nothing", f"{name} has nothing that could fail", hint)
+    if expected:
+        message += ": no assistant message is in its expected output"
+        hint = "an answer is expected in the role 'assistant'"
+    return document.problem(path, "asserts-nothing", message, hint)
 
 
 def _first(*values: Any) -> Any:

@@ -207,7 +207,7 @@ class ExpectBase(Ruled):
         return raw
 
     @classmethod
-    def draft(cls, raw: dict[str, Any]) -> Self:
+    def draft(cls, raw: dict[str, Any]) -> Ruled:
         return super().draft({key: value for key, value in raw.items() if value is not False})
 
     @classmethod

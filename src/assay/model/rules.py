@@ -59,19 +59,23 @@ class Ruled(Shape):
         """Rules that are broken whatever the values that are wrong should have been."""
         if not cls.rules:
             return
-        wrong = {fault["loc"][0] for fault in error.errors(include_url=False) if fault["loc"]}
+        wrong = {str(fault["loc"][0]) for fault in error.errors(include_url=False) if fault["loc"]}
         draft = cls.draft(raw)
         for rule in cls.rules:
             if rule.stands(wrong):
                 yield from rule.broken(draft)
 
     @classmethod
-    def draft(cls, raw: dict[str, Any]) -> Self:
+    def draft(cls, raw: dict[str, Any]) -> Ruled:
         """The shape with the values as they were written; it tells which keys are given."""
-        keys = cls.spelling.canonical(raw, None).items()
+        keys = cls.spelling.canonical(raw, None)
         # The values of switches may be spelled with dashes.
-        plain = {k: v.replace("-", "_") if isinstance(v, str) else v for k, v in keys}
-        return cls.model_construct(**plain)
+        values: dict[str, Any] = {
+            key: value.replace("-", "_") if isinstance(value, str) else value
+            for key, value in keys.items()
+            if key in cls.model_fields
+        }
+        return cls.model_construct(set(values), **values)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:

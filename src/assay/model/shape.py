@@ -144,12 +144,13 @@ def Key(  # noqa: N802 - reads as part of the field's type
     *,
     aliases: tuple[str, ...] = (),
     deprecated: tuple[str, ...] = (),
+    legacy: bool = False,
     **rules: Any,
 ) -> Any:
-    """A field of a shape, with its other accepted spellings."""
+    """A field of a shape, with its other accepted spellings; a legacy one has no effect."""
     if "default_factory" not in rules:
         rules["default"] = default
-    spelled: Any = {"aliases": aliases, "deprecated": deprecated}
+    spelled: Any = {"aliases": aliases, "deprecated": deprecated, "legacy": legacy}
     return Field(json_schema_extra=spelled, **rules)
 
 
@@ -160,13 +161,14 @@ ALIASES: dict[str, list[str]] = {}
 class Spelling:
     """The keys a shape accepts: canonical names, aliases, old spellings."""
 
-    __slots__ = ("_names", "aliases", "any_key", "deprecated", "known")
+    __slots__ = ("_names", "aliases", "any_key", "deprecated", "known", "legacy")
 
     def __init__(self, known: frozenset[str], *, any_key: bool = False) -> None:
         self.known, self.any_key = known, any_key
         self.aliases: dict[str, str] = {}
         self._names: dict[str, list[str]] = {}
         self.deprecated: set[str] = set()
+        self.legacy: set[str] = set()
 
     @classmethod
     def of(cls, fields: Mapping[str, FieldInfo], *, any_key: bool) -> Spelling:
@@ -179,6 +181,8 @@ class Spelling:
                 for alias in (*new, *old):
                     spelling.add(alias, name)
                 spelling.deprecated.update(old)
+                if extra.get("legacy"):
+                    spelling.legacy.add(name)
         return spelling
 
     def add(self, alias: str, canonical: str) -> None:
@@ -247,10 +251,15 @@ class Spelling:
         hint = ""
         if hinted:
             hint = nearest(key, [*self.known, *self.aliases])
-            hint = hint or "known here: " + ", ".join(sorted(self.known))
+            hint = hint or "known here: " + ", ".join(self.in_use())
         return Note(
             raw, key, "error", "unknown-key", f"the key {shown(key)} is not known here", hint
         )
+
+    def in_use(self) -> list[str]:
+        """The names that authors write: no dead or old ones, and no mere snake_case of another."""
+        other = {a for a, name in self.aliases.items() if a.replace("_", "") != name.lower()}
+        return sorted((self.known | other) - self.legacy - self.deprecated)
 
     def describe(self, body: dict[str, Any]) -> None:
         """Make a JSON Schema accept what `canonical` accepts."""
@@ -259,7 +268,7 @@ class Spelling:
         for name in set(properties) - self.known:
             del properties[name]
         for shape in properties.values():
-            for word in ("title", "aliases", "deprecated"):
+            for word in ("title", "aliases", "deprecated", "legacy"):
                 shape.pop(word, None)
         body["patternProperties"] = {r"^(x-|\$schema$)": {}}
         required = set(body.pop("required", ()))
