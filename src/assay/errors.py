@@ -68,7 +68,7 @@ SLUGS: dict[str, str] = {
     "bad-id": "The id does not have the format of its tier.",
     "bad-date": "The value is not an ISO 8601 date.",
     "bad-regex": "The regular expression does not compile.",
-    "bad-token": "A {{...}} token is malformed or names an unknown source.",
+    "bad-token": "A {{...}} token is malformed, unknown, or stands where nothing replaces it.",
     "snapshot-token": "A regression case may not depend on a snapshot.",
     # meaning
     "no-cases": "The file holds no case.",

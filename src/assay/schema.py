@@ -45,9 +45,8 @@ def _eval_schema() -> dict[str, Any]:
     defs |= {
         "AssertingExpect": ASSERTED.schema(Expect),
         "Comparing": _comparing(classes),
-        "AssertingCase": _case_that_asserts({"anyOf": _default_evaluators()}),
-        "CaseOfSuiteWithEvaluators": _case_that_asserts(True),
-        "CaseOfSuiteWithNoEvaluators": _case_that_asserts(False),
+        "AssertingCase": _case_that_asserts(inherited=False),
+        "CaseOfSuiteWithEvaluators": _case_that_asserts(inherited=True),
         "CaseOfSuiteThatCompares": _case_to_compare_with(inherited=True),
     }
     asserting = {"$ref": "#/$defs/AssertingCase"}
@@ -65,14 +64,15 @@ def _eval_schema() -> dict[str, Any]:
     }
 
 
-def _case_that_asserts(unless_named: dict[str, Any] | bool) -> dict[str, Any]:
+def _case_that_asserts(*, inherited: bool) -> dict[str, Any]:
     """A case with something that could fail, unless it is skipped.
 
-    `unless_named` is what holds for a case that names no evaluators of its own.
+    `inherited` is whether the suite names evaluators for cases that name none.
     """
-    own = _evaluators_of_case({"minItems": 1}, unless_named)
+    own = _evaluators_of_case({"minItems": 1}, inherited)
     expect = _within("expect", {"$ref": "#/$defs/AssertingExpect"})
     asserts = [CaseFile.given("skip"), CaseFile.given("rubrics"), expect, own]
+    asserts += _default_evaluators()
     return {"anyOf": asserts, **_case_to_compare_with(inherited=False)}
 
 
@@ -82,9 +82,7 @@ def _case_to_compare_with(*, inherited: bool) -> dict[str, Any]:
     return {"if": _evaluators_of_case(_COMPARING, inherited), "then": _expected(said)}
 
 
-def _evaluators_of_case(
-    named: dict[str, Any], unless_named: dict[str, Any] | bool
-) -> dict[str, Any]:
+def _evaluators_of_case(named: dict[str, Any], unless_named: bool) -> dict[str, Any]:
     """What holds for the list of evaluators that a case names, or for a case without one."""
     within = CaseExecution.spelling.value_of("evaluators", named)
     return {
@@ -144,11 +142,7 @@ def _suite_that_asserts() -> dict[str, Any]:
     asserts = {
         "if": inherits({"minItems": 1}),
         "then": each("CaseOfSuiteWithEvaluators"),
-        "else": {
-            "if": inherits({}),
-            "then": each("CaseOfSuiteWithNoEvaluators"),
-            "else": each("AssertingCase"),
-        },
+        "else": each("AssertingCase"),
     }
     compares = {"if": inherits(_COMPARING), "then": each("CaseOfSuiteThatCompares")}
     return {"allOf": [asserts, compares]}

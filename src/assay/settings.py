@@ -8,6 +8,7 @@ upward with a `.git`; else the working directory.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,19 @@ def _relative(value: str) -> str:
     if os.path.isabs(value) or ".." in Path(value).parts:
         raise problem("wrong-value", f"{value!r} is not a path under the project root")
     return value
+
+
+_MODULE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
+
+
+def _module(value: str) -> str:
+    if not value.endswith("\n") and re.match(_MODULE, value):
+        return value
+    message = f"{value!r} is not the name of a Python module"
+    raise problem("wrong-value", message, "for example my_package.my_module")
+
+
+ModuleName = Annotated[str, AfterValidator(_module), Field(json_schema_extra={"pattern": _MODULE})]
 
 
 class TargetEntry(Shape):
@@ -65,7 +79,7 @@ class Config(Shape):
         str | JudgeEntry | None,
         PlainValidator(_judge, json_schema_input_type=Text | JudgeEntry),
     ] = None
-    plugins: list[Annotated[Text, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]] = Empty(list)
+    plugins: list[ModuleName] = Empty(list)
     prices: dict[str, Price] = Empty(dict)
 
 

@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple
 SOURCES = ("seed", "snapshot")
 
 _TOKEN = re.compile(r"\{\{\s*([A-Za-z_][\w-]*)\s*:([^{}]*)\}\}")
+#: A text that begins like a token; what `_TOKEN` does not match at the same place is a slip.
+_START = re.compile(r"\{\{\s*(?:(?:seed|snapshot)(?![\w-])|:)[^{}]{0,60}\}{0,2}")
 _PATH = re.compile(r"[^.\[\]]+(?:\[[0-9]{1,9}\])*(?:\.[^.\[\]]+(?:\[[0-9]{1,9}\])*)*\Z")
 
 
@@ -44,6 +46,13 @@ def find(text: str) -> Iterator[Token]:
     """All tokens in a text, well-formed or not."""
     for match in _TOKEN.finditer(text):
         yield Token(match[0], match[1], match[2].strip())
+
+
+def slips(text: str) -> Iterator[str]:
+    """What begins like a token and is none: it would be taken as it stands."""
+    for match in _START.finditer(text):
+        if not _TOKEN.match(text, match.start()):
+            yield match[0]
 
 
 def resolve(text: str, sources: Mapping[str, Any]) -> str | None:

@@ -259,3 +259,13 @@ def test_cells_full_of_quotes_cost_a_few_times_their_size(project: Project) -> N
         f"4:{2 * len(cell) + 3} duplicate-id",
     ]
     assert peak < 12 * len(text)
+
+
+def test_a_wrong_column_hides_no_row(project: Project) -> None:
+    text = "id,input,expected_ouput,id\na,,b,c\nd,e\n"
+    assert project.refusals(text, "a.csv") == [
+        "1:10 unknown-key",
+        "1:25 duplicate-key",
+        "2:3 wrong-value",
+        "3:1 csv-syntax",
+    ]

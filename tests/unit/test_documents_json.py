@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from typing import Any
@@ -224,6 +225,18 @@ def test_half_of_a_surrogate_pair(half: str) -> None:
 def test_an_escaped_nul() -> None:
     assert noted('["x", "a\\u0000b"]') == ["1:7 bad-character"]
     assert noted('{"a\\u0000": 1}') == ["1:2 bad-character"]
+
+
+def test_finding_places_leaves_no_garbage_behind() -> None:
+    """The collector is off while files are read: what only it can free would pile up."""
+    text = json.dumps([1, 2.5, {"a": -3}] * 50)
+    gc.collect()
+    gc.disable()
+    try:
+        parse(text, FILE).position((0,))
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_all_duplicate_keys_are_noted() -> None:

@@ -582,11 +582,11 @@ ASSERTING: tuple[tuple[bool, Any], ...] = (
     (False, {"expect": {"jsonValid": False, "responseContains": []}}),
     (True, {"expect": {"tools_called": []}}),
     (True, {"assert": [{"type": "is_json"}]}),
-    (False, {"evaluators": [], "outcome": "x"}),
+    (True, {"evaluators": [], "outcome": "x"}),
     (True, {"evaluators": [], "rubrics": ["x"]}),
     (False, {"evaluators": None}),
     (True, {"execution": {"evaluators": [{"type": "is_json"}]}}),
-    (False, {"execution": {"assertions": []}, "outcome": "x"}),
+    (True, {"execution": {"assertions": []}, "outcome": "x"}),
     (False, {"evaluators": [], "execution": {"evaluators": [{"type": "is_json"}]}}),
 )
 

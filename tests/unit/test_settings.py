@@ -164,3 +164,10 @@ def test_only_the_named_variables_that_are_set_are_read(monkeypatch: pytest.Monk
     monkeypatch.setenv("ASSAY_TWO", "2")
     monkeypatch.delenv("ASSAY_GONE", raising=False)
     assert environment(["ASSAY_ONE", "ASSAY_GONE"]) == {"ASSAY_ONE": "1"}
+
+
+@pytest.mark.parametrize("name", ["a b", "", "a..b", "a\\n"])
+def test_a_plugin_is_named_as_a_module(project: Project, name: str) -> None:
+    project.write("assay.yaml", f'plugins: ["{name}"]\n')
+    with pytest.raises(ConfigError, match="is not the name of a Python module"):
+        Settings.find(project.root)

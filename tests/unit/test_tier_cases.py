@@ -599,6 +599,14 @@ SNAPSHOTS = [
 ]
 
 
+def test_a_wrong_tier_is_told_beside_other_faults_of_the_metadata(project: Project) -> None:
+    text = json.dumps({"metadata": {"tier": "labeled", "toolName": 5}, "cases": [CASES["golden"]]})
+    assert project.refusals(text, "x.golden.json") == [
+        spot(text, '"labeled"', "wrong-value"),
+        spot(text, "5}", "wrong-type"),
+    ]
+
+
 @pytest.mark.parametrize("expect", SNAPSHOTS)
 def test_regression_takes_no_snapshot_token(project: Project, expect: Raw) -> None:
     (token,) = [text for _, text in texts_in(expect) if "snapshot" in text]
@@ -606,6 +614,43 @@ def test_regression_takes_no_snapshot_token(project: Project, expect: Raw) -> No
     message = refuse(project, "regression", raw, json.dumps(token), "snapshot-token")
     assert "{{" in message
     assert "snapshot:" in message
+
+
+def test_regression_takes_no_snapshot_token_anywhere(project: Project) -> None:
+    raw = made(
+        "regression", input={"message": "What is {{snapshot:a}}?"}, stubs={"t": "{{snapshot:b}}"}
+    )
+    slugs = [problem.code for problem in project.problems(text_of(raw), "x.regression.json")]
+    assert slugs == ["bad-token", "snapshot-token", "snapshot-token"]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"responseMatches": ["{{seed:a}}"]},
+        {"toolsCalled": ["{{snapshot:a}}"]},
+        {"toolsNotCalled": ["{{ seed:a }}"]},
+        {"toolsAcceptable": [["{{seed:a}}"]]},
+    ],
+)
+def test_a_token_that_nothing_replaces_is_an_error(project: Project, block: Raw) -> None:
+    text = text_of(made("labeled", expect=block))
+    assert project.refusals(text, "x.labeled.json") == [spot(text, '"{{', "bad-token")]
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["{{seed}}", "{{ seed.x }}", "{{seed:a{b}}}", "{{seed:x}", "{{:x}}", "a {{snapshot}} b"],
+)
+def test_a_malformed_token_is_an_error(project: Project, token: str) -> None:
+    text = text_of(made("labeled", expect={"responseContains": [token]}))
+    assert project.refusals(text, "x.labeled.json") == [spot(text, json.dumps(token), "bad-token")]
+
+
+@pytest.mark.parametrize("words", ["{{seedling}}", "{{ name }}", "{{seed-data}}", "{seed:x}"])
+def test_other_braces_are_text(project: Project, words: str) -> None:
+    block = {"responseContains": [words]}
+    assert block_of(project, "labeled", expecting("labeled", **block)).responseContains == [words]
 
 
 def test_snapshot_tokens_are_reported_beside_other_faults(project: Project) -> None:
@@ -622,6 +667,8 @@ def test_snapshot_tokens_are_reported_beside_other_faults(project: Project) -> N
         spot(text, '"{{snapshot:b', "snapshot-token"),
         spot(text, '{"tool"', "missing-key"),
         spot(text, '{"tool"', "missing-key"),
+        spot(text, '"{{snapshot:c', "bad-token"),
+        spot(text, '"{{snapshot:c', "snapshot-token"),
         spot(text, '"{{snapshot:d', "snapshot-token"),
         spot(text, '"x"', "wrong-type"),
     ]
@@ -636,7 +683,7 @@ def test_a_snapshot_token_is_reported_beside_a_conflict(project: Project) -> Non
     ]
 
 
-@pytest.mark.parametrize("block", [5, None, [], "{{snapshot:a}}"])
+@pytest.mark.parametrize("block", [5, None, [], "x"])
 def test_a_regression_block_that_is_no_mapping(project: Project, block: object) -> None:
     raw = made("regression", expect=block)
     place = project.refusals(text_of(raw), "x.regression.json")

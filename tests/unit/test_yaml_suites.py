@@ -552,6 +552,26 @@ def test_evaluators_win_over_execution_evaluators_with_a_warning(project: Projec
     assert "'execution.evaluators' is ignored" in warning.message
 
 
+def test_an_ignored_list_is_named_as_its_author_did(project: Project) -> None:
+    text = """
+        id: a
+        input: Hello
+        assertions: [{type: is_json}]
+        execution:
+          assert: [{type: is_json}]
+        """
+    (warning,) = project.suite(text).warnings
+    assert project.place(warning) == "5:3 ignored-alias"
+    assert "'execution.assert' is ignored because 'assertions' is given" in warning.message
+
+
+def test_the_known_keys_are_those_that_authors_use(project: Project) -> None:
+    (problem,) = project.problems("id: a\ninput: x\nexpected_output: y\nzzzzzz: 1\n")
+    known = problem.hint.removeprefix("known here: ").split(", ")
+    assert {"input", "expected_output", "assert", "outcome", "skip"} <= set(known)
+    assert not {"evaluator", "note"} & set(known)
+
+
 def test_keys_that_start_with_x_are_the_authors_own(project: Project) -> None:
     suite = project.suite(
         """
@@ -670,10 +690,56 @@ def test_a_missing_id_and_input_are_told_beside_other_faults(project: Project) -
     assert project.refusals(text) == [
         "1:3 missing-key",
         "1:3 missing-key",
+        "1:3 asserts-nothing",
         "1:9 wrong-type",
         "2:3 unknown-key",
+        "2:3 missing-key",
         "4:3 missing-key",
     ]
+
+
+def test_an_unknown_key_elsewhere_hides_no_missing_one(project: Project) -> None:
+    text = "- colour: red\n  expect: {responseContians: [x], minLength: 1}\n"
+    assert project.refusals(text) == [
+        "1:3 unknown-key",
+        "1:3 missing-key",
+        "1:3 missing-key",
+        "2:12 unknown-key",
+    ]
+
+
+def test_a_wrong_case_that_asserts_nothing_is_told_both(project: Project) -> None:
+    text = "- {id: a, input: x, tags: y, note: z}\n- {id: b, input: x, expected_ouput: y}\n"
+    assert project.refusals(text) == [
+        "1:3 asserts-nothing",
+        "1:27 wrong-type",
+        "1:30 deprecated-key",
+        "2:21 unknown-key",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "slugs"),
+    [
+        ("{type: contains, weight: x}", ["missing-key", "wrong-type"]),
+        ("{type: contains, value: a, weight: x}", ["wrong-type"]),
+        (
+            "{type: tool_trajectory, expected: [{tool: 5, any_of: [{tool: u}]}]}",
+            ["wrong-type", "conflicting-keys"],
+        ),
+        ("{type: tool_trajectory, mode: no_mode, minimums: {a: 1}}", ["wrong-value"]),
+    ],
+)
+def test_rules_between_keys_are_told_beside_wrong_values(
+    project: Project, evaluator: str, slugs: list[str]
+) -> None:
+    problems = project.problems(f"id: a\ninput: x\nexpected_output: y\nassert: [{evaluator}]\n")
+    assert [problem.code for problem in problems] == slugs
+
+
+def test_false_is_no_conflict_beside_wrong_values(project: Project) -> None:
+    block = "{toolsCalled: false, toolsAcceptable: [[a]], minLength: x}"
+    assert project.refusals(f"id: a\ninput: x\nexpect: {block}\n") == ["3:65 wrong-type"]
 
 
 @pytest.mark.parametrize("identity", ["''", "' a'", "'a '", '"a\\nb"'])
@@ -761,6 +827,19 @@ def test_these_cannot_fail(project: Project, line: str) -> None:
     (problem,) = project.problems(f"- id: a\n  input: Hello\n  {line}\n")
     assert problem.code == "asserts-nothing"
     assert 1 <= problem.line <= 3
+
+
+def test_an_empty_list_of_evaluators_leaves_the_default(project: Project) -> None:
+    text = "execution: {evaluators: [{type: is_json}]}\ncases:\n- id: a\n  input: x\n"
+    case = project.case(text + "  evaluators: []\n  expected_outcome: Is kind\n")
+    assert types(case) == ["llm_judge"]
+    assert case.has_default_evaluators
+
+
+def test_expected_messages_without_an_answer_are_told_as_such(project: Project) -> None:
+    text = "- id: a\n  input: x\n  expected_output: [{role: user, content: y}]\n"
+    _, message = project.refused(text)
+    assert "no assistant message is in its expected output" in message
 
 
 def test_a_skipped_case_may_assert_nothing(project: Project) -> None:

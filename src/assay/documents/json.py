@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
@@ -39,41 +40,46 @@ class Reader:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.decoder = _Decoder()
+        self.hooks, self.decode = _decoder()
 
     def parse(self, text: str, first_line: int = 1) -> Document:
         """The JSON value in `text`, which starts on `first_line` of the file."""
-        decoder, file = self.decoder, self.file
-        decoder.suspect = False
+        hooks, file = self.hooks, self.file
+        hooks.suspect = False
         try:
-            data = decoder.decode(text)
+            data = self.decode(text)
         except json.JSONDecodeError as error:
             raise _syntax(text, file, first_line, error) from None
         except RecursionError:
-            data, decoder.suspect = None, True
-        if not decoder.suspect:
+            data, hooks.suspect = None, True
+        if not hooks.suspect:
             deep = text.count("[") + text.count("{") > MAX_DEPTH and too_deep(data)
-            decoder.suspect = deep or len(text) > MAX_SCALAR or bool(_SUSPECT_ESCAPE.search(text))
-        problems = _Scanner(text, file, first_line).problems() if decoder.suspect else []
+            hooks.suspect = deep or len(text) > MAX_SCALAR or bool(_SUSPECT_ESCAPE.search(text))
+        problems = _Scanner(text, file, first_line).problems() if hooks.suspect else []
         start = TextMark(first_line - 1, 0, 0)
         if text[:1].isspace():
             start = LineIndex(text, first_line).mark(len(text) - len(text.lstrip()))
         return Document(file, data, problems, _Scanner(text, file, first_line).marks, start)
 
 
-class _Decoder:
-    """The stdlib decoder with hooks that only raise a flag."""
+def _decoder() -> tuple[_Hooks, Callable[[str], Any]]:
+    """The stdlib decoder and its hooks; they do not know it, as a cycle would outlive its use."""
+    hooks = _Hooks()
+    decoder = json.JSONDecoder(
+        object_pairs_hook=hooks.mapping,
+        parse_int=hooks.whole,
+        parse_float=hooks.number,
+        parse_constant=hooks.constant,
+    )
+    return hooks, decoder.decode
 
-    def __init__(self) -> None:
-        self.suspect = False
-        self.decode = json.JSONDecoder(
-            object_pairs_hook=self._object,
-            parse_int=self._int,
-            parse_float=self._float,
-            parse_constant=self._constant,
-        ).decode
 
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class _Hooks:
+    """What the stdlib decoder calls; they only raise a flag."""
+
+    suspect = False
+
+    def mapping(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(pairs)
         if len(result) != len(pairs):
             self.suspect = True
@@ -81,7 +87,7 @@ class _Decoder:
             return {key: result[key] for key, _ in pairs}
         return result
 
-    def _int(self, text: str) -> int:
+    def whole(self, text: str) -> int:
         if len(text) < 19:
             return int(text)
         if len(text) > 20 or not -(2**63) <= int(text) < 2**64:
@@ -89,14 +95,14 @@ class _Decoder:
             return 0
         return int(text)
 
-    def _float(self, text: str) -> float:
+    def number(self, text: str) -> float:
         number = float(text)
         if number - number != 0:
             self.suspect = True
             return 0.0
         return number
 
-    def _constant(self, text: str) -> float:
+    def constant(self, text: str) -> float:
         self.suspect = True
         return 0.0
 
@@ -118,6 +124,7 @@ class _Scanner:
 
     def marks(self) -> Marks:
         lines = LineIndex(self.text, self.first_line)
+        hooks, decode = _decoder()
         stack: list[tuple[Marks, dict[str, TextMark] | None]] = []
         marks: Marks = []
         keys: dict[str, TextMark] | None = None  # the keys so far when inside an object
@@ -150,8 +157,11 @@ class _Scanner:
             elif word in ",:":
                 expect_key = word == "," and keys is not None
                 continue
-            else:
-                self._check_word(word, mark)
+            elif word not in ("true", "false", "null"):
+                decode(word)
+                if hooks.suspect:
+                    hooks.suspect = False
+                    self._bad_number(word, mark)
             marks.append(mark)
         return marks[0] if marks else TextMark(self.first_line - 1, 0, 0)
 
@@ -181,19 +191,10 @@ class _Scanner:
                 mark, "bad-character", "the text holds a NUL character", "remove the \\u0000"
             )
 
-    def _check_word(self, word: str, mark: TextMark) -> None:
-        if word in ("true", "false", "null"):
-            return
-        decoder = _Decoder()
-        decoder.decode(word)
-        if decoder.suspect:
-            shown = word if len(word) <= 40 else f"{word[:20]}... ({len(word):,} characters)"
-            self._note(
-                mark,
-                "bad-number",
-                f"{shown} is not a finite number that fits 64 bits",
-                "put it in quotes if it is text",
-            )
+    def _bad_number(self, word: str, mark: TextMark) -> None:
+        shown = word if len(word) <= 40 else f"{word[:20]}... ({len(word):,} characters)"
+        message = f"{shown} is not a finite number that fits 64 bits"
+        self._note(mark, "bad-number", message, "put it in quotes if it is text")
 
     def _duplicate(self, key: str, first: TextMark, mark: TextMark) -> None:
         where = f"line {first.line + 1}, column {first.column + 1}"

@@ -13,13 +13,16 @@ from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_
 from assay.loaders.files import Finder
 from assay.loaders.locating import Locator
 from assay.model.case import EvalCase, Origin
+from assay.model.message import Message
 from assay.model.shape import Reading
 from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution
 from assay.registry import evaluators as registered
 from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 
-LEGACY_KEYS = frozenset({"evaluator", "note"})
+LEGACY_KEYS = CaseFile.spelling.legacy
+#: The keys that give a case something that could fail.
+ASSERTING_KEYS = ("expected_outcome", "expected_messages", "rubrics", "evaluators", "expect")
 _NO_EXECUTION = CaseExecution()
 
 
@@ -59,31 +62,34 @@ class CaseReader:
         for step in path:
             raw = raw[step]
         written, problems = check(CaseFile, document, path, raw, self.reading)
-        lacking = self._lacking(raw, problems)
+        lacking = self._lacking(raw)
         if problems or lacking:
             self.problems += problems
             self.problems += [document.problem(path, "missing-key", text) for text in lacking]
-        case = None if written is None else self.finish(written, document, path, locate)
+        case = self.finish(written, document, path, locate)
         return None if lacking else case
 
     def finish(
         self,
-        written: CaseFile,
+        written: CaseFile | None,
         document: Document,
         path: DocPath,
         locate: Callable[[Sequence[str | int]], Origin] | None = None,
         default_id: str = "",
     ) -> EvalCase | None:
-        """The case of what was written; None when it has errors that no shape could see."""
-        self._warn(written, document, path)
+        """The case of what was written; None when it has errors, be it such as no shape sees."""
+        raw = document.get(path)
+        if type(raw) is dict:
+            self._warn(raw, document, path)
+        if written is None:
+            if type(raw) is dict and not self.unsure and self._asserts_nothing(raw):
+                self.problems.append(_nothing(document, path, raw.get("id")))
+            return None
         identity = written.id or default_id
         case = self._case(written, identity, locate or Locator(document, path))
         before = self.problems.errors
         if not case.evaluators and case.skip is None and not self.unsure:
-            name = f"the case {identity!r}" if identity else "the case"
-            message = f"{name} has nothing that could fail"
-            hint = "give it an expected_output, expected_outcome, rubrics, evaluators or expect"
-            self.problems.append(document.problem(path, "asserts-nothing", message, hint))
+            self.problems.append(_nothing(document, path, identity, case.expected_messages))
         for spec in case.evaluators:
             if spec.depends_on_case:
                 self._check_evaluators(case)
@@ -91,29 +97,43 @@ class CaseReader:
         return case if self.problems.errors == before else None
 
     @staticmethod
-    def _lacking(raw: Any, problems: list[Problem]) -> list[str]:
+    def _lacking(raw: Any) -> list[str]:
         """What a case must have; looked for in the raw case, which may be wrong otherwise."""
         if type(raw) is not dict:
             return []
         messages = []
-        if raw.get("id") is None:
+        if raw.get("id") is None and not _slip(raw, "id"):
             messages.append("the key 'id' is missing")
-        if raw.get("skip") is None and raw.keys().isdisjoint(INPUT_KEYS):
+        needs_input = raw.get("skip") is None and raw.keys().isdisjoint(INPUT_KEYS)
+        if needs_input and not _slip(raw, "input_messages"):
             messages.append(missing(CaseFile, "input_messages"))
-        # What seems missing may be the misspelt key.
-        return [] if messages and any(p.code == "unknown-key" for p in problems) else messages
+        return messages
 
-    def _warn(self, written: CaseFile, document: Document, path: DocPath) -> None:
-        given = written.model_fields_set
-        if not LEGACY_KEYS.isdisjoint(given):
-            for key in sorted(LEGACY_KEYS & given):
+    def _asserts_nothing(self, raw: dict[str, Any]) -> bool:
+        """Whether a case that is wrong somewhere has nothing that could fail once it is right."""
+        if raw.get("skip") is not None or self.inherited.evaluators or raw.get("execution"):
+            return False
+        spelling = CaseFile.spelling
+        return not any(
+            raw.get(spelling.in_force(raw, key)) is not None or _slip(raw, key)
+            for key in ASSERTING_KEYS
+        )
+
+    def _warn(self, raw: dict[str, Any], document: Document, path: DocPath) -> None:
+        if not LEGACY_KEYS.isdisjoint(raw):
+            for key in sorted(LEGACY_KEYS & raw.keys()):
                 message = f"{key!r} has no effect"
                 self.problems.append(
                     document.warning((*path, key), "deprecated-key", message, "remove it")
                 )
-        if written.execution and written.execution.evaluators and written.evaluators is not None:
-            message = "'execution.evaluators' is ignored because 'evaluators' is given too"
-            where = (*path, "execution", "evaluators")
+        execution = raw.get("execution")
+        if type(execution) is not dict:
+            return
+        own = CaseFile.spelling.in_force(raw, "evaluators")
+        other = CaseExecution.spelling.in_force(execution, "evaluators")
+        if execution.get(other) and raw.get(own) is not None:
+            message = f"'execution.{other}' is ignored because {own!r} is given too"
+            where = (*path, "execution", other)
             self.problems.append(
                 document.warning(where, "ignored-alias", message, "keep one of the two")
             )
@@ -155,6 +175,23 @@ class CaseReader:
                 hint = "give the case an expected_output"
                 self.problems.append(Problem(*place, "error", "needs-expected", message, hint))
         self.problems += self.seeds.problems(case)
+
+
+def _slip(raw: dict[str, Any], key: str) -> bool:
+    """Whether a key of the case may be this one, misspelt; then it is not said to be missing."""
+    return CaseFile.spelling.has_slip_of(raw, key)
+
+
+def _nothing(
+    document: Document, path: DocPath, identity: Any, expected: Sequence[Message] = ()
+) -> Problem:
+    name = f"the case {identity!r}" if identity else "the case"
+    message = f"{name} has nothing that could fail"
+    hint = "give it an expected_output, expected_outcome, rubrics, evaluators or expect"
+    if expected:
+        message += ": no assistant message is in its expected output"
+        hint = "an answer is expected in the role 'assistant'"
+    return document.problem(path, "asserts-nothing", message, hint)
 
 
 def _first(*values: Any) -> Any:

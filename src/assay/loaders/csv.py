@@ -41,9 +41,12 @@ def load(file: Path, settings: Settings) -> Suite:
     rows = _rows(read_text(file, name), name)
     reader = CaseReader(file, settings)
     header = _header(rows, name, reader.problems)
+    # A column that is not known may be the one that a row seems to lack.
+    reader.unsure = reader.problems.errors > 0
     cases: list[EvalCase] = []
     try:
-        cases.extend(_cases(rows, header, name, reader) if not reader.problems else ())
+        if not reader.unsure or {"id", "input"}.issubset(header):
+            cases.extend(_cases(rows, header, name, reader))
     except EvalFileErrors as error:  # wrong quotes: the rows after them cannot be told apart
         reader.problems += error.problems
     if not reader.problems and not cases:
@@ -109,7 +112,7 @@ def _syntax(file: str, line: int, text: str, message: str) -> Problem:
 
 
 def _header(rows: Iterator[_Row], file: str, problems: Problems) -> list[str]:
-    """The names of the columns; what is wrong with them joins the problems."""
+    """The names of the columns, empty for those to pass over; what is wrong joins the problems."""
     row = next(rows, None)
     if row is None:
         problems.append(Problem(file, 1, 1, "error", "no-cases", "the file is empty"))
@@ -129,6 +132,8 @@ def _header(rows: Iterator[_Row], file: str, problems: Problems) -> list[str]:
         seen.add(name)
         if code:
             problems.append(problem_at(file, marks[index], code, message, hint))
+        if code or name.startswith("x-"):
+            names[index] = ""
     if "input" not in names:
         message = "there is no 'input' column"
         problems.append(Problem(file, row.line, 1, "error", "missing-key", message))
@@ -166,7 +171,7 @@ def _raw(header: list[str], cells: list[str]) -> dict[str, Any]:
     """The row as a case; an empty cell is a key that was not given."""
     raw: dict[str, Any] = {}
     for name, cell in zip(header, cells, strict=True):
-        if not cell.strip() or name.startswith("x-"):
+        if not name or not cell.strip():
             continue
         if name == "tags":
             raw["tags"] = [tag.strip() for tag in re.split("[,;]", cell) if tag.strip()]

@@ -47,7 +47,7 @@ class EffectiveEvaluators:
             added.append(rubric_evaluator(written.rubrics))
         if written.expect is not None and written.expect.asserted():
             added.append(expect_evaluator(written.expect))
-        if own is None and not added:
+        if not own and not added:  # an empty list names none, and keeps the suite's away
             return named(tuple(self._default(written))), True
         return (named((*(own or ()), *added)) if added else own or ()), False
 

@@ -49,9 +49,9 @@ def _one_case(document: Document, file: Path, settings: Settings) -> Suite:
     reader.problems += document.problems
     written, found = check(OneCaseFile, document, (), document.data, reader.reading)
     reader.problems += found
+    case = reader.finish(written, document, (), default_id=name_of(file))
     if written is None:
         return suite_of(file, SuiteFile(), (), reader.problems)
-    case = reader.finish(written, document, (), default_id=name_of(file))
     root = SuiteFile(dataset=written.dataset, execution=written.execution)
     return suite_of(file, root, (case,), reader.problems)
 

@@ -66,6 +66,18 @@ def _bad_tokens(value: Any) -> Iterator[Refusal]:
                 known = token.source in tokens.SOURCES
                 hint = "" if known else nearest(token.source, tokens.SOURCES, 0.5)
                 yield problem("bad-token", f"{token.text!r}: {token.fault}", hint, path)
+        for slip in tokens.slips(text):
+            message, hint = f"{slip!r} is not a token", "for example {{seed:holdings[0].symbol}}"
+            yield problem("bad-token", message, hint, path)
+
+
+def refuse_tokens(value: str) -> str:
+    """Refuse tokens where nothing replaces them: an agent would never say or call them."""
+    for token in tokens.find(value) if "{{" in value else ():
+        if token.source in tokens.SOURCES:
+            hint = f"tokens stand in {', '.join(RESPONSE_TEXTS)} and values of toolParams"
+            raise problem("bad-token", f"{token.text!r} is not replaced here", hint)
+    return value
 
 
 def _check_set(tools: list[str]) -> list[str]:
@@ -84,9 +96,9 @@ def texts_in(value: Any, path: Steps = ()) -> Iterator[tuple[Steps, str]]:
             yield from texts_in(item, (*path, step))
 
 
-Regex = Annotated[Text, AfterValidator(_check_pattern)]
+Regex = Annotated[Text, AfterValidator(refuse_tokens), AfterValidator(_check_pattern)]
 Tokened = Annotated[Text, AfterValidator(_check_tokens)]
-ToolName = Text
+ToolName = Annotated[Text, AfterValidator(refuse_tokens)]
 _NAMES_NO_TOOL: Any = {"contains": {"const": NO_TOOL}}
 _ALONE: Any = {"if": _NAMES_NO_TOOL, "then": {"maxItems": 1}}
 _NOT_THERE: Any = {"not": _NAMES_NO_TOOL}
@@ -193,6 +205,10 @@ class ExpectBase(Ruled):
         if raw is False and cls._can_be_false(name):
             return cls.model_fields[name].get_default(call_default_factory=True)
         return raw
+
+    @classmethod
+    def draft(cls, raw: dict[str, Any]) -> Ruled:
+        return super().draft({key: value for key, value in raw.items() if value is not False})
 
     @classmethod
     def _can_be_false(cls, name: str) -> bool:

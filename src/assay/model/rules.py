@@ -6,11 +6,11 @@ A key is given when it is written and not null; where null is a value like any o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
-from pydantic import model_validator
+from pydantic import ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -23,6 +23,9 @@ class Rule(Protocol):
     def broken(self, shape: Shape) -> Sequence[Refusal]:
         """Every place where the shape breaks the rule."""
 
+    def stands(self, wrong: Container[str]) -> bool:
+        """Whether it can be told although these keys have wrong values."""
+
     def schema(self, shape: type[Shape]) -> dict[str, Any]:
         """The same in JSON Schema; empty when that cannot say it."""
 
@@ -32,17 +35,47 @@ class Ruled(Shape):
 
     rules: ClassVar[tuple[Rule, ...]] = ()
 
-    @model_validator(mode="after")
-    def _obeys_rules(self) -> Self:
+    @model_validator(mode="wrap")
+    @classmethod
+    def _obeys_rules(cls, raw: Any, handler: Callable[[Any], Self]) -> Self:
+        try:
+            shape = handler(raw)
+        except ValidationError as error:
+            if type(raw) is dict and (broken := list(cls._wrong_beside(error, raw))):
+                raise together([error, *broken]) from None
+            raise
         # Nothing is collected before something is found: most shapes break nothing.
-        for rule in self.rules:
-            if rule.broken(self):
-                raise together(self._wrong())
-        return self
+        for rule in cls.rules:
+            if rule.broken(shape):
+                raise together(shape._wrong())
+        return shape
 
     def _wrong(self) -> Iterator[Refusal]:
         for rule in self.rules:
             yield from rule.broken(self)
+
+    @classmethod
+    def _wrong_beside(cls, error: ValidationError, raw: dict[str, Any]) -> Iterator[Refusal]:
+        """Rules that are broken whatever the values that are wrong should have been."""
+        if not cls.rules:
+            return
+        wrong = {str(fault["loc"][0]) for fault in error.errors(include_url=False) if fault["loc"]}
+        draft = cls.draft(raw)
+        for rule in cls.rules:
+            if rule.stands(wrong):
+                yield from rule.broken(draft)
+
+    @classmethod
+    def draft(cls, raw: dict[str, Any]) -> Ruled:
+        """The shape with the values as they were written; it tells which keys are given."""
+        keys = cls.spelling.canonical(raw, None)
+        # The values of switches may be spelled with dashes.
+        values: dict[str, Any] = {
+            key: value.replace("-", "_") if isinstance(value, str) else value
+            for key, value in keys.items()
+            if key in cls.model_fields
+        }
+        return cls.model_construct(set(values), **values)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:
@@ -53,8 +86,17 @@ class Ruled(Shape):
         return schema
 
 
+class _OfKeys:
+    """A rule about keys that are given, whatever their values are."""
+
+    __slots__ = ()
+
+    def stands(self, wrong: Container[str]) -> bool:
+        return True
+
+
 @dataclass(frozen=True, slots=True)
-class NeedsOne:
+class NeedsOne(_OfKeys):
     """At least one of the keys is given."""
 
     keys: tuple[str, ...]
@@ -71,7 +113,7 @@ class NeedsOne:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(_OfKeys):
     """The key means something only beside the other one."""
 
     key: str
@@ -87,7 +129,7 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
-class Excludes:
+class Excludes(_OfKeys):
     """When the first key is given, none of the others is."""
 
     key: str
@@ -127,6 +169,9 @@ class BelongsTo:
     values: tuple[str, ...]
     needed: bool = False
 
+    def stands(self, wrong: Container[str]) -> bool:
+        return self.switch not in wrong
+
     def broken(self, shape: Shape) -> Sequence[Refusal]:
         chosen, given = getattr(shape, self.switch), shape.is_given(self.key)
         if given and chosen not in self.values:
@@ -147,7 +192,7 @@ class BelongsTo:
 
 
 @dataclass(frozen=True, slots=True)
-class Asserts:
+class Asserts(_OfKeys):
     """At least one of the keys says something: it is given, not false and not empty."""
 
     keys: tuple[str, ...]
@@ -184,6 +229,9 @@ class Holds:
 
     broken: Callable[[Any], Sequence[Refusal]]
     told: dict[str, Any] = field(default_factory=dict)
+
+    def stands(self, wrong: Container[str]) -> bool:
+        return False
 
     def schema(self, shape: type[Shape]) -> dict[str, Any]:
         return self.told

@@ -106,16 +106,19 @@ def raise_all(refusals: Iterable[Refusal]) -> None:
 
 def Besides(check: Callable[[Any], Iterable[Refusal]]) -> WrapValidator:  # noqa: N802 - as below
     """What `check` finds in a raw value is told together with what is wrong in its parts."""
+    return WrapValidator(lambda raw, handler: beside(check, raw, handler))
 
-    def validate(raw: Any, handler: Callable[[Any], Any]) -> Any:
-        try:
-            value = handler(raw)
-        except ValidationError as error:
-            raise together([error, *check(raw)]) from None
-        raise_all(check(raw))
-        return value
 
-    return WrapValidator(validate)
+def beside(
+    check: Callable[[Any], Iterable[Refusal]], raw: Any, handler: Callable[[Any], Any]
+) -> Any:
+    """The value that pydantic makes of the raw one, unless it or `check` finds something wrong."""
+    try:
+        value = handler(raw)
+    except ValidationError as error:
+        raise together([error, *check(raw)]) from None
+    raise_all(check(raw))
+    return value
 
 
 def repeated(items: Any, message: str, *keys: str, default: str = "") -> Iterator[Refusal]:
@@ -141,12 +144,13 @@ def Key(  # noqa: N802 - reads as part of the field's type
     *,
     aliases: tuple[str, ...] = (),
     deprecated: tuple[str, ...] = (),
+    legacy: bool = False,
     **rules: Any,
 ) -> Any:
-    """A field of a shape, with its other accepted spellings."""
+    """A field of a shape, with its other accepted spellings; a legacy one has no effect."""
     if "default_factory" not in rules:
         rules["default"] = default
-    spelled: Any = {"aliases": aliases, "deprecated": deprecated}
+    spelled: Any = {"aliases": aliases, "deprecated": deprecated, "legacy": legacy}
     return Field(json_schema_extra=spelled, **rules)
 
 
@@ -157,13 +161,14 @@ ALIASES: dict[str, list[str]] = {}
 class Spelling:
     """The keys a shape accepts: canonical names, aliases, old spellings."""
 
-    __slots__ = ("_names", "aliases", "any_key", "deprecated", "known")
+    __slots__ = ("_names", "aliases", "any_key", "deprecated", "known", "legacy")
 
     def __init__(self, known: frozenset[str], *, any_key: bool = False) -> None:
         self.known, self.any_key = known, any_key
         self.aliases: dict[str, str] = {}
         self._names: dict[str, list[str]] = {}
         self.deprecated: set[str] = set()
+        self.legacy: set[str] = set()
 
     @classmethod
     def of(cls, fields: Mapping[str, FieldInfo], *, any_key: bool) -> Spelling:
@@ -176,6 +181,8 @@ class Spelling:
                 for alias in (*new, *old):
                     spelling.add(alias, name)
                 spelling.deprecated.update(old)
+                if extra.get("legacy"):
+                    spelling.legacy.add(name)
         return spelling
 
     def add(self, alias: str, canonical: str) -> None:
@@ -232,15 +239,27 @@ class Spelling:
         """The other spellings of a key."""
         return self._names.get(canonical, [])
 
+    def has_slip_of(self, raw: Mapping[str, Any], canonical: str) -> bool:
+        """Whether a mapping has an unknown key whose nearest known one is this, in any spelling."""
+        known = [*self.known, *self.aliases]
+        hints = [nearest(name, (name,)) for name in (canonical, *self.names(canonical))]
+        unknown = (key for key in raw if key not in self.known and key not in self.aliases)
+        return any(nearest(key, known) in hints for key in unknown)
+
     def unknown(self, raw: object, key: str, *, hinted: bool = True) -> Note:
         """A note about a key; hints are found for the first of many only, as they take time."""
         hint = ""
         if hinted:
             hint = nearest(key, [*self.known, *self.aliases])
-            hint = hint or "known here: " + ", ".join(sorted(self.known))
+            hint = hint or "known here: " + ", ".join(self.in_use())
         return Note(
             raw, key, "error", "unknown-key", f"the key {shown(key)} is not known here", hint
         )
+
+    def in_use(self) -> list[str]:
+        """The names that authors write: no dead or old ones, and no mere snake_case of another."""
+        other = {a for a, name in self.aliases.items() if a.replace("_", "") != name.lower()}
+        return sorted((self.known | other) - self.legacy - self.deprecated)
 
     def describe(self, body: dict[str, Any]) -> None:
         """Make a JSON Schema accept what `canonical` accepts."""
@@ -249,7 +268,7 @@ class Spelling:
         for name in set(properties) - self.known:
             del properties[name]
         for shape in properties.values():
-            for word in ("title", "aliases", "deprecated"):
+            for word in ("title", "aliases", "deprecated", "legacy"):
                 shape.pop(word, None)
         body["patternProperties"] = {r"^(x-|\$schema$)": {}}
         required = set(body.pop("required", ()))

@@ -67,8 +67,8 @@ class CaseFile(Shape):
     skip: SkipReason | None = None
     cluster: Text | None = None
     critical: Flag = False
-    evaluator: Any = None
-    note: Any = None
+    evaluator: Any = Key(None, legacy=True)
+    note: Any = Key(None, legacy=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:

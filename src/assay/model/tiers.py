@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, SkipValidation
+from pydantic import AfterValidator, ConfigDict, Field, SkipValidation, model_validator
 
 from assay import tokens
-from assay.model.expect import RESPONSE_TEXTS, Expect, ExpectBase, GoldenExpect, texts_in
+from assay.model.expect import Expect, ExpectBase, GoldenExpect, refuse_tokens, texts_in
 from assay.model.rubric import Dimensions
 from assay.model.shape import (
     AtLeastOne,
-    Besides,
     CaseId,
     Count,
     Empty,
@@ -25,6 +24,7 @@ from assay.model.shape import (
     SkipReason,
     Text,
     Words,
+    beside,
     problem,
 )
 
@@ -34,7 +34,7 @@ DEFAULT_MAX_TURNS = 5
 class TierInput(Shape):
     """What is sent to the agent."""
 
-    message: Words
+    message: Annotated[Words, AfterValidator(refuse_tokens)]
 
 
 class TierCase(Shape):
@@ -85,13 +85,8 @@ def _iso(value: str) -> str:
 
 
 def _snapshots(raw: Any) -> Iterator[Refusal]:
-    """Tokens whose value changes from day to day, in a block that may be wrong otherwise."""
-    block = Expect.spelling.canonical(raw, None)
-    if not isinstance(block, dict):
-        return
-    for path, text in texts_in({key: block.get(key) for key in (*RESPONSE_TEXTS, "toolParams")}):
-        if path[0] == "toolParams" and path[2:3] != ("value",):
-            continue
+    """Tokens whose value changes from day to day, in a case that may be wrong otherwise."""
+    for path, text in texts_in(raw):
         for token in tokens.find(text):
             if token.source == "snapshot":
                 message = f"{token.text} would make the case depend on the day it runs"
@@ -120,7 +115,13 @@ class RegressionEvalCase(TierCase):
     difficulty: Literal["regression"]
     createdAt: Annotated[str, AfterValidator(_iso)]
     bugRef: Words
-    expect: Annotated[Expect, Besides(_snapshots)]
+    expect: Expect
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _takes_no_snapshot(cls, raw: Any, handler: Callable[[Any], Self]) -> Self:
+        case: Self = beside(_snapshots, raw, handler)
+        return case
 
 
 class RubricEvalCase(TierCase):
