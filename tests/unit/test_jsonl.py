@@ -126,6 +126,7 @@ def test_all_bad_lines_are_reported_with_their_numbers(project: Project, mode: s
         "5:1 wrong-type",
         "6:1 missing-key",
         "8:13 duplicate-key",
+        "9:1 missing-key",
         "9:40 unknown-key",
         "9:65 wrong-value",
         "10:1 asserts-nothing",
