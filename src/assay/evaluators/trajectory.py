@@ -76,10 +76,12 @@ class Trajectory:
         return EvaluationScore(1.0, "pass", self._hits, (), self._all_hold, details)
 
     def _matched(self, calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
-        return [
-            {"status": "matched", "expected": expected, "actual": _written(call)}
-            for expected, call in zip(self._written, calls, strict=True)
-        ]
+        diff = []
+        for expected, call in zip(self._written, calls, strict=True):
+            given = call.input
+            actual = {"tool": call.tool} if given is None else {"tool": call.tool, "args": given}
+            diff.append({"status": "matched", "expected": expected, "actual": actual})
+        return diff
 
     @cached_property
     def _all_hold(self) -> str:

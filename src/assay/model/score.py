@@ -83,7 +83,7 @@ class EvaluationScore(msgspec.Struct, frozen=True):
             if self.verdict is None:
                 # Frozen for everyone else; here the record is still being made.
                 force_setattr(self, "verdict", verdict_of(score))
-            else:
+            elif self.verdict != "pass" or score < PASS_FROM:
                 _check_verdict(self.verdict, score)
 
     def _check(self) -> None:
