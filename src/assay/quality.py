@@ -156,7 +156,8 @@ def _duplicate_prompt(case: EvalCase, prompts: dict[bytes, _Asked]) -> Iterator[
         prompts[digest] = _Asked(case.id, case.origin)
     else:
         message = f"asks the same as {other.id} ({other.origin})"
-        yield "duplicate-prompt", message, ("input_messages",), "one of the two is enough"
+        place = ("input_messages",) if case.tier == "suite" else ("input", "message")
+        yield "duplicate-prompt", message, place, "one of the two is enough"
 
 
 def _get(block: Block, key: str) -> Any:

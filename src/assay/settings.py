@@ -160,7 +160,7 @@ def _toml(file: Path) -> Document | None:
         tool = tomllib.loads(read_text(file, name)).get("tool")
         table = tool.get("assay") if isinstance(tool, dict) else None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError([Problem(name, 0, 0, "error", "toml-syntax", str(error))]) from None
+        raise ConfigError([_toml_fault(name, str(error))]) from None
     except EvalFileErrors as error:
         raise ConfigError(error.problems) from None
     # tomllib tells no positions: problems point at the file as a whole.
@@ -169,6 +169,14 @@ def _toml(file: Path) -> Document | None:
 
 def no_file(name: str) -> Any:
     raise LookupError(name)  # pragma: no cover - the configuration names no file or evaluator
+
+
+def _toml_fault(name: str, message: str) -> Problem:
+    """tomllib tells the place at the end of its message."""
+    place = re.search(r" \(at line (\d+), column (\d+)\)\Z", message)
+    line, column = (int(place[1]), int(place[2])) if place else (0, 0)
+    words = message[: place.start()] if place else message
+    return Problem(name, line, column, "error", "toml-syntax", words)
 
 
 def _checked(document: Document) -> Config:

@@ -269,3 +269,14 @@ def test_a_wrong_column_hides_no_row(project: Project) -> None:
         "2:3 wrong-value",
         "3:1 csv-syntax",
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [('"c"x,1,2', 4), ('c,"q" z,2', 6), ('c,"say ""hi""" ,2', 15), ('"",""x,2', 6)],
+)
+def test_text_behind_a_closing_quote_is_told_where_it_stands(
+    project: Project, row: str, column: int
+) -> None:
+    (problem,) = project.problems(f"id,input,expected_output\n{row}\n", "a.eval.csv")
+    assert project.place(problem) == f"2:{column} csv-syntax"

@@ -252,3 +252,14 @@ def test_cases_that_cannot_fail(settings: str, found: list[str]) -> None:
 
 def test_lint_reports_errors_too() -> None:
     assert yaml_findings("- id: a\n  input: q\n") == ["asserts-nothing"]
+
+
+def test_a_duplicate_prompt_of_a_tier_file_is_told_at_the_message() -> None:
+    case = {"description": "x", "difficulty": "edge", "expect": {"responseNotContains": ["y"]}}
+    cases = [{"id": f"ls-t-00{n}", **case, "input": {"message": "Same?"}} for n in (1, 2)]
+    file = Path("t.labeled.json")
+    file.write_text(json.dumps(cases, indent=1))
+    (found,) = [p for p in service.lint(file).problems if p.code == "duplicate-prompt"]
+    lines = file.read_text().splitlines()
+    assert '"message": "Same?"' in lines[found.line - 1]
+    assert found.line > len(lines) // 2

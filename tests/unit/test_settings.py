@@ -171,3 +171,10 @@ def test_a_plugin_is_named_as_a_module(project: Project, name: str) -> None:
     project.write("assay.yaml", f'plugins: ["{name}"]\n')
     with pytest.raises(ConfigError, match="is not the name of a Python module"):
         Settings.find(project.root)
+
+
+def test_a_slip_in_toml_has_its_place(project: Project) -> None:
+    (project.root / "pyproject.toml").write_text("[tool.assay]\nseed_manifest = = 3\n")
+    with pytest.raises(ConfigError) as caught:
+        Settings.find(project.root)
+    assert str(caught.value) == "pyproject.toml:2:17: error[toml-syntax]: Invalid value"

@@ -1469,3 +1469,9 @@ def test_loading_leaves_the_verbs_callable(project: Project) -> None:
     assert [suite.name for suite in assay.load("suite.yaml")] == ["suite"]
     assert assay.validate("suite.yaml").problems == ()
     assert assay.lint("suite.yaml").errors == ()
+
+
+def test_inline_rubrics_are_found_as_an_evaluator_too(project: Project) -> None:
+    case = project.case("id: a\ninput: x\nrubrics:\n  - one\n  - two\n")
+    assert case.origin_of("evaluators.0.rubrics.1") == case.origin_of("rubrics.1")
+    assert case.origin_of("rubrics.1").line == 5

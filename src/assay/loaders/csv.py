@@ -77,6 +77,12 @@ class _Row(NamedTuple):
 _CELL = re.compile(r'(?:"[^"]*+(?:""[^"]*+)*+(?:"|\Z)|[^,\r\n]*+)(?:,|\r\n|\r|\n|\Z)')
 
 
+#: Cells, then a quoted one that something other than a comma follows.
+_BEHIND_QUOTES = re.compile(
+    r'(?:(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n][^,\r\n]*+|),)*+"[^"]*+(?:""[^"]*+)*+"(?=[^,\r\n])'
+)
+
+
 def _rows(text: str, file: str) -> Iterator[_Row]:
     """Rows that are not blank."""
     consumed: list[str] = []
@@ -107,6 +113,9 @@ def _syntax(file: str, line: int, text: str, message: str) -> Problem:
             mark = LineIndex(text, line).mark(cell.start())
             message = f"a cell of more than {MAX_SCALAR:,} characters"
             return problem_at(file, mark, "too-large", message)
+    if behind := _BEHIND_QUOTES.match(text):
+        mark = LineIndex(text, line).mark(behind.end())
+        return problem_at(file, mark, "csv-syntax", "text behind the quote that closes a cell")
     hint = "a quote opens a cell that no quote closes" if "end of data" in message else ""
     return Problem(file, line, 1, "error", "csv-syntax", message, hint)
 

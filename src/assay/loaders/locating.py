@@ -62,7 +62,10 @@ class Locator:
         inline = [key for key in _INLINE if isinstance(case, dict) and case.get(key) is not None]
         index = _number(steps[1]) - listed if len(steps) > 1 else 0
         if index < len(inline):
-            return self.document, self.path, (inline[index], *steps[2:])
+            key, rest = inline[index], steps[2:]
+            if key != "expect" and rest and rest[0] == "rubrics":
+                rest = rest[1:]  # the list itself stands in the case
+            return self.document, self.path, (key, *rest)
         return self.document, self.path, ()
 
 
