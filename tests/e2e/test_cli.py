@@ -132,7 +132,7 @@ def test_validate_exits_2_when_a_plugin_fails() -> None:
     [
         ("assay.yaml", "nope: 1\n", 1, "unknown-key"),
         ("assay.yaml", "a: [\n", 2, "yaml-syntax"),
-        ("pyproject.toml", "[tool.assay\n", 0, "toml-syntax"),
+        ("pyproject.toml", "[tool.assay\n", 1, "toml-syntax"),
     ],
 )
 def test_a_wrong_config_is_told_as_json_too(
