@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar
 
@@ -64,9 +65,9 @@ class _TextSpec(NegatableSpec, Ruled):
     #: what a right answer does: "to contain", "contains"
     verb: ClassVar[tuple[str, str]]
 
+    @abstractmethod
     def finder(self, value: str) -> Callable[[str], bool]:
         """Whether a text is right by one value."""
-        raise NotImplementedError
 
     def hint(self, text: str, value: str) -> str:
         """What may help the author when a text is not right by one value."""

@@ -224,7 +224,7 @@ def _above_maximum(spec: ToolTrajectoryEvaluator) -> Sequence[Refusal]:
 class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
     """Compares the calls the agent made with the calls it should have made."""
 
-    # An empty list of expected steps says: no call at all.
+    # An empty list of expected steps is given too: in `exact` and `subset` it says no call at all.
     rules: ClassVar[tuple[Rule, ...]] = (
         Asserts(
             ("expected", "minimums", "maximums", "forbidden"),

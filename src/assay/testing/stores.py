@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from pathlib import Path
@@ -51,11 +52,12 @@ def saved(store: Store, *trials: TrialRecord) -> None:
         future.result(SECONDS)
 
 
-class StoreConformance:
+class StoreConformance(ABC):
     """Subclass it, say how your store is made, and let pytest find the tests."""
 
+    @abstractmethod
     def make_store(self, folder: Path) -> Store:
-        raise NotImplementedError
+        """A new and empty store; it may keep its files in the folder."""
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[Store]:
