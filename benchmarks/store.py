@@ -64,7 +64,9 @@ def trials(count: int) -> Iterator[TrialRecord]:
         seen = b'{"id":"case-%d","response":"%s"}' % (i, answer.encode())
         suite, key = "evals/capitals.eval.yaml", f"{i:016x}"
         yield TrialRecord(
-            RUN, i, 0, suite, f"case-{i}", "passed", 1.0, 12.5, None, key, result, seen
+            RUN,
+            *(i, 0, suite, f"case-{i}", "passed", 1.0, 12.5, None, None, key),
+            *(False, None, 1.0, True, result, seen),
         )
 
 
@@ -76,7 +78,8 @@ def bare(file: Path, count: int) -> float:
         connection.execute("PRAGMA journal_mode = WAL")
         started = time.perf_counter()
         connection.execute("BEGIN")
-        insert = f"INSERT INTO trial VALUES ({', '.join('?' * 12)})"
+        places = ", ".join("?" * len(TrialRecord.__struct_fields__))
+        insert = f"INSERT INTO trial VALUES ({places})"
         connection.executemany(insert, map(msgspec.structs.astuple, trials(count)))
         connection.execute("COMMIT")
         elapsed = time.perf_counter() - started

@@ -6,15 +6,17 @@ A port is registered under an entry-point group of its name, by strangers and by
     [project.entry-points."assay.evaluators"]    type name -> subclass of EvaluatorSpec
     [project.entry-points."assay.targets"]       provider name -> subclass of TargetSpec
     [project.entry-points."assay.stores"]        scheme of the URL -> open_store(url, root)
+    [project.entry-points."assay.reporters"]     suffix of the file -> Reporter
+    [project.entry-points."assay.executors"]     name -> Executor
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO, TypeVar
 
 from assay.errors import UsageError
 from assay.model.case import EvalCase, Suite
@@ -22,9 +24,13 @@ from assay.model.context import Context
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, RunStatus, TrialRecord
+from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
+from assay.model.run_result import RunResult
 from assay.model.score import EvaluationScore
 from assay.settings import Settings
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Loader(Protocol):
@@ -97,8 +103,8 @@ class Store(Cache, Protocol):
     def save(self, *trials: TrialRecord) -> Future[None]:
         """Add trials to their runs; done when all are on disk, and cannot be cancelled.
 
-        Of two trials with the same run, position and repeat the first is kept, as an engine
-        may run a task twice. Nothing but waiting for the futures limits what is under way.
+        Of two trials with the same run, position and repeat the first final one is kept, as an
+        engine may run a task twice. Nothing but waiting for the futures limits what is under way.
         """
         ...
 
@@ -106,6 +112,10 @@ class Store(Cache, Protocol):
         self, run_id: str, status: RunStatus, finished_at: str, summary: dict[str, Any]
     ) -> None:
         """Say how a run ended, after all that was saved before; a resumed run ends again."""
+        ...
+
+    def describe(self, run_id: str, suites: list[SuiteHeader]) -> None:
+        """Say anew what is known of the suites of a run."""
         ...
 
     def run(self, run_id: str) -> RunRecord: ...
@@ -123,8 +133,12 @@ class Store(Cache, Protocol):
         """
         ...
 
+    def facts(self, run_id: str) -> Iterator[TrialFacts]:
+        """As `trials`, but only what counting and comparing need."""
+        ...
+
     def finished(self, run_id: str) -> Iterator[tuple[int, int]]:
-        """Position and repeat of every trial of a run, in their order."""
+        """Position and repeat of every final trial of a run, in their order."""
         ...
 
     def delete(self, run_id: str) -> None:
@@ -156,6 +170,28 @@ class StoreOpener(Protocol):
     """Opens the store of a URL; `root` is the folder that relative paths in it hang on."""
 
     def __call__(self, url: str, root: Path) -> Store: ...
+
+
+class Reporter(Protocol):
+    """Writes a document about a run. A module with this function will do.
+
+    Cases may be a million: it asks for them one by one and writes as it goes. What models and
+    users wrote is escaped as the format demands.
+    """
+
+    def write(self, run: RunResult, out: TextIO) -> None: ...
+
+
+class Executor(Protocol):
+    """Carries out pieces of work, here or elsewhere.
+
+    Results come in any order, and a piece may be carried out twice. No more pieces are taken
+    than can be worked on soon, so that an endless stream of them does not fill the memory.
+    """
+
+    def run(self, work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
+        """What `work` returns for each piece; what it raises is raised here and ends it all."""
+        ...
 
 
 def no_judge(target: str | None, model: str | None) -> Target:

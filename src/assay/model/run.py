@@ -9,25 +9,45 @@ from uuid import UUID
 
 import msgspec
 
+from assay.model.case import Tier
 from assay.model.result import Outcome
 
 RunStatus = Literal["running", "finished", "interrupted"]
+
+
+class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a run says of one of its suites, beside its cases.
+
+    `file` is relative to the project root. `selected` is how many of its cases the run was to
+    ask; None while a stream is read for the first time. `notes` are for people.
+    """
+
+    name: str
+    file: str
+    tier: Tier = "suite"
+    tool_name: str = ""
+    target: str = ""
+    metadata: dict[str, Any] = {}
+    staleness_warnings: list[str] = []
+    selected: int | None = None
+    notes: list[str] = []
 
 
 class RunRecord(msgspec.Struct, frozen=True):
     """A run: what was asked of whom, and what came of it once it has ended.
 
     A run whose process was killed stays `running`; like an `interrupted` one it can be resumed.
-    Times are ISO 8601 texts.
+    Times are ISO 8601 texts. `plan` is what a resumed run must share: paths and options.
     """
 
     id: str
     started_at: str
     status: RunStatus
     target: str
+    plan: dict[str, Any] = {}
     options: dict[str, Any] = {}
     environment: dict[str, Any] = {}
-    suites: list[str] = []
+    suites: list[SuiteHeader] = []
     finished_at: str | None = None
     summary: dict[str, Any] | None = None
 
@@ -35,7 +55,8 @@ class RunRecord(msgspec.Struct, frozen=True):
 class TrialRecord(msgspec.Struct, frozen=True):
     """One case asked and graded once. `position` is the case's place in the plan of the run.
 
-    `result` and `observation` are JSON, kept byte for byte.
+    `result` and `observation` are JSON, kept byte for byte. A trial that is not `final` was not
+    asked, because the run had given up; a resumed run replaces it.
     """
 
     run_id: str
@@ -47,9 +68,30 @@ class TrialRecord(msgspec.Struct, frozen=True):
     score: float | None
     duration_ms: float
     cost_usd: float | None
+    judge_cost_usd: float | None
     comparability: str
+    critical: bool
+    cluster: str | None
+    min_pass_rate: float
+    final: bool
     result: bytes
     observation: bytes
+
+
+class TrialFacts(msgspec.Struct, frozen=True):
+    """As much of a trial as counting and comparing need."""
+
+    position: int
+    repeat: int
+    suite: str
+    case_id: str
+    outcome: Outcome
+    score: float | None
+    comparability: str
+    critical: bool
+    cluster: str | None
+    min_pass_rate: float
+    final: bool
 
 
 #: The random bits of a UUID of version 7; its other 48 free bits are milliseconds.

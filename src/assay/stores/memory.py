@@ -12,7 +12,7 @@ import msgspec
 
 from assay.errors import NotInStore, StoreError
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, RunStatus, TrialRecord
+from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 
 
 def open_store(url: str, root: Path = Path()) -> MemoryStore:
@@ -49,8 +49,9 @@ class MemoryStore:
                 future.set_exception(refusal)
                 return future
             for trial in trials:
-                key = (trial.position, trial.repeat)
-                self._trials[trial.run_id].setdefault(key, trial)
+                known, key = self._trials[trial.run_id], (trial.position, trial.repeat)
+                if key not in known or not known[key].final:
+                    known[key] = trial
         future.set_result(None)
         return future
 
@@ -61,6 +62,10 @@ class MemoryStore:
             self._runs[run_id] = msgspec.structs.replace(
                 self.run(run_id), status=status, finished_at=finished_at, summary=summary
             )
+
+    def describe(self, run_id: str, suites: list[SuiteHeader]) -> None:
+        with self._open():
+            self._runs[run_id] = msgspec.structs.replace(self.run(run_id), suites=suites)
 
     def run(self, run_id: str) -> RunRecord:
         with self._open():
@@ -81,8 +86,12 @@ class MemoryStore:
             trials = sorted(self._trials[run_id].items())
         return (trial for _, trial in trials if outcomes is None or trial.outcome in outcomes)
 
+    def facts(self, run_id: str) -> Iterator[TrialFacts]:
+        names = TrialFacts.__struct_fields__
+        return (TrialFacts(*(getattr(t, name) for name in names)) for t in self.trials(run_id))
+
     def finished(self, run_id: str) -> Iterator[tuple[int, int]]:
-        return ((trial.position, trial.repeat) for trial in self.trials(run_id))
+        return ((trial.position, trial.repeat) for trial in self.trials(run_id) if trial.final)
 
     def delete(self, run_id: str) -> None:
         with self._open():

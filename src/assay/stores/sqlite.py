@@ -17,13 +17,13 @@ from concurrent.futures import Future
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from assay.errors import NotInStore, StoreError
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, RunStatus, TrialRecord
+from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.stores.group_commit import GroupCommit, Write
 from assay.stores.migrating import transaction
 from assay.stores.sqlite_file import SqliteFile
@@ -32,12 +32,22 @@ from assay.stores.sqlite_file import SqliteFile
 PATIENCE = 30.0
 
 _TRIAL = ", ".join(TrialRecord.__struct_fields__)
-_JSON = ("options", "environment", "suites", "summary")
+_FACTS = ", ".join(TrialFacts.__struct_fields__)
+_JSON = ("plan", "options", "environment", "suites", "summary")
 _RUN = ", ".join(RunRecord.__struct_fields__)
-_INSERT_RUN = f"INSERT INTO run ({_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+
+
+def _places(record: type[msgspec.Struct]) -> str:
+    return ", ".join("?" * len(record.__struct_fields__))
+
+
+_INSERT_RUN = f"INSERT INTO run ({_RUN}) VALUES ({_places(RunRecord)}) ON CONFLICT DO NOTHING"
+_KEY = ("run_id", "position", "repeat")
 _INSERT_TRIAL = (
-    f"INSERT INTO trial ({_TRIAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT DO NOTHING"
+    f"INSERT INTO trial ({_TRIAL}) VALUES ({_places(TrialRecord)})"
+    f" ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET "
+    + ", ".join(f"{n} = excluded.{n}" for n in TrialRecord.__struct_fields__ if n not in _KEY)
+    + " WHERE NOT trial.final"
 )
 _SET_BASELINE = (
     "INSERT INTO baseline (name, run_id) VALUES (?, ?)"
@@ -48,6 +58,11 @@ _PUT = (
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 )
 
+_BOOLEANS: dict[type[msgspec.Struct], tuple[int, ...]] = {
+    record: tuple(record.__struct_fields__.index(name) for name in ("critical", "final"))
+    for record in (TrialRecord, TrialFacts)
+}
+Row = TypeVar("Row", TrialRecord, TrialFacts)
 Action = Callable[[sqlite3.Connection], None]
 #: What is handed to the writer.
 Work = tuple[TrialRecord, ...] | Action
@@ -85,13 +100,11 @@ class SqliteStore:
     def finish(
         self, run_id: str, status: RunStatus, finished_at: str, summary: dict[str, Any]
     ) -> None:
-        def act(connection: sqlite3.Connection) -> None:
-            change = "UPDATE run SET status = ?, finished_at = ?, summary = ? WHERE id = ?"
-            values = (status, finished_at, _json(summary), run_id)
-            if not connection.execute(change, values).rowcount:
-                raise NotInStore("run", run_id)
+        change = "UPDATE run SET status = ?, finished_at = ?, summary = ? WHERE id = ?"
+        self._change(run_id, change, (status, finished_at, _json(summary), run_id))
 
-        self._act(act)
+    def describe(self, run_id: str, suites: list[SuiteHeader]) -> None:
+        self._change(run_id, "UPDATE run SET suites = ? WHERE id = ?", (_json(suites), run_id))
 
     def run(self, run_id: str) -> RunRecord:
         with self._file.reading() as connection:
@@ -114,11 +127,15 @@ class SqliteStore:
         self.run(run_id)
         wanted = () if outcomes is None else tuple(outcomes)
         which = "" if outcomes is None else f" AND outcome IN ({', '.join('?' * len(wanted))})"
-        return (TrialRecord(*row) for row in self._rows(_TRIAL, which, (run_id, *wanted)))
+        return (_as(TrialRecord, row) for row in self._rows(_TRIAL, which, (run_id, *wanted)))
+
+    def facts(self, run_id: str) -> Iterator[TrialFacts]:
+        self.run(run_id)
+        return (_as(TrialFacts, row) for row in self._rows(_FACTS, "", (run_id,)))
 
     def finished(self, run_id: str) -> Iterator[tuple[int, int]]:
         self.run(run_id)
-        return self._rows("position, repeat", "", (run_id,))
+        return self._rows("position, repeat", " AND final", (run_id,))
 
     def delete(self, run_id: str) -> None:
         def act(connection: sqlite3.Connection) -> None:
@@ -196,6 +213,13 @@ class SqliteStore:
 
     # How it is read and written
 
+    def _change(self, run_id: str, statement: str, values: tuple[Any, ...]) -> None:
+        def act(connection: sqlite3.Connection) -> None:
+            if not connection.execute(statement, values).rowcount:
+                raise NotInStore("run", run_id)
+
+        self._act(act)
+
     def _act(self, action: Action) -> None:
         self._writer.hand_in(action).result()
 
@@ -220,6 +244,14 @@ class SqliteStore:
                 if fields[name] is not None:
                     fields[name] = msgspec.json.decode(fields[name])
             return msgspec.convert(fields, RunRecord)
+
+
+def _as(record: type[Row], row: tuple[Any, ...]) -> Row:
+    """A row as a record; SQLite has no booleans."""
+    values = list(row)
+    for index in _BOOLEANS[record]:
+        values[index] = bool(values[index])
+    return record(*values)
 
 
 def _do(connection: sqlite3.Connection, writes: list[Write[Work]]) -> None:

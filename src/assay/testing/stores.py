@@ -20,7 +20,7 @@ import pytest
 
 from assay.errors import NotInStore, StoreError
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, TrialRecord
+from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord
 from assay.ports import Store
 
 #: The longest that a store may take to write what a test saves.
@@ -39,7 +39,12 @@ def a_trial(position: int, repeat: int = 0, run_id: str = "run-1", **rest: Any) 
         "score": 1.0,
         "duration_ms": 12.5,
         "cost_usd": None,
+        "judge_cost_usd": None,
         "comparability": "c0ffee",
+        "critical": False,
+        "cluster": None,
+        "min_pass_rate": 1.0,
+        "final": True,
         "result": b'{"passed":true}',
         "observation": b'{"response":"23.5 \xc2\xb0C"}',
     }
@@ -68,15 +73,43 @@ class StoreConformance(ABC):
     # Runs
 
     def test_a_run_is_read_as_it_was_begun(self, store: Store) -> None:
-        run = a_run(options={"workers": 10}, environment={"git": None}, suites=["b", "a"])
+        run = a_run(
+            options={"workers": 10},
+            environment={"git": None},
+            suites=[SuiteHeader("b", "b.yaml"), SuiteHeader("a", "a.yaml")],
+        )
         store.begin(run)
         assert store.run("run-1") == run
 
     def test_a_run_begins_once(self, store: Store) -> None:
         store.begin(a_run())
         with pytest.raises(StoreError, match="'run-1'"):
-            store.begin(a_run(suites=["other"]))
+            store.begin(a_run(suites=[SuiteHeader("other", "other.yaml")]))
         assert store.run("run-1") == a_run()
+
+    def test_suites_are_described_anew(self, store: Store) -> None:
+        store.begin(a_run(suites=[SuiteHeader("a", "a.yaml")]))
+        store.describe("run-1", [SuiteHeader("a", "a.yaml", selected=3, notes=["it grew"])])
+        assert store.run("run-1").suites == [
+            SuiteHeader("a", "a.yaml", selected=3, notes=["it grew"])
+        ]
+
+    def test_a_trial_that_was_not_asked_is_replaced_by_one_that_was(self, store: Store) -> None:
+        store.begin(a_run())
+        saved(store, a_trial(0, outcome="errored", final=False), a_trial(1))
+        assert list(store.finished("run-1")) == [(1, 0)]
+        saved(store, a_trial(0, critical=True), a_trial(1, outcome="failed"))
+        assert list(store.finished("run-1")) == [(0, 0), (1, 0)]
+        first, second = store.trials("run-1")
+        assert (first, second) == (a_trial(0, critical=True), a_trial(1))
+
+    def test_facts_are_those_of_the_trials(self, store: Store) -> None:
+        store.begin(a_run())
+        kept = [a_trial(0, cluster="x", min_pass_rate=0.5), a_trial(1, critical=True)]
+        saved(store, *reversed(kept))
+        names = TrialFacts.__struct_fields__
+        wanted = [TrialFacts(*(getattr(trial, name) for name in names)) for trial in kept]
+        assert list(store.facts("run-1")) == wanted
 
     def test_a_finished_run_says_how_it_ended(self, store: Store) -> None:
         store.begin(a_run())
@@ -105,6 +138,8 @@ class StoreConformance(ABC):
             lambda: store.run("run-9"),
             lambda: store.trials("run-9"),
             lambda: store.finished("run-9"),
+            lambda: store.facts("run-9"),
+            lambda: store.describe("run-9", []),
             lambda: store.finish("run-9", "finished", "2026-01-31T12:05:00Z", {}),
             lambda: store.delete("run-9"),
             lambda: store.set_baseline("main", "run-9"),

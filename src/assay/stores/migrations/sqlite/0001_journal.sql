@@ -5,14 +5,15 @@ CREATE TABLE run (  -- one `assay run`; it is here from the moment it starts
     started_at  TEXT NOT NULL,     -- ISO 8601
     status      TEXT NOT NULL,     -- running, finished or interrupted; a killed run stays running
     target      TEXT NOT NULL,     -- name of the target that was asked
+    plan        TEXT NOT NULL,     -- JSON object: what a resumed run must share, paths and options
     options     TEXT NOT NULL,     -- JSON object: the options of the run
     environment TEXT NOT NULL,     -- JSON object: git revision, versions, settings without secrets
-    suites      TEXT NOT NULL,     -- JSON array: the eval files, in their order
+    suites      TEXT NOT NULL,     -- JSON array: what is known of each eval file, in their order
     finished_at TEXT,              -- ISO 8601; empty until the run has ended
     summary     TEXT               -- JSON object: counts and statistics; empty until it has ended
 );
 
-CREATE TABLE trial (  -- one case asked and graded once; written once and never changed
+CREATE TABLE trial (  -- one case asked and graded once; never changed once it is final
     run_id        TEXT NOT NULL REFERENCES run (id) ON DELETE CASCADE,  -- the run it belongs to
     position      INTEGER NOT NULL,  -- place of the case in the plan of the run, from 0
     repeat        INTEGER NOT NULL,  -- which repeat of the case, from 0
@@ -22,7 +23,12 @@ CREATE TABLE trial (  -- one case asked and graded once; written once and never 
     score         REAL,              -- from 0 to 1; empty when the case could not be judged
     duration_ms   REAL NOT NULL,     -- how long the target took
     cost_usd      REAL,              -- what the target cost; empty when that is not known
+    judge_cost_usd REAL,             -- what its judges cost; empty when that is not known
     comparability TEXT NOT NULL,     -- key of the case's content; trials compare when it is the same
+    critical      INTEGER NOT NULL,  -- 1 when the gate watches the case by itself
+    cluster       TEXT,              -- cases of one cluster are not independent; empty for most
+    min_pass_rate REAL NOT NULL,     -- the share of repeats that must pass for the case to pass
+    final         INTEGER NOT NULL,  -- 0 when it was not asked as the run had given up; resuming asks
     result        BLOB NOT NULL,     -- JSON object: the case's entry in the result file
     observation   BLOB NOT NULL,     -- JSON object: what the target did
     PRIMARY KEY (run_id, position, repeat)

@@ -1,0 +1,86 @@
+"""Comparison: two runs paired by case, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from assay.model.result import Outcome
+
+Decision = Literal["improved", "unchanged", "regressed", "inconclusive", "not_comparable"]
+
+
+class CaseRef(NamedTuple):
+    """A case of a run: the eval file, relative to the project root, and its id there."""
+
+    suite: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.suite}: {self.id}" if self.suite else self.id
+
+
+class CaseOutcome(NamedTuple):
+    """What became of a case in one run, all repeats together: as much as comparing needs.
+
+    `passes` of `judged` trials passed. `comparability` is empty where it is not known, as in
+    files of other tools; then the case counts as the same.
+    """
+
+    ref: CaseRef
+    outcome: Outcome
+    passes: int
+    judged: int
+    score: float | None
+    comparability: str = ""
+    critical: bool = False
+    cluster: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs, case by case. The lists name cases of the candidate, `removed` those of the base.
+
+    `gate_failures` says in words why the gate fails; it passes when there is none.
+    """
+
+    base: str
+    candidate: str
+    decision: Decision
+    pairs: int
+    regressions: tuple[CaseRef, ...] = ()
+    new_passes: tuple[CaseRef, ...] = ()
+    added: tuple[CaseRef, ...] = ()
+    removed: tuple[CaseRef, ...] = ()
+    not_comparable: tuple[CaseRef, ...] = ()
+    unjudged: tuple[CaseRef, ...] = ()
+    flaky: tuple[CaseRef, ...] = ()
+    difference: dict[str, Any] | None = None
+    test: dict[str, Any] | None = None
+    gate_failures: tuple[str, ...] = ()
+    explanation: str = ""
+    exit_code: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON that `assay compare --json` prints."""
+        lists = {
+            "regressions": self.regressions,
+            "newPasses": self.new_passes,
+            "added": self.added,
+            "removed": self.removed,
+            "notComparable": self.not_comparable,
+            "unjudged": self.unjudged,
+            "flaky": self.flaky,
+        }
+        return {
+            "base": self.base,
+            "candidate": self.candidate,
+            "decision": self.decision,
+            "pairs": self.pairs,
+            "difference": self.difference,
+            "test": self.test,
+            **{name: [ref.id for ref in refs] for name, refs in lists.items()},
+            "gateFailures": list(self.gate_failures),
+            "explanation": self.explanation,
+            "exitCode": self.exit_code,
+        }

@@ -1,0 +1,112 @@
+"""RunOptions: how a run goes. Each option is a field here and nowhere else.
+
+Command line, configuration and Python take their options from these fields: the name, the
+type, the default and the sentence that explains it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator
+
+from assay.model.case import Tier
+from assay.model.shape import AtLeastOne, Count, Flag, Key, Positive, Rate, Shape, Text, problem
+
+Gate = Literal["regression", "strict", "non-inferiority"]
+
+_SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
+
+
+def _shard(value: str) -> str:
+    match = _SHARD.fullmatch(value)
+    if match is None or int(match[1]) > int(match[2]):
+        message = f"{value!r} is not a part of the cases"
+        raise problem("wrong-value", message, "for example 1/4, the first of four parts")
+    return value
+
+
+def _listed(raw: Any) -> Any:
+    """One text stands for a list of one."""
+    return [raw] if isinstance(raw, str) else raw
+
+
+def _entries(raw: Any) -> Any:
+    """An evaluator may be named by its type alone."""
+    raw = [raw] if isinstance(raw, (str, dict)) else raw
+    if isinstance(raw, (list, tuple)):
+        return [{"type": entry} if isinstance(entry, str) else entry for entry in raw]
+    return raw
+
+
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
+
+
+def Option(default: Any, meaning: str, *aliases: str) -> Any:  # noqa: N802 - part of a field's type
+    """A field with the sentence that explains it to users."""
+    return Key(default, aliases=aliases, description=meaning)
+
+
+class RunOptions(Shape):
+    """How a run goes. What is None is left to the case, the suite or the target."""
+
+    target: Text | None = Option(None, "Who is asked: the name of a target, or one inline.")
+    judge: Text | None = Option(None, "Who judges, in place of the configured judge.")
+    workers: AtLeastOne | None = Option(None, "How many trials are under way at once (10).")
+    repeat: AtLeastOne | None = Option(None, "How often each case is asked (1).")
+    timeout_seconds: Positive | None = Option(
+        None, "Seconds for all attempts of a trial, waits for rate limits aside (120).", "timeout"
+    )
+    max_retries: Count = Option(3, "How often a failed request is sent again.")
+    requests_per_minute: Positive | None = Option(None, "The most requests a minute.")
+    tokens_per_minute: Positive | None = Option(None, "The most tokens a minute.")
+    budget_usd: Positive | None = Option(None, "Stop asking when so much has been spent.")
+    max_failures: AtLeastOne | None = Option(None, "Stop asking after so many failed cases.")
+    filter: Texts = Option((), "Only cases whose id matches the pattern, such as 'weather-*'.")
+    tag: Texts = Option((), "Only cases with this tag.")
+    tier: Annotated[tuple[Tier, ...], BeforeValidator(_listed)] = Option(
+        (), "Only cases of this tier."
+    )
+    limit: AtLeastOne | None = Option(None, "Only the first so many cases.")
+    shard: Annotated[Text, AfterValidator(_shard)] | None = Option(
+        None, "Only a part of the cases: 1/4 is the first of four."
+    )
+    seed: Count = Option(0, "Decides the order in which a live target is asked.")
+    cache: Flag = Option(False, "Take answers from the cache, and put new ones there.")
+    evaluators: Annotated[tuple[dict[str, Any], ...], BeforeValidator(_entries)] = Option(
+        (), "Judges cases that name no evaluator, by its type.", "evaluator"
+    )
+    baseline: Text | None = Option(
+        None, "Compare with this run: an id, the name of a baseline, or a result file."
+    )
+    gate: Gate = Option("regression", "What fails a run that has a baseline.")
+    margin: Rate = Option(0.02, "The difference of pass rates that does not matter.")
+    confirm: Count = Option(
+        2, "How often a live target is asked again before a critical regression counts."
+    )
+    min_pass_rate: Rate | None = Option(
+        None, "The pass rate that a run without a baseline needs (all cases)."
+    )
+    min_coverage: Rate = Option(1.0, "The share of cases that must have been judged.")
+    strict: Flag = Option(False, "Warnings count: stale tools, unlocked cases, no clear decision.")
+
+    def plan(self) -> dict[str, Any]:
+        """The options that decide what is asked of whom: those a resumed run must share."""
+        names = {*PLANNING}
+        return self.model_dump(mode="json", include=names, exclude_defaults=True)
+
+    def shown(self) -> dict[str, Any]:
+        """What was set, as results record it."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+
+#: The options that decide which trials there are, and what they are asked.
+PLANNING = (
+    *("target", "judge", "repeat", "filter", "tag", "tier", "limit", "shard", "seed"),
+    *("evaluators", "cache"),
+)
+
+#: What holds when neither option, case, suite nor target says otherwise.
+WORKERS = 10
+TIMEOUT_SECONDS = 120.0

@@ -1,0 +1,56 @@
+"""RunResult: a run with the results of all its suites, as reports show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from assay.model.comparison import Comparison
+from assay.model.run import RunRecord
+from assay.model.suite_result import EvalSuiteResult, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What came of a run. `reasons` say in words why the exit code is what it is."""
+
+    record: RunRecord
+    suites: tuple[EvalSuiteResult, ...]
+    summary: Summary
+    exit_code: int = 0
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    comparison: Comparison | None = None
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def target(self) -> str:
+        return self.record.target
+
+    @property
+    def passed(self) -> bool:
+        """Would `assay run` exit with 0?"""
+        return self.exit_code == 0
+
+    def chunks(self) -> Iterator[bytes]:
+        """The JSON document that `assay run --json` prints, in pieces."""
+        yield b'{"runId":' + msgspec.json.encode(self.id) + b',"suites":['
+        for index, suite in enumerate(self.suites):
+            if index:
+                yield b","
+            yield from suite.chunks()
+        tail: dict[str, Any] = {"exitCode": self.exit_code}
+        if self.comparison is not None:
+            tail = {"comparison": self.comparison.to_dict()} | tail
+        yield b"]," + msgspec.json.encode(tail)[1:]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole document; it holds all cases at once."""
+        document: dict[str, Any] = msgspec.json.decode(b"".join(self.chunks()))
+        return document

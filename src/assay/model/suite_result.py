@@ -1,0 +1,178 @@
+"""EvalSuiteResult: what became of a suite in one run, and how it is written as JSON.
+
+A suite may have a million cases. They are never held: whoever wants them reads them anew, one
+by one, and the document is written in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from assay.model.case import Tier
+from assay.model.result import Outcome
+from assay.model.score import Verdict
+
+
+class CaseResult(msgspec.Struct, frozen=True, rename="camel"):
+    """The recorded result of one case, all repeats together: an entry of a result file."""
+
+    id: str
+    description: str
+    passed: bool
+    duration_ms: float
+    error: str | None = None
+    details: dict[str, Any] = {}
+
+    @property
+    def outcome(self) -> Outcome:
+        outcome: Outcome = self.details["outcome"]
+        return outcome
+
+    @property
+    def score(self) -> float | None:
+        return self.details.get("score")
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return self.details.get("verdict")
+
+    @property
+    def failures(self) -> list[str]:
+        """Every reason why it did not pass."""
+        return list(self.details.get("failures", ()))
+
+    @property
+    def source(self) -> tuple[str, int]:
+        """The file and line it was written at; an empty name when that is not known."""
+        file, _, line = str(self.details.get("source", "")).rpartition(":")
+        return (file, int(line)) if line.isdigit() else ("", 0)
+
+    @property
+    def trials(self) -> list[dict[str, Any]]:
+        """Every repeat: its `outcome`, `score`, `durationMs` and `error`."""
+        return list(self.details.get("trials", ()))
+
+
+_CASE = msgspec.json.Decoder(CaseResult)
+
+
+class Summary(msgspec.Struct, frozen=True, rename="camel"):
+    """Counts of cases. `coverage` is judged / planned, None when nothing was planned."""
+
+    total_cases: int = 0
+    passed: int = 0
+    failed: int = 0
+    errored: int = 0
+    skipped: int = 0
+    skipped_assertions: int = 0
+    total_duration_ms: float = 0.0
+    coverage: float | None = None
+    estimated_cost_usd: float | None = None
+    judge_cost_usd: float | None = None
+
+    @property
+    def judged(self) -> int:
+        return self.passed + self.failed
+
+    @property
+    def planned(self) -> int:
+        """The cases that should have been judged."""
+        return self.total_cases - self.skipped
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of a result file; a cost that is not known is not there."""
+        result: dict[str, Any] = msgspec.to_builtins(self)
+        costs = ("estimatedCostUsd", "judgeCostUsd")
+        return {k: v for k, v in result.items() if v is not None or k not in costs}
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSuiteResult:
+    """What became of a suite. `entries` gives the JSON of every case anew, in file order.
+
+    `comparability` gives the key of every case by its id. `regressions` and the other lists
+    of ids are about the baseline, and empty when there is none.
+    """
+
+    run_id: str
+    timestamp: str
+    name: str
+    file: str
+    tier: Tier
+    tool_name: str
+    metadata: Mapping[str, Any]
+    entries: Callable[[], Iterator[bytes]]
+    summary: Summary
+    staleness_warnings: Sequence[str] = ()
+    baseline_run_id: str | None = None
+    regressions: Sequence[str] = ()
+    new_passes: Sequence[str] = ()
+    added: Sequence[str] = ()
+    removed: Sequence[str] = ()
+    not_comparable: Sequence[str] = ()
+    unjudged: Sequence[str] = ()
+    target: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    comparability: Callable[[], Iterator[tuple[str, str]]] = lambda: iter(())
+    notes: Sequence[str] = ()
+
+    @property
+    def cases(self) -> Iterator[CaseResult]:
+        """The results, read one by one."""
+        return map(_CASE.decode, self.entries())
+
+    @property
+    def passed(self) -> bool:
+        """Has every case that was to be judged passed?"""
+        return self.summary.passed == self.summary.planned
+
+    def chunks(self) -> Iterator[bytes]:
+        """The JSON document in pieces."""
+        head = msgspec.json.encode(self._head())
+        yield head[:-1] + b',"cases":['
+        for index, entry in enumerate(self.entries()):
+            yield b"," + entry if index else entry
+        yield b'],"summary":' + msgspec.json.encode(self.summary.to_dict())
+        yield b"," + msgspec.json.encode(self._tail())[1:-1] + b',"comparability":{'
+        for index, (identity, key) in enumerate(self.comparability()):
+            pair = msgspec.json.encode(identity) + b":" + msgspec.json.encode(key)
+            yield b"," + pair if index else pair
+        yield b"}}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole document; it holds all cases at once."""
+        document: dict[str, Any] = msgspec.json.decode(b"".join(self.chunks()))
+        return document
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "runId": self.run_id,
+            "timestamp": self.timestamp,
+            "tier": self.tier,
+            "toolName": self.tool_name,
+            "metadata": self.metadata,
+            "stalenessWarnings": self.staleness_warnings,
+        }
+
+    def _tail(self) -> dict[str, Any]:
+        baseline = {"baselineRunId": self.baseline_run_id} if self.baseline_run_id else {}
+        return baseline | {
+            "regressions": self.regressions,
+            "newPasses": self.new_passes,
+            "added": self.added,
+            "removed": self.removed,
+            "notComparable": self.not_comparable,
+            "unjudged": self.unjudged,
+            "suite": self.name,
+            "file": self.file,
+            "target": self.target,
+            "options": self.options,
+            "environment": self.environment,
+            "statistics": self.statistics,
+        }
