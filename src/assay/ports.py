@@ -125,9 +125,12 @@ class Store(Cache, Protocol):
         ...
 
     def trials(
-        self, run_id: str, outcomes: Collection[Outcome] | None = None
+        self,
+        run_id: str,
+        outcomes: Collection[Outcome] | None = None,
+        positions: range | None = None,
     ) -> Iterator[TrialRecord]:
-        """The trials of a run by position and repeat, all or those with one of the outcomes.
+        """The trials of a run by position and repeat, all or those that are asked for.
 
         They are those there were at the call or the first step. Memory does not grow with them.
         """
