@@ -16,7 +16,9 @@ def busy(after: float | None = None) -> TargetError:
     return TargetError("busy", retryable=True, retry_after=after, overloaded=True)
 
 
-def gate(workers: int = 100, requests: float | None = None, tokens: float | None = None) -> RateGate:
+def gate(
+    workers: int = 100, requests: float | None = None, tokens: float | None = None
+) -> RateGate:
     return RateGate(LoopClock(), workers, requests, tokens)
 
 
@@ -30,10 +32,13 @@ async def passes(gate: RateGate, *, takes: float = 0.0, tokens: int = 0) -> floa
 
 
 async def fails(gate: RateGate, error: Exception, takes: float = 0.0) -> None:
-    with pytest.raises(type(error)):
+    async def attempt() -> None:
         async with gate.attempt():
             await asyncio.sleep(takes)
             raise error
+
+    with pytest.raises(type(error)):
+        await attempt()
 
 
 def times(test: Callable[[], Awaitable[list[float]]]) -> list[float]:
