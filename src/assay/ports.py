@@ -65,7 +65,11 @@ class Request:
 
 
 class Target(Protocol):
-    """The agent under test, or a judge. One instance serves many requests at once."""
+    """The agent under test, or a judge. One instance serves many requests at once.
+
+    It may also have `recorded = True`, when nobody is called and no time is to be measured,
+    and `requests(observation)`, when an answer takes another number of requests than one.
+    """
 
     #: What results call it, and what tells two judges apart: `openai:gpt-4`.
     name: str
