@@ -166,7 +166,10 @@ def plugins() -> list[Registered]:
     """Everything that is registered, and why what cannot be used cannot."""
     settings = _settings()
     modules = [_plugin(name, settings) for name in settings.config.plugins]
-    kinds = (registry.loaders, registry.evaluators, registry.targets, registry.stores)
+    kinds = (
+        *(registry.loaders, registry.evaluators, registry.targets),
+        *(registry.stores, registry.reporters),
+    )
     return [*modules, *(entry for kind in kinds for entry in kind.listed())]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -15,7 +15,10 @@ from assay.model.suite_result import EvalSuiteResult, Summary
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What came of a run. `reasons` say in words why the exit code is what it is."""
+    """What came of a run. `reasons` say in words why the exit code is what it is.
+
+    `statistics` are about all suites together. `folder` has the result files, if any were written.
+    """
 
     record: RunRecord
     suites: tuple[EvalSuiteResult, ...]
@@ -24,6 +27,8 @@ class RunResult:
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     comparison: Comparison | None = None
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = ""
 
     @property
     def id(self) -> str:

@@ -1,0 +1,28 @@
+"""`csv`: one row for each case, safe to open in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+from typing import Any, TextIO
+
+from assay.model.run_result import RunResult
+from assay.reporters.rows import COLUMNS, rows
+
+#: A spreadsheet takes a cell that begins so for a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def write(run: RunResult, out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows(run):
+        writer.writerow([_cell(row[column]) for column in COLUMNS])
+
+
+def _cell(value: Any) -> Any:
+    """Lists are lines; a text that would be a formula gets an apostrophe before it."""
+    if isinstance(value, list):
+        value = "\n".join(value)
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return value

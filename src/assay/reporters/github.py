@@ -1,0 +1,57 @@
+"""`github`: annotations of GitHub Actions, on the file and line of each case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from assay.model.run_result import RunResult
+from assay.reporters.excerpts import Excerpt, gather
+from assay.reporters.words import verdict
+from assay.terminal import Terminal, safe
+
+_TITLE = 200
+
+
+def write(run: RunResult, out: TextIO) -> None:
+    """One command a line. Cases are errors when the run failed, else warnings."""
+    terminal = Terminal.of(out)
+    for line in _commands(run):
+        out.write(terminal.fit(line) + "\n")
+
+
+def _commands(run: RunResult) -> Iterator[str]:
+    level = "warning" if run.passed else "error"
+    found, summary = gather(run), run.summary
+    yield from (_case(level, case) for case in (*found.failed, *found.errored))
+    left = summary.failed + summary.errored - len(found.failed) - len(found.errored)
+    if left:
+        yield _command(level, "Assay", [f"{left:,} more cases did not pass"])
+    for suite in run.suites:
+        for text in suite.staleness_warnings:
+            yield _command("warning", f"stale: {suite.name}", [text], suite.file)
+    if not run.passed:
+        yield _command("error", f"Assay: {verdict(run)}", run.reasons or [verdict(run)])
+
+
+def _case(level: str, case: Excerpt) -> str:
+    return _command(level, f"{case.outcome}: {case.id}", case.reasons, case.file, case.line)
+
+
+def _command(
+    level: str, title: str, lines: list[str] | tuple[str, ...], file: str = "", line: int = 0
+) -> str:
+    """Everything in it went through `safe`, so it is one line; `%0A` breaks its message."""
+    place = {"file": safe(file)} if file else {}
+    place |= {"line": str(line)} if line else {}
+    properties = place | {"title": safe(title, _TITLE)}
+    shown = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{level} {shown}::{_data(chr(10).join(map(safe, lines)))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

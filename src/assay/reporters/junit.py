@@ -1,0 +1,105 @@
+"""`xml`: JUnit XML, as build servers read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TextIO
+from xml.sax.saxutils import escape, quoteattr
+
+from assay.errors import printable
+from assay.model.run_result import RunResult
+from assay.model.suite_result import CaseResult, EvalSuiteResult, Summary
+from assay.reporters.excerpts import excerpt
+
+#: The longest `message` and the longest text of a failure, in characters.
+MAX_MESSAGE, MAX_BODY = 1000, 8000
+
+
+def write(run: RunResult, out: TextIO) -> None:
+    """One testsuite for each suite, one testcase for each case."""
+    out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+    out.write(f"<testsuites{_attributes(name='assay', **_counts(run.summary))}>\n")
+    for suite in run.suites:
+        for line in _suite(suite, run.target):
+            out.write(line + "\n")
+    out.write("</testsuites>\n")
+
+
+def _suite(suite: EvalSuiteResult, target: str) -> Iterator[str]:
+    counts = _counts(suite.summary)
+    head = _attributes(name=suite.name, **counts, timestamp=suite.timestamp, file=suite.file)
+    yield f"  <testsuite{head}>"
+    yield "    <properties>"
+    yield f"      <property{_attributes(name='target', value=suite.target or target)}/>"
+    yield f"      <property{_attributes(name='tier', value=suite.tier)}/>"
+    yield "    </properties>"
+    for case in suite.cases:
+        yield from _case(suite, case)
+    for element, texts in (("system-out", suite.notes), ("system-err", suite.staleness_warnings)):
+        if texts:
+            yield f"    <{element}>{_text(texts)}</{element}>"
+    yield "  </testsuite>"
+
+
+def _case(suite: EvalSuiteResult, case: CaseResult) -> Iterator[str]:
+    file, line = case.source
+    place = {"file": file or suite.file} | ({"line": str(line)} if line else {})
+    time = _seconds(case.duration_ms)
+    inside = [*_score(case), *_outcome(suite, case)]
+    head = f"    <testcase{_attributes(name=case.id, classname=suite.name, time=time, **place)}"
+    if not inside:
+        yield f"{head}/>"
+        return
+    yield f"{head}>"
+    yield from (f"      {line}" for line in inside)
+    yield "    </testcase>"
+
+
+def _score(case: CaseResult) -> Iterator[str]:
+    if case.score is not None:
+        score = _attributes(name="score", value=f"{case.score:.6g}")
+        yield f"<properties><property{score}/></properties>"
+
+
+def _outcome(suite: EvalSuiteResult, case: CaseResult) -> Iterator[str]:
+    """Why it did not pass; what failed and what broke are told apart."""
+    if case.outcome == "passed":
+        return
+    told = excerpt(suite, case)
+    message = _attributes(message=_cut("; ".join(told.reasons), MAX_MESSAGE))
+    if case.outcome == "skipped":
+        yield f"<skipped{message}/>"
+        return
+    element = "failure" if case.outcome == "failed" else "error"
+    lines = [told.place, *([told.repeats] if told.repeats else ()), *told.reasons]
+    for name, drawn in told.diffs:
+        lines += [f"trajectory of {name}:", *drawn]
+    yield f'<{element}{message} type="{case.outcome}">{_text(lines)}</{element}>'
+
+
+def _counts(summary: Summary) -> dict[str, str]:
+    return {
+        "tests": str(summary.total_cases),
+        "failures": str(summary.failed),
+        "errors": str(summary.errored),
+        "skipped": str(summary.skipped),
+        "time": _seconds(summary.total_duration_ms),
+    }
+
+
+def _seconds(milliseconds: float) -> str:
+    return f"{milliseconds / 1000:.3f}"
+
+
+def _attributes(**values: str) -> str:
+    return "".join(f" {name}={quoteattr(printable(value))}" for name, value in values.items())
+
+
+def _text(lines: Iterable[str]) -> str:
+    """Lines as text. What XML cannot hold, no line holds any more once it is printable."""
+    shown = [printable(line[:MAX_BODY]) for line in lines]
+    return escape(_cut("\n".join(shown), MAX_BODY))
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,54 @@
+"""Rows: every case of a run as one flat record, for JSONL and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from assay.model.run_result import RunResult
+from assay.model.suite_result import CaseResult, EvalSuiteResult
+
+#: The names are those of result files.
+COLUMNS = (
+    *("runId", "target", "suite", "tier", "file", "line", "id", "description"),
+    *("outcome", "score", "verdict", "repeats", "passes", "durationMs", "costUsd"),
+    *("failures", "toolsCalled", "response"),
+)
+
+
+def rows(run: RunResult) -> Iterator[dict[str, Any]]:
+    """A record for each case, in the order of the files."""
+    for suite in run.suites:
+        head = {
+            "runId": run.id,
+            "target": _encodable(suite.target or run.target),
+            "suite": _encodable(suite.name),
+            "tier": suite.tier,
+        }
+        yield from (head | _row(suite, case) for case in suite.cases)
+
+
+def _row(suite: EvalSuiteResult, case: CaseResult) -> dict[str, Any]:
+    file, line = case.source
+    trials = case.trials or [{"outcome": case.outcome}]
+    return {
+        "file": file or _encodable(suite.file),
+        "line": line or None,
+        "id": case.id,
+        "description": case.description,
+        "outcome": case.outcome,
+        "score": case.score,
+        "verdict": case.verdict,
+        "repeats": len(trials),
+        "passes": sum(trial["outcome"] == "passed" for trial in trials),
+        "durationMs": case.duration_ms,
+        "costUsd": case.details.get("costUsd"),
+        "failures": case.failures,
+        "toolsCalled": case.details.get("toolsCalled"),
+        "response": case.details.get("response"),
+    }
+
+
+def _encodable(text: str) -> str:
+    """A name that came from a path may hold any byte; cases are JSON and hold none of these."""
+    return text.encode("utf-8", "backslashreplace").decode()

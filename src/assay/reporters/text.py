@@ -1,0 +1,150 @@
+"""`text`: a run on a terminal. What failed comes first, the verdict last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from assay.model.comparison import Comparison
+from assay.model.run_result import RunResult
+from assay.model.suite_result import Summary
+from assay.reporters.excerpts import Excerpt, gather
+from assay.reporters.words import changes, count, facts, rate, verdict, warnings
+from assay.terminal import Terminal, columns, cut, safe
+
+#: How many cases of a list, and how many warnings, are told.
+MAX_LISTED = 20
+
+_SIGNS = {"-": "red", "+": "green", "~": "yellow", "=": "dim"}
+_HEADS = ("Passed", "Failed", "Errored", "Skipped", "Pass rate")
+_LABEL = 11
+
+
+def write(run: RunResult, out: TextIO) -> None:
+    """Failed, errored and skipped cases; what changed; the suites; the verdict."""
+    page, found, summary = _Page(out), gather(run), run.summary
+    _cases(page, found.failed, summary.failed, "red")
+    _cases(page, found.errored, summary.errored, "yellow")
+    _skipped(page, found.skipped)
+    if run.comparison is not None:
+        _comparison(page, run.comparison)
+    _table(page, run)
+    _facts(page, run)
+    _verdict(page, run)
+
+
+class _Page:
+    """Lines, cut to the width of the terminal.
+
+    Every line begins with a word or sign of ours: a build server may obey a line that begins
+    with `::`, and models write what they like.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out, self.terminal = out, Terminal.of(out)
+
+    def line(self, text: str = "", *styles: str) -> None:
+        """One line. What others wrote is in it only after `safe`."""
+        shown = cut(self.terminal.fit(text), self.terminal.width)
+        self._out.write(self.terminal.paint(shown, *styles) + "\n")
+
+    def listed(self, texts: Sequence[str], indent: str) -> None:
+        """The first of some texts, and how many there are beside."""
+        for text in texts[:MAX_LISTED]:
+            self.line(f"{indent}- {safe(text)}")
+        if len(texts) > MAX_LISTED:
+            self.line(f"{indent}and {len(texts) - MAX_LISTED:,} more")
+
+
+def _cases(page: _Page, listed: Sequence[Excerpt], total: int, colour: str) -> None:
+    for case in listed:
+        _case(page, case, colour)
+    if total > len(listed) and listed:
+        page.line(f"and {total - len(listed):,} more {listed[0].outcome} cases", colour)
+        page.line()
+
+
+def _case(page: _Page, case: Excerpt, colour: str) -> None:
+    description = f" - {safe(case.description)}" if case.description else ""
+    head = f"{case.outcome.upper()} {safe(case.place)} {safe(case.id)}"
+    page.line(head + description, colour, "bold")
+    if case.repeats:
+        page.line(f"  {case.repeats}")
+    for reason in case.reasons:
+        page.line(f"  - {safe(reason)}")
+    for name, lines in case.diffs:
+        page.line(f"  trajectory of {safe(name)}:")
+        for line in lines:
+            page.line(f"    {line}", *_style_of(line))
+    page.line()
+
+
+def _style_of(line: str) -> tuple[str, ...]:
+    return (_SIGNS[line[0]],) if line[:1] in _SIGNS else ()
+
+
+def _skipped(page: _Page, skipped: dict[str, int]) -> None:
+    if not skipped:
+        return
+    page.line(f"SKIPPED {count(sum(skipped.values()), 'case')}", "bold")
+    for reason, number in skipped.items():
+        page.line(f"  {number:,}: {safe(reason)}")
+    page.line()
+
+
+def _comparison(page: _Page, comparison: Comparison) -> None:
+    decision = comparison.decision.replace("_", " ")
+    page.line(f"AGAINST {safe(comparison.base)}: {decision}", "bold")
+    if comparison.explanation:
+        page.line(f"  = {safe(comparison.explanation)}")
+    for heading, refs in changes(comparison):
+        page.line(f"  {heading}:", *(("red",) if refs is comparison.regressions else ()))
+        page.listed([str(ref) for ref in refs], "    ")
+    for failure in comparison.gate_failures:
+        page.line(f"  gate failed: {safe(failure)}", "red")
+    page.line()
+
+
+def _table(page: _Page, run: RunResult) -> None:
+    """A row for each suite, and their sum when there are several."""
+    rows: list[tuple[str, ...]] = [("Suite", "Tier", *_HEADS)]
+    rows += [_row(suite.name, suite.tier, suite.summary, rate(suite)) for suite in run.suites]
+    if len(run.suites) > 1:
+        rows.append(_row("All", "", run.summary, ""))
+    widths = [max(columns(row[column]) for row in rows) for column in range(len(_HEADS) + 2)]
+    # What the other columns leave; a name that is longer is cut.
+    widths[0] = min(widths[0], max(page.terminal.width - sum(widths[1:]) - 2 * len(_HEADS) - 2, 10))
+    for row in rows:
+        name, tier, *numbers, last = map(_padded, row, widths)
+        numbers = [number.strip().rjust(len(number)) for number in numbers]
+        styles = ("bold",) if row is rows[0] else ()
+        page.line("  ".join((name, tier, *numbers, last)).rstrip(), *styles)
+    page.line()
+
+
+def _row(name: str, tier: str, summary: Summary, rate: str) -> tuple[str, ...]:
+    counts = (summary.passed, summary.failed, summary.errored, summary.skipped)
+    return (safe(name), tier, *(f"{number:,}" for number in counts), rate)
+
+
+def _padded(text: str, width: int) -> str:
+    text = cut(text, width)
+    return text + " " * (width - columns(text))
+
+
+def _facts(page: _Page, run: RunResult) -> None:
+    for label, text in facts(run):
+        page.line(f"{label:<{_LABEL}}{safe(text)}")
+    told = list(warnings(run))
+    for label, text in told[:MAX_LISTED]:
+        page.line(f"{label:<{_LABEL}}{safe(text)}", *(("yellow",) if label == "Stale" else ()))
+    if len(told) > MAX_LISTED:
+        page.line(f"{'':<{_LABEL}}and {len(told) - MAX_LISTED:,} more warnings and notes")
+    page.line()
+
+
+def _verdict(page: _Page, run: RunResult) -> None:
+    """The last lines, which say how it ended and why."""
+    colour = {0: "green", 1: "red"}.get(run.exit_code, "yellow")
+    page.line(f"{verdict(run).upper()} (exit code {run.exit_code})", colour, "bold")
+    page.listed(run.reasons, "  ")

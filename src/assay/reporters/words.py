@@ -1,0 +1,145 @@
+"""Numbers and verdicts in words, the same in every report for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from assay.model.comparison import CaseRef, Comparison
+from assay.model.run_result import RunResult
+from assay.model.suite_result import EvalSuiteResult, Summary
+
+#: What an exit code means for a run.
+VERDICTS = {
+    0: "passed",
+    1: "failed",
+    2: "refused",
+    3: "incomplete",
+    4: "undecided",
+    5: "nothing selected",
+    130: "interrupted",
+}
+
+
+def verdict(run: RunResult) -> str:
+    return VERDICTS.get(run.exit_code, f"exit code {run.exit_code}")
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def percent(share: float) -> str:
+    """`83.3 %`; all and nothing are told only when it is so."""
+    text = f"{100 * share:.1f}"
+    if text == "100.0" and share < 1:
+        text = "99.9"
+    elif text == "0.0" and share > 0:
+        text = "0.1"
+    return text.removesuffix(".0") + " %"
+
+
+def money(usd: float) -> str:
+    """`$0.0123`, `$12.34`."""
+    if 0 < usd < 0.0001:
+        return "under $0.0001"
+    return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.4f}"
+
+
+def duration(milliseconds: float) -> str:
+    """`850 ms`, `12.3 s`, `3 min 20 s`, `2 h 5 min`."""
+    if milliseconds < 999.5:
+        return f"{milliseconds:.0f} ms"
+    if milliseconds < 59_950:
+        return f"{milliseconds / 1000:.1f} s"
+    minutes, seconds = divmod(round(milliseconds / 1000), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def interval(statistics: Mapping[str, Any]) -> str:
+    """`95 % interval 55.2 % to 95.3 %, wilson`; empty when there is none."""
+    rate = statistics.get("passRate") or {}
+    if rate.get("low") is None or rate.get("high") is None:
+        return ""
+    text = f"{percent(rate['level'])} interval {percent(rate['low'])} to {percent(rate['high'])}"
+    return text + (f", {rate['method']}" if rate.get("method") else "")
+
+
+def rate(suite: EvalSuiteResult) -> str:
+    """`83.3 % (55.2 to 95.3)`: the pass rate of a suite, and its interval if there is one."""
+    if not suite.summary.judged:
+        return ""
+    text = percent(suite.summary.passed / suite.summary.judged)
+    bounds = suite.statistics.get("passRate") or {}
+    if bounds.get("low") is None or bounds.get("high") is None:
+        return text
+    low, high = (percent(bounds[end]).removesuffix(" %") for end in ("low", "high"))
+    return f"{text} ({low} to {high})"
+
+
+def facts(run: RunResult) -> Iterator[tuple[str, str]]:
+    """What there is to say of the whole run, each with its label."""
+    summary = run.summary
+    yield "Run", run.id
+    yield "Target", run.target
+    if summary.judged:
+        yield "Pass rate", _pass_rate(run)
+    if summary.coverage is not None:
+        judged = f"{summary.judged:,} of {count(summary.planned, 'case')} judged"
+        yield "Coverage", f"{percent(summary.coverage)} ({judged})"
+    if summary.skipped_assertions:
+        yield "Unchecked", f"{count(summary.skipped_assertions, 'assertion')} without data"
+    yield "Duration", _durations(run)
+    if costs := _costs(summary):
+        yield "Cost", costs
+    if run.folder:
+        yield "Results", run.folder
+
+
+def _pass_rate(run: RunResult) -> str:
+    alone = run.suites[0].statistics if len(run.suites) == 1 else {}
+    bounds = interval(run.statistics or alone)
+    rate = percent(run.summary.passed / run.summary.judged)
+    return f"{rate} ({bounds})" if bounds else rate
+
+
+def _durations(run: RunResult) -> str:
+    cases = duration(run.summary.total_duration_ms)
+    try:
+        began = datetime.fromisoformat(run.record.started_at)
+        ended = datetime.fromisoformat(run.record.finished_at or "")
+        took = (ended - began).total_seconds()
+    except (ValueError, TypeError):  # not finished, or times of another tool
+        return f"{cases} of cases"
+    return f"{duration(max(0.0, 1000 * took))} ({cases} of cases)"
+
+
+def _costs(summary: Summary) -> str:
+    pairs = ((summary.estimated_cost_usd, "target"), (summary.judge_cost_usd, "judges"))
+    return ", ".join(f"{money(cost)} {whose}" for cost, whose in pairs if cost is not None)
+
+
+def changes(comparison: Comparison) -> Iterator[tuple[str, tuple[CaseRef, ...]]]:
+    """What changed against the baseline: a heading and its cases, for each list that has some."""
+    lists = {
+        "regressions": comparison.regressions,
+        "new passes": comparison.new_passes,
+        "added": comparison.added,
+        "removed": comparison.removed,
+        "not comparable, as the case changed": comparison.not_comparable,
+        "not judged in both runs": comparison.unjudged,
+        "flaky": comparison.flaky,
+    }
+    return ((f"{name} ({len(refs):,})", refs) for name, refs in lists.items() if refs)
+
+
+def warnings(run: RunResult) -> Iterator[tuple[str, str]]:
+    """Staleness warnings and notes, each with its label."""
+    for suite in run.suites:
+        yield from (("Stale", f"{suite.name}: {text}") for text in suite.staleness_warnings)
+    yield from (("Note", text) for text in run.notes)
+    for suite in run.suites:
+        yield from (("Note", f"{suite.name}: {text}") for text in suite.notes)

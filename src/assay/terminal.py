@@ -1,0 +1,90 @@
+"""What a stream can show: colour, width, characters. And text that cannot harm a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import TextIO
+
+from assay.errors import printable
+from assay.settings import environment
+
+#: The width where there is no terminal to ask.
+WIDTH = 100
+
+_STYLES = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
+#: `##[error]`, `##vso[...]`, `##teamcity[...]`: build servers obey these anywhere in a line.
+_LOG_COMMAND = re.compile(r"##(?=\w*\[)")
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """What a stream can show. `live` says that a line can be drawn anew."""
+
+    live: bool = False
+    colour: bool = False
+    width: int = WIDTH
+    encoding: str = "utf-8"
+
+    @classmethod
+    def of(cls, out: TextIO) -> Terminal:
+        """The stream as it is now; a file or pipe has no colour and the usual width."""
+        encoding = getattr(out, "encoding", None) or "utf-8"
+        if not out.isatty():
+            return cls(encoding=encoding)
+        variables = environment(["NO_COLOR", "TERM"])
+        live = variables.get("TERM") != "dumb"
+        return cls(live, live and not variables.get("NO_COLOR"), _width(out), encoding)
+
+    def paint(self, text: str, *styles: str) -> str:
+        """The text in these styles, where there is colour."""
+        if not (self.colour and styles and text):
+            return text
+        return f"\x1b[{';'.join(_STYLES[style] for style in styles)}m{text}\x1b[0m"
+
+    def fit(self, text: str) -> str:
+        """The text with escapes for characters that the stream's encoding does not have."""
+        return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
+
+
+def _width(out: TextIO) -> int:
+    try:
+        return os.get_terminal_size(out.fileno()).columns or WIDTH
+    except (OSError, ValueError):  # it says that it is a terminal, and cannot be asked
+        return WIDTH
+
+
+def safe(text: str, limit: int = 1000) -> str:
+    """What a model or user wrote, in one line that neither terminal nor build server obeys."""
+    # The text may be huge, so it is cut before it is looked at character by character.
+    return cut(_LOG_COMMAND.sub("# #", printable(text[: limit + 1])), limit)
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most so many columns; `...` stands for what is left out."""
+    if len(text) <= width and text.isascii():
+        return text
+    if columns(text) <= width:
+        return text
+    room, kept = width - 3, 0
+    for char in text:
+        room -= columns(char)
+        if room < 0:
+            break
+        kept += 1
+    return text[:kept] + "..."[: max(width, 0)]
+
+
+def columns(text: str) -> int:
+    """How many columns a terminal needs for the text."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(char) for char in text)
+
+
+def _columns(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
