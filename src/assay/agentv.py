@@ -21,7 +21,7 @@ FILES = (".agentv/targets.yaml", ".agentv/targets.yml")
 #: Settings that say how AgentV works, not what the target is.
 _NOT_OURS = frozenset(
     {
-        *("judge_target", "workers", "verbose", "version"),
+        *("judge_target", "verbose", "version"),
         *("keep_temp_files", "keep_output_files", "log_dir", "log_format", "retry"),
         *("max_retries", "retry_initial_delay_ms", "retry_max_delay_ms"),
         *("retry_backoff_factor", "retry_status_codes"),

@@ -131,21 +131,23 @@ class Retrying:
         self, request: Request, effort: Effort | None = None, timeout: float | None = None
     ) -> Observation:
         """One answer; a new `effort` is kept up to date, and `timeout` wins over the policy's."""
+        effort = effort or Effort()
         if self._recorded:  # nobody is called: there is no time to limit, and none to tell
+            effort.attempts = 1
             return await self.target.ask(request)
         limit = self._policy.timeout if timeout is None else timeout
-        question = _Question(self._clock, effort or Effort(), limit)
+        question = _Question(self._clock, effort, limit)
         while True:
             try:
                 return await self._attempt(request, question)
             except TargetError as error:
-                if error.retryable and question.effort.attempts <= self._policy.max_retries:
+                if error.retryable and effort.attempts <= self._policy.max_retries:
                     question.last = error
                 elif question.last is None:
                     raise
                 else:
                     raise question.given_up(error) from error
-            pause = self._policy.pause(question.effort.attempts - 1, self._random)
+            pause = self._policy.pause(effort.attempts - 1, self._random)
             await question.rest(pause, self._policy.asked(question.last))
 
     async def close(self) -> None:

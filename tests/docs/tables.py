@@ -27,6 +27,7 @@ from assay.settings import Config, JudgeEntry, TargetEntry
 from assay.targets.chat import ChatTarget
 from assay.targets.reply_paths import ReplyPaths
 from assay.targets.scripted import ScriptedCall, ScriptedReply, ScriptedUsage
+from assay.targets.tools import ToolDefinition
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG, EVAL_FILES, EVALUATORS = "docs/config.md", "docs/eval-files.md", "docs/evaluators.md"
@@ -50,7 +51,9 @@ GENERATED: dict[type[Shape], tuple[str, str]] = {
 TABLES: dict[type[Shape], tuple[str, str]] = {
     Config: (CONFIG, "Keys"),
     TargetEntry: (CONFIG, "Targets"),
+    target.RateLimits: (CONFIG, "Limits"),
     target.Price: (CONFIG, "Prices"),
+    ToolDefinition: (CONFIG, "Tools"),
     ReplyPaths: (CONFIG, "Reply paths"),
     **{targets.get(name): (CONFIG, name) for name in targets},
     suite.SuiteFile: (EVAL_FILES, "Suite keys"),
@@ -80,7 +83,7 @@ COVERED: dict[type[Shape], tuple[type[Shape], ...]] = {
     NegatableSpec: (evaluators.get("contains"),),
     Ruled: (expect.Expect,),
     JudgeEntry: (TargetEntry,),
-    target.TargetSpec: (TargetEntry,),
+    target.TargetSpec: (TargetEntry, target.RateLimits),
     ChatTarget: (targets.get("openai"),),
     FunctionSpec: (),
 }
@@ -105,7 +108,7 @@ def own_fields(shape: type[Shape]) -> list[str]:
     if issubclass(shape, tiers.TierCase) and shape is not tiers.TierCase:
         inherited = tiers.TierCase.model_fields
     if issubclass(shape, target.TargetSpec) and shape is not target.TargetSpec:
-        inherited = ("name",)
+        inherited = ("name", *target.RateLimits.model_fields)
     own = [name for name in fields if name not in inherited]
     return sorted(own, key=lambda name: name == "negate")  # which follows what it inverts
 

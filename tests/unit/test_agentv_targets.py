@@ -85,6 +85,7 @@ def test_the_settings_of_a_cli_target_are_known(project: Project) -> None:
         "env": ["*"],
         "timeout_seconds": 3.5,
         "healthcheck": ["http://localhost:1/health"],
+        "workers": 3,
     }
 
 

@@ -11,17 +11,20 @@ import pytest
 from assay.errors import ConfigError, TargetError, UnknownName, UsageError
 from assay.model.message import Message
 from assay.model.observation import Observation
+from assay.model.target import RateLimits
 from assay.ports import Request, Target
-from assay.retrying import SystemClock
+from assay.retrying import RetryPolicy
 from assay.roster import Roster
 from assay.settings import Settings
+from unit.test_retrying import FakeClock
+from unit.virtual_time import LoopClock, at_once
 
 HELLO = Request((Message("user", "hello"),))
 
 
-def roster(folder: Path, config: str = "", judge: Any = None) -> Roster:
+def roster(folder: Path, config: str = "", judge: Any = None, **options: Any) -> Roster:
     (folder / "assay.yaml").write_text(config or "{}\n")
-    return Roster(Settings.find(folder), judge)
+    return Roster(Settings.find(folder), judge, **options)
 
 
 def answer(target: Target) -> str:
@@ -136,23 +139,19 @@ class Busy:
 
 
 def test_a_judge_that_is_given_is_asked_again_but_not_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    class NoTime(SystemClock):
-        async def sleep(self, seconds: float) -> None: ...
-
-    monkeypatch.setattr("assay.roster.SystemClock", NoTime)
-    busy = Busy()
+    busy, clock = Busy(), FakeClock()
 
     async def use() -> str:
-        async with roster(tmp_path, judge=busy) as judges:
-            judge: Any = judges.judge(None, None)
+        async with roster(tmp_path, judge=busy, clock=clock) as judges:
+            judge = judges.judge(None, None)
             assert (judge.name, judge.identity) == ("busy", "busy at noon")
             assert judge is judges.judge(None, None)
             return (await judge.ask(HELLO)).response
 
     assert asyncio.run(use()) == "now"
-    assert (busy.asked, busy.closed) == (2, 0)
+    assert (busy.asked, busy.closed, len(clock.slept)) == (2, 0, 1)
 
 
 def test_a_model_overrides_that_of_the_judge(tmp_path: Path) -> None:
@@ -193,6 +192,89 @@ def test_the_identity_of_a_judge_tells_its_settings_apart(tmp_path: Path) -> Non
         return str(found.identity)
 
     assert identity(0, "sk-1") == identity(0, "sk-2") != identity(1, "sk-1")
+
+
+# How often, how fast and how long
+
+
+FLAKY = "{error: busy, retryable: true}"
+
+
+def test_the_policy_of_the_run_holds_for_targets_and_judges(tmp_path: Path) -> None:
+    config = f"targets: [{{name: t, provider: scripted, replies: [{FLAKY}]}}]\njudge: t\n"
+    known = roster(tmp_path, config, policy=RetryPolicy(max_retries=5), clock=FakeClock())
+    for target in (known.target("t"), known.judge(None, None)):
+        with pytest.raises(TargetError, match="gave up after 6 attempts"):
+            answer(target)
+
+
+def test_a_time_limit_of_the_run_holds(tmp_path: Path) -> None:
+    class Slow(Busy):
+        async def ask(self, request: Request) -> Observation:
+            await asyncio.sleep(100)
+            return Observation("late")
+
+    async def use() -> None:
+        policy = RetryPolicy(timeout=60.0)
+        async with roster(tmp_path, judge=Slow(), policy=policy, clock=LoopClock()) as known:
+            await known.judge(None, None).ask(HELLO)
+
+    with pytest.raises(TargetError, match="no answer within 60 s"):
+        at_once(use())
+
+
+def test_a_seed_makes_the_waits_repeatable(tmp_path: Path) -> None:
+    config = f"targets: [{{name: t, provider: scripted, replies: [{FLAKY}]}}]\n"
+
+    def slept(seed: int) -> list[float]:
+        clock = FakeClock()
+        with pytest.raises(TargetError):
+            answer(roster(tmp_path, config, clock=clock, seed=seed).target("t"))
+        return clock.slept
+
+    assert slept(1) == slept(1) != slept(2)
+
+
+LIMITS = "workers: 3, requests_per_minute: 30, tokens_per_minute: 6000"
+
+
+def limits(known: Roster, name: str) -> list[float | None]:
+    gate: Any = known.target(name)._gate
+    buckets = (gate._requests, gate._tokens)
+    return [gate.limit, *(bucket and bucket._rate * 60 for bucket in buckets)]
+
+
+def test_limits_stand_in_the_entry_and_those_of_the_run_win(tmp_path: Path) -> None:
+    config = f"targets: [{{name: t, provider: echo, {LIMITS}}}, {{name: free, provider: echo}}]\n"
+    known = roster(tmp_path, config)
+    assert limits(known, "t") == [3, 30, 6000]
+    assert limits(roster(tmp_path, config), "free") == [10, None, None]
+    known = roster(tmp_path, config, limits=RateLimits(workers=7, requests_per_minute=60))
+    assert limits(known, "t") == [7, 60, 6000]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["workers: 0", "workers: 1.5", "requests_per_minute: 0", "tokens_per_minute: lots"]
+)
+def test_wrong_limits_are_refused(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(ConfigError, match=r"assay\.yaml:1:\d+: error"):
+        roster(tmp_path, f"targets: [{{name: t, provider: echo, {wrong}}}]\n").target("t")
+
+
+def test_a_target_that_judges_too_has_one_gate(tmp_path: Path) -> None:
+    known: Any = roster(tmp_path, JUDGES)
+    assert known.target("mine")._gate is known.judge(None, None)._gate
+    assert known.target("mine")._gate is not known.target("gpt")._gate
+
+
+def test_what_only_a_target_can_tell_is_reached(tmp_path: Path) -> None:
+    (tmp_path / "seen.jsonl").write_text('{"id": "a", "response": "x"}\n')
+    config = "targets: [{name: old, provider: replay, file: seen.jsonl}]\n"
+    replay: Any = roster(tmp_path, config).target("old").target
+    assert (replay.unused(["b"]), replay.problems(), replay.recorded) == (1, [], True)
+    asyncio.run(replay.close())
+    http: Any = roster(tmp_path).target("http://127.0.0.1:1/ask").target
+    assert http.problems() == []
 
 
 # Settings

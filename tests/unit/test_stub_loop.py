@@ -179,7 +179,7 @@ def test_measures_are_summed_over_turns(provided: Any) -> None:
     assert len(seen.raw) == 2
     assert (seen.duration_ms or 0) > 0
     with ProviderServer() as server:
-        assert provided(server).requests(seen) == 2  # type: ignore[attr-defined]
+        assert provided(server).requests(seen) == 2
 
 
 def test_the_cost_is_unknown_when_that_of_a_turn_is() -> None:
