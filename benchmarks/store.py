@@ -66,7 +66,7 @@ def trials(count: int) -> Iterator[TrialRecord]:
         yield TrialRecord(
             RUN,
             *(i, 0, suite, f"case-{i}", "passed", 1.0, 12.5, None, None, key),
-            *(False, None, 1.0, True, result, seen),
+            *(False, None, 1.0, 0, False, True, result, seen),
         )
 
 

@@ -247,17 +247,36 @@ class PluginError(AssayError):
 class TargetError(AssayError):
     """A target gave no answer. `retryable` says whether asking again may help.
 
-    `retry_after` is how many seconds the target asked to be left alone.
+    `retry_after` is how many seconds the target asked to be left alone. `unreachable` is a
+    target that nobody could connect to, or that took too long; `overloaded` one that is there
+    and asks for fewer questions.
     """
 
     slug = "target-failed"
     exit_code = 3
 
     def __init__(
-        self, message: str, *, retryable: bool = False, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        unreachable: bool = False,
+        overloaded: bool = False,
     ) -> None:
         self.retryable, self.retry_after = retryable, retry_after
+        self.unreachable, self.overloaded = unreachable, overloaded
         super().__init__(message)
+
+    def reworded(self, message: str) -> TargetError:
+        """The same error in other words."""
+        return TargetError(
+            message,
+            retryable=self.retryable,
+            retry_after=self.retry_after,
+            unreachable=self.unreachable,
+            overloaded=self.overloaded,
+        )
 
 
 class StoreError(AssayError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from assay.model.case import EvalCase
 from assay.model.context import Context
@@ -18,32 +20,58 @@ from assay.model.score import (
     verdict_of,
     weighted,
 )
-from assay.ports import Check, Resources
+from assay.ports import Check, Resources, Target
 from assay.scoring import failed_gate, ready, scores_of
 
 #: How many prepared evaluators are kept; a suite's own ones are shared by all of its cases.
 _KEPT = 1024
 
 
+@dataclass(frozen=True)
+class Ready:
+    """An evaluator made ready, with what tells its judges from others.
+
+    Keeping the spec keeps its id from being given to another one.
+    """
+
+    spec: EvaluatorSpec
+    check: Check
+    judges: tuple[str, ...]
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """All that the judgement depends on."""
+        return self.spec.fingerprint() + "".join(self.judges).encode()
+
+
 class Preparation:
     """Makes evaluators ready, each of them once for all cases that share it."""
 
     def __init__(self, resources: Resources) -> None:
-        self.resources = resources
-        self._ready: dict[int, tuple[EvaluatorSpec, Check]] = {}
+        self.resources = replace(resources, judge=self._judge)
+        self._find_judge = resources.judge
+        self._found: list[str] = []
+        self._ready: dict[int, Ready] = {}
 
     def grader(self, case: EvalCase) -> Grader:
         """The case with its evaluators ready; raises what a missing judge raises."""
-        return Grader(case, [self._check(spec) for spec in case.evaluators])
+        return Grader(case, [self.ready(spec).check for spec in case.evaluators])
 
-    def _check(self, spec: EvaluatorSpec) -> Check:
+    def ready(self, spec: EvaluatorSpec) -> Ready:
         found = self._ready.get(id(spec))
         if found is None:
             if len(self._ready) >= _KEPT:
                 self._ready.clear()
-            # Keeping the spec keeps its id from being given to another one.
-            found = self._ready[id(spec)] = spec, ready(spec, self.resources)
-        return found[1]
+            self._found = []
+            check = ready(spec, self.resources)
+            found = self._ready[id(spec)] = Ready(spec, check, tuple(self._found))
+        return found
+
+    def _judge(self, target: str | None, model: str | None) -> Target:
+        """The judge of the evaluator that is being made ready."""
+        judge = self._find_judge(target, model)
+        self._found.append(str(getattr(judge, "identity", judge.name)))
+        return judge
 
 
 class Grader:

@@ -65,7 +65,11 @@ class Request:
 
 
 class Target(Protocol):
-    """The agent under test, or a judge. One instance serves many requests at once."""
+    """The agent under test, or a judge. One instance serves many requests at once.
+
+    It may also have `recorded = True`, when nobody is called and no time is to be measured,
+    and `requests(observation)`, when an answer takes another number of requests than one.
+    """
 
     #: What results call it, and what tells two judges apart: `openai:gpt-4`.
     name: str
@@ -125,9 +129,12 @@ class Store(Cache, Protocol):
         ...
 
     def trials(
-        self, run_id: str, outcomes: Collection[Outcome] | None = None
+        self,
+        run_id: str,
+        outcomes: Collection[Outcome] | None = None,
+        positions: range | None = None,
     ) -> Iterator[TrialRecord]:
-        """The trials of a run by position and repeat, all or those with one of the outcomes.
+        """The trials of a run by position and repeat, all or those that are asked for.
 
         They are those there were at the call or the first step. Memory does not grow with them.
         """

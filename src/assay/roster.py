@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,10 +14,11 @@ from assay.documents.checking import check
 from assay.documents.document import DocPath, Document, TextMark
 from assay.errors import ConfigError, Problem, UnknownName, UsageError
 from assay.model.shape import Reading
-from assay.model.target import TargetSpec
+from assay.model.target import RateLimits, TargetSpec
 from assay.ports import Target
+from assay.rate import RateGate
 from assay.registry import targets as providers
-from assay.retrying import Retrying, RetryPolicy, SystemClock
+from assay.retrying import Clock, Retrying, RetryPolicy, SystemClock
 from assay.settings import Settings, TargetEntry, environment, no_file
 
 #: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
@@ -27,21 +29,37 @@ class Roster:
     """Connects targets when they are asked for, and closes them all at the end.
 
     `judge` overrides the project's judge: the name of a target, or a target itself, which
-    stays the caller's to close.
+    stays the caller's to close. `policy` holds for all of them; so do the `limits` that are
+    set, which win over those in the configuration. `seed` makes the waits repeatable.
     """
 
-    def __init__(self, settings: Settings, judge: str | Target | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        judge: str | Target | None = None,
+        *,
+        policy: RetryPolicy | None = None,
+        limits: RateLimits | None = None,
+        clock: Clock | None = None,
+        seed: int | None = None,
+    ) -> None:
         self.settings = settings
-        self._judge = judge if judge is None or isinstance(judge, str) else _retrying(judge)
-        self._connected: dict[tuple[str | None, str | None], Target] = {}
+        self._policy, self._limits = policy or RetryPolicy(), limits or RateLimits()
+        self._clock, self._seed = clock or SystemClock(), seed
+        self._gates: dict[str, RateGate] = {}
+        self._connected: dict[tuple[str | None, str | None], Retrying] = {}
+        self._judge = judge
+        if judge is not None and not isinstance(judge, str):
+            identity = getattr(judge, "identity", "")
+            self._judge = self._retrying(judge, identity, RateLimits())
 
-    def target(self, name: str) -> Target:
+    def target(self, name: str) -> Retrying:
         """The target called `name`, or written inline, as `provider:setting` or an address."""
         return self._connect((name, None), lambda: self._named(name))
 
-    def judge(self, target: str | None, model: str | None) -> Target:
+    def judge(self, target: str | None, model: str | None) -> Retrying:
         """Who judges for an evaluator with these `target` and `model` keys."""
-        if target is None and model is None and not isinstance(self._judge, (str, type(None))):
+        if target is None and model is None and isinstance(self._judge, Retrying):
             return self._judge
         return self._connect((target, model or ""), lambda: self._judging(target, model))
 
@@ -61,11 +79,28 @@ class Roster:
     ) -> None:
         await self.close()
 
-    def _connect(self, key: tuple[str | None, str | None], find: Any) -> Target:
+    def _connect(self, key: tuple[str | None, str | None], find: Any) -> Retrying:
         if key not in self._connected:
             spec = find()
-            self._connected[key] = _retrying(spec.connect(), spec.identity)
+            self._connected[key] = self._retrying(spec.connect(), spec.identity, spec)
         return self._connected[key]
+
+    def _retrying(self, target: Target, identity: str, limits: RateLimits) -> Retrying:
+        gate = self._gate(identity or target.name, limits)
+        random = Random(self._seed)
+        return Retrying(target, self._policy, self._clock, random, identity, gate)
+
+    def _gate(self, identity: str, limits: RateLimits) -> RateGate:
+        """The gate of a target; one that is asked and judges too has one for both."""
+        if identity not in self._gates:
+            own, run = limits, self._limits
+            self._gates[identity] = RateGate(
+                self._clock,
+                run.workers or own.workers or WORKERS,
+                run.requests_per_minute or own.requests_per_minute,
+                run.tokens_per_minute or own.tokens_per_minute,
+            )
+        return self._gates[identity]
 
     def _judging(self, target: str | None, model: str | None) -> TargetSpec:
         if model is not None and ":" in model and model.partition(":")[0] in providers:
@@ -142,11 +177,8 @@ class Roster:
         return spec
 
 
-def _retrying(target: Target, identity: str = "") -> Retrying:
-    known = identity or getattr(target, "identity", "")
-    return Retrying(target, RetryPolicy(), SystemClock(), identity=known)
-
-
+#: How many questions a target is asked at once when nobody says.
+WORKERS = 10
 NO_JUDGE = (
     "a judge is needed and none is set: write 'judge: openai:MODEL' in assay.yaml, "
     "or give the evaluator a 'target' or 'model'"

@@ -28,6 +28,7 @@ LAYERS: list[list[str]] = [
         "ports",
         "scoring",
         "retrying",
+        "rate",
         "registry",
     ],
     ["loaders", "evaluators", "targets", "stores"],

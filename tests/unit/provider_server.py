@@ -209,6 +209,33 @@ async def hang(request: web.Request) -> web.StreamResponse:
     raise AssertionError("nobody sets it")
 
 
+async def stall(request: web.Request) -> web.StreamResponse:
+    """The body begins, and nothing follows until the server ends."""
+    response = web.StreamResponse(headers={"Content-Length": "1000"})
+    await response.prepare(request)
+    await response.write(b'{"choices": [')
+    return await hang(request)
+
+
+async def close(request: web.Request) -> web.StreamResponse:
+    """The connection is closed without an answer, as one that was idle for too long is."""
+    assert request.transport is not None
+    request.transport.close()
+    return web.Response()
+
+
+def then_closes(document: Any) -> Answer:
+    """This JSON document; then the connection is closed, and nobody said that it would be."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.json_response(document)
+        await response.prepare(request)
+        await response.write_eof()
+        return await close(request)
+
+    return answer
+
+
 def huge(megabytes: int = 100, *, announced: bool) -> Answer:
     """A body of this size, with or without a Content-Length that says so."""
 

@@ -9,9 +9,11 @@ import pytest
 
 from assay.errors import TargetError
 from assay.model.message import Message
-from assay.model.observation import Observation
+from assay.model.observation import Observation, Usage
 from assay.ports import Request, Target
-from assay.retrying import Retrying, RetryPolicy, SystemClock
+from assay.rate import RateGate
+from assay.retrying import Clock, Effort, Retrying, RetryPolicy, SystemClock
+from unit.virtual_time import LoopClock, at_once
 
 REQUEST = Request((Message("user", "Hi"),))
 
@@ -27,6 +29,9 @@ class FakeClock:
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
+
+    def timeout(self, seconds: float) -> asyncio.Timeout:
+        return asyncio.timeout(seconds)
 
 
 class Highest(Random):
@@ -57,7 +62,7 @@ class Flaky:
 
 
 def busy(after: float | None = None) -> TargetError:
-    return TargetError("busy", retryable=True, retry_after=after)
+    return TargetError("busy", retryable=True, retry_after=after, overloaded=after is not None)
 
 
 def waits(
@@ -150,3 +155,198 @@ def test_the_clock_of_the_machine_sleeps() -> None:
     before = clock.monotonic()
     asyncio.run(clock.sleep(0.01))
     assert clock.monotonic() - before >= 0.009
+
+
+def test_the_last_error_keeps_what_is_known_about_it() -> None:
+    gone = TargetError("gone", retryable=True, unreachable=True)
+    full = TargetError("full", retryable=True, overloaded=True, retry_after=5.0)
+    for error in (gone, full):
+        target = Retrying(Flaky(error, error), RetryPolicy(max_retries=1), FakeClock(), Highest())
+        with pytest.raises(TargetError, match="gave up after 2") as caught:
+            asyncio.run(target.ask(REQUEST))
+        assert caught.value is not error
+        assert vars(caught.value) == vars(error)
+
+
+# Time
+
+
+class Slow(Flaky):
+    """Takes so long for each attempt; a usage and a duration may be told."""
+
+    def __init__(self, takes: float, *errors: Exception, told: Observation | None = None) -> None:
+        super().__init__(*errors)
+        self.takes, self.told = takes, told or Observation("fine")
+
+    async def ask(self, request: Request) -> Observation:
+        await asyncio.sleep(self.takes)
+        await super().ask(request)
+        return self.told
+
+
+def slowly(
+    target: Target, policy: RetryPolicy | None = None, effort: Effort | None = None, **more: float
+) -> tuple[Observation, float]:
+    """The answer, and how long it took."""
+
+    async def run() -> tuple[Observation, float]:
+        asking = Retrying(target, policy or RetryPolicy(), LoopClock(), Highest())
+        return await asking.ask(REQUEST, effort, **more), LoopClock().monotonic()
+
+    return at_once(run())
+
+
+def too_late(target: Target, policy: RetryPolicy, effort: Effort | None = None) -> str:
+    with pytest.raises(TargetError) as caught:
+        slowly(target, policy, effort)
+    assert caught.value.unreachable
+    assert not caught.value.retryable
+    return str(caught.value)
+
+
+def test_the_duration_is_that_of_the_successful_attempt() -> None:
+    seen, spent = slowly(Slow(5.0, busy(), busy(after=100.0)))
+    assert seen.duration_ms == pytest.approx(5000)
+    assert spent == pytest.approx(5 + 1 + 5 + 100 + 5)
+
+
+def test_a_duration_that_the_target_tells_is_kept() -> None:
+    seen, _ = slowly(Slow(5.0, told=Observation("fine", duration_ms=3.0)))
+    assert seen.duration_ms == 3.0
+
+
+def test_what_is_replayed_is_not_timed() -> None:
+    replayed = Slow(5.0)
+    replayed.recorded = True  # type: ignore[attr-defined]
+    seen, _ = slowly(replayed, RetryPolicy(timeout=1.0))
+    assert seen.duration_ms is None
+
+
+def test_a_target_that_takes_too_long_is_left_and_not_asked_again() -> None:
+    slow = Slow(200.0)
+    assert too_late(slow, RetryPolicy(timeout=120.0)) == "no answer within 120 s"
+    assert slow.asked == 0
+
+
+def test_the_limit_is_for_all_attempts_and_the_pauses_between() -> None:
+    policy = RetryPolicy(timeout=20.0, first=4.0)
+    seen, _ = slowly(Slow(7.9, busy()), policy)
+    assert seen.response == "fine"
+    message = too_late(Slow(8.1, busy()), policy)
+    assert message.startswith("no answer within 20 s; before that: busy (gave up after 2 attempts")
+
+
+def test_a_pause_that_would_outlast_the_limit_is_not_begun() -> None:
+    slow = Slow(5.0, busy(), busy())
+    policy = RetryPolicy(timeout=20.0, first=16.0)
+    assert "gave up after 1 attempts in 5.0 s" in too_late(slow, policy)
+
+
+def test_waits_for_a_rate_limit_do_not_count_and_are_told() -> None:
+    effort = Effort()
+    seen, spent = slowly(Slow(9.0, busy(after=100.0)), RetryPolicy(timeout=20.0), effort)
+    assert seen.response == "fine"
+    assert (effort.attempts, effort.waited) == (2, pytest.approx(100))
+    assert spent == pytest.approx(118)
+
+
+def test_the_part_of_a_pause_that_the_target_asked_for_does_not_count() -> None:
+    effort = Effort()
+    policy = RetryPolicy(timeout=15.0, first=8.0)
+    slowly(Slow(5.0, busy(after=6.0)), policy, effort)  # 5 + 6 for the target + 2 + 5
+    assert effort.waited == pytest.approx(6)
+    too_late(Slow(6.6, busy(after=6.0)), policy)
+
+
+def test_what_was_taken_is_known_after_an_error_too() -> None:
+    effort = Effort()
+    too_late(Slow(15.0, busy(after=100.0)), RetryPolicy(timeout=20.0), effort)
+    assert (effort.attempts, effort.waited) == (2, pytest.approx(100))
+
+
+def test_a_question_may_have_a_limit_of_its_own() -> None:
+    seen, _ = slowly(Slow(50.0), RetryPolicy(timeout=20.0), timeout=60.0)
+    assert seen.response == "fine"
+    with pytest.raises(TargetError, match="no answer within 40 s"):
+        slowly(Slow(50.0), RetryPolicy(), timeout=40.0)
+
+
+def test_a_timeout_of_the_target_itself_is_not_ours() -> None:
+    with pytest.raises(TimeoutError):
+        slowly(Slow(1.0, TimeoutError()), RetryPolicy(timeout=20.0))
+
+
+def test_a_cancelled_question_is_cancelled() -> None:
+    async def run() -> bool:
+        asking = Retrying(Slow(50.0), RetryPolicy(timeout=20.0), LoopClock())
+        task = asyncio.create_task(asking.ask(REQUEST))
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert at_once(run())
+
+
+# The gate
+
+
+def gated(target: Target, workers: int, clock: Clock, **rates: float) -> Retrying:
+    gate = RateGate(clock, workers, **rates)
+    return Retrying(target, RetryPolicy(timeout=20.0), clock, Highest(), gate=gate)
+
+
+def test_time_at_the_gate_does_not_count_and_is_told() -> None:
+    efforts = [Effort() for _ in range(4)]
+
+    async def run() -> list[Observation]:
+        asking = gated(Slow(15.0), 1, LoopClock())
+        return await asyncio.gather(*(asking.ask(REQUEST, effort) for effort in efforts))
+
+    seen = at_once(run())
+    assert [each.duration_ms for each in seen] == [pytest.approx(15000)] * 4
+    assert [round(effort.waited, 3) for effort in efforts] == [0, 15, 30, 45]
+
+
+def test_who_pauses_leaves_room_at_the_gate() -> None:
+    async def run() -> float:
+        asking = gated(Slow(1.0, busy(), TargetError("busy", retryable=True)), 1, LoopClock())
+        await asyncio.gather(asking.ask(REQUEST), asking.ask(REQUEST))
+        return LoopClock().monotonic()
+
+    assert at_once(run()) == pytest.approx(4)  # four attempts; the pauses lie beside them
+
+
+def test_an_overload_closes_the_gate_for_others_too() -> None:
+    effort = Effort()
+
+    async def run() -> None:
+        asking = gated(Slow(1.0, busy(after=50.0)), 4, LoopClock())
+        first = asyncio.create_task(asking.ask(REQUEST))
+        await asyncio.sleep(2)
+        await asking.ask(REQUEST, effort)
+        await first
+
+    at_once(run())
+    assert effort.waited == pytest.approx(49)
+
+
+def test_tokens_and_further_requests_of_an_answer_are_charged() -> None:
+    told = Observation("fine", usage=Usage(500, 100), llm_calls=3)
+
+    def waited(target: Target, **rates: float) -> float:
+        effort = Effort()
+
+        async def run() -> None:
+            asking = gated(target, 4, LoopClock(), **rates)
+            await asking.ask(REQUEST)
+            await asking.ask(REQUEST, effort)
+
+        at_once(run())
+        return effort.waited
+
+    assert waited(Slow(0.0, told=told), tokens_per_minute=600) == pytest.approx(60, abs=1)
+    assert waited(Slow(0.0, told=told), requests_per_minute=60) == pytest.approx(1)
+    talkative = Slow(0.0, told=told)
+    talkative.requests = lambda seen: seen.llm_calls  # type: ignore[attr-defined]
+    assert waited(talkative, requests_per_minute=60) == pytest.approx(3)

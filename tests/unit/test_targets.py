@@ -353,13 +353,6 @@ def test_files_that_cannot_be_sent_are_named(tmp_path: Path) -> None:
         assert words in error_of(target, Request((Message("user", (part,)),)))
 
 
-def test_tool_calls_in_the_input_are_refused_rather_than_dropped() -> None:
-    target = OpenAITarget(model="gpt-4o").connect()
-    calls = Message("assistant", tool_calls=(ToolCall("get_weather"),))
-    for message in (calls, Message("tool", "23.5")):
-        assert "tool calls in the input" in error_of(target, Request((message,)))
-
-
 @pytest.mark.parametrize("provided", [openai, claude])
 def test_a_provider_that_recovers_is_asked_again(provided: Any) -> None:
     clock = FakeClock()

@@ -111,6 +111,10 @@ class CodeJudgeEvaluator(EvaluatorSpec):
     max_cpu_seconds: Positive | None = None
     config: dict[str, Json] = Empty(dict)
 
+    def fingerprint(self) -> bytes:
+        """Without its folder, which is another one on every machine."""
+        return self.settings_but({"name", "cwd"})
+
     async def evaluate(self, context: Context) -> EvaluationScore:
         return await ask_program(
             self.script,

@@ -85,6 +85,11 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     target: Text | None = None
     samples: AtLeastOne = 1
 
+    def fingerprint(self) -> bytes:
+        """With the words of the prompt, wherever the file with them lies."""
+        words = prompt_text(self.name, self.prompt or DEFAULT_PROMPT)
+        return self.settings_but({"name", "prompt"}) + words.encode()
+
     def prepare(self, resources: Resources) -> Check:
         judge = Judge.find(resources, self.target, self.model)
         task = task_of(self.name, prompt_text(self.name, self.prompt or DEFAULT_PROMPT))

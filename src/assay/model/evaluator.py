@@ -32,6 +32,10 @@ from assay.model.shape import (
 )
 
 
+#: What an evaluator is called changes nothing about its judgement.
+_NAME = {"name"}
+
+
 def _required(value: Any) -> Any:
     if type(value) is bool or (type(value) in (int, float) and 0 <= value <= 1):
         return value
@@ -55,6 +59,8 @@ class EvaluatorSpec(Shape):
     compares_with_expected: ClassVar[bool] = False
     #: a loader has to look at this evaluator together with its case
     depends_on_case: ClassVar[bool] = False
+    #: raised when the same answer may get another score than before
+    version: ClassVar[int] = 1
 
     name: Text = ""
     type: str
@@ -70,6 +76,15 @@ class EvaluatorSpec(Shape):
     def members(self) -> tuple[EvaluatorSpec, ...]:
         """The evaluators that this one is made of."""
         return ()
+
+    def fingerprint(self) -> bytes:
+        """All that its judgement depends on; results compare only when it is the same."""
+        return self.settings_but(_NAME)
+
+    def settings_but(self, left_out: set[str]) -> bytes:
+        """The version and the settings as JSON, some of them left out."""
+        settings = self.__pydantic_serializer__.to_json(self, exclude=left_out, fallback=repr)
+        return b"%d%s" % (self.version, settings)
 
     def cannot_fail(self) -> str:
         """Why no answer could fail this evaluator; empty when some answer can."""

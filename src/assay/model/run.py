@@ -18,8 +18,9 @@ RunStatus = Literal["running", "finished", "interrupted"]
 class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What a run says of one of its suites, beside its cases.
 
-    `file` is relative to the project root. `selected` is how many of its cases the run was to
-    ask; None while a stream is read for the first time. `notes` are for people.
+    `file` is relative to the project root. `first` is the position of its first case. `selected`
+    is how many of its cases the run asks; None while a stream is read for the first time.
+    `notes` are for people.
     """
 
     name: str
@@ -27,6 +28,7 @@ class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     tier: Tier = "suite"
     tool_name: str = ""
     target: str = ""
+    first: int = 0
     metadata: dict[str, Any] = {}
     staleness_warnings: list[str] = []
     selected: int | None = None
@@ -55,8 +57,9 @@ class RunRecord(msgspec.Struct, frozen=True):
 class TrialRecord(msgspec.Struct, frozen=True):
     """One case asked and graded once. `position` is the case's place in the plan of the run.
 
-    `result` and `observation` are JSON, kept byte for byte. A trial that is not `final` was not
-    asked, because the run had given up; a resumed run replaces it.
+    `result` and `observation` are JSON, kept byte for byte. A trial that `confirms` asked again
+    whether a regression is one; it is no repeat. One that is not `final` was not asked, because
+    the run had given up; a resumed run replaces it.
     """
 
     run_id: str
@@ -73,6 +76,8 @@ class TrialRecord(msgspec.Struct, frozen=True):
     critical: bool
     cluster: str | None
     min_pass_rate: float
+    skipped_assertions: int
+    confirms: bool
     final: bool
     result: bytes
     observation: bytes
@@ -87,10 +92,15 @@ class TrialFacts(msgspec.Struct, frozen=True):
     case_id: str
     outcome: Outcome
     score: float | None
+    duration_ms: float
+    cost_usd: float | None
+    judge_cost_usd: float | None
     comparability: str
     critical: bool
     cluster: str | None
     min_pass_rate: float
+    skipped_assertions: int
+    confirms: bool
     final: bool
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from assay.model.shape import Number, Shape, Text
+from assay.model.shape import AtLeastOne, Number, Positive, Shape, Text
 
 Usd = Annotated[Number, Field(ge=0)]
 
@@ -18,7 +18,15 @@ class Price(Shape):
     output: Usd
 
 
-class TargetSpec(Shape):
+class RateLimits(Shape):
+    """How much a target is asked, at once and in a minute; None is not limited here."""
+
+    workers: AtLeastOne | None = None
+    requests_per_minute: Positive | None = None
+    tokens_per_minute: Positive | None = None
+
+
+class TargetSpec(RateLimits):
     """One entry under `targets`. Subclasses add their keys as fields, and `connect`.
 
     `connect()` returns a Target; it opens nothing until the target is asked.
@@ -51,5 +59,5 @@ class TargetSpec(Shape):
     @property
     def identity(self) -> str:
         """All settings but secrets: what tells its answers from those of another target."""
-        hidden = {"api_key", "headers", "prices", "name"}
+        hidden = {"api_key", "headers", "prices", "name", *RateLimits.model_fields}
         return self.model_dump_json(exclude=hidden, warnings="none")

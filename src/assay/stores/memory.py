@@ -79,12 +79,20 @@ class MemoryStore:
             return [self._runs[i] for i in ids if before is None or i < before][:limit]
 
     def trials(
-        self, run_id: str, outcomes: Collection[Outcome] | None = None
+        self,
+        run_id: str,
+        outcomes: Collection[Outcome] | None = None,
+        positions: range | None = None,
     ) -> Iterator[TrialRecord]:
         with self._open():
             self.run(run_id)
             trials = sorted(self._trials[run_id].items())
-        return (trial for _, trial in trials if outcomes is None or trial.outcome in outcomes)
+        return (
+            trial
+            for (position, _), trial in trials
+            if (outcomes is None or trial.outcome in outcomes)
+            and (positions is None or position in positions)
+        )
 
     def facts(self, run_id: str) -> Iterator[TrialFacts]:
         names = TrialFacts.__struct_fields__

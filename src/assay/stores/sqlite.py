@@ -59,7 +59,9 @@ _PUT = (
 )
 
 _BOOLEANS: dict[type[msgspec.Struct], tuple[int, ...]] = {
-    record: tuple(record.__struct_fields__.index(name) for name in ("critical", "final"))
+    record: tuple(
+        record.__struct_fields__.index(name) for name in ("critical", "confirms", "final")
+    )
     for record in (TrialRecord, TrialFacts)
 }
 Row = TypeVar("Row", TrialRecord, TrialFacts)
@@ -122,11 +124,17 @@ class SqliteStore:
         return [self._run(row) for row in rows]
 
     def trials(
-        self, run_id: str, outcomes: Collection[Outcome] | None = None
+        self,
+        run_id: str,
+        outcomes: Collection[Outcome] | None = None,
+        positions: range | None = None,
     ) -> Iterator[TrialRecord]:
         self.run(run_id)
-        wanted = () if outcomes is None else tuple(outcomes)
+        wanted: tuple[Any, ...] = () if outcomes is None else tuple(outcomes)
         which = "" if outcomes is None else f" AND outcome IN ({', '.join('?' * len(wanted))})"
+        if positions is not None:
+            which += " AND position >= ? AND position < ?"
+            wanted += (positions.start, positions.stop)
         return (_as(TrialRecord, row) for row in self._rows(_TRIAL, which, (run_id, *wanted)))
 
     def facts(self, run_id: str) -> Iterator[TrialFacts]:
@@ -228,7 +236,7 @@ class SqliteStore:
             for actions, writes in groupby(group, lambda write: callable(write.what)):
                 (_do if actions else _insert)(connection, list(writes))
 
-    def _rows(self, columns: str, condition: str, values: tuple[str, ...]) -> Iterator[Any]:
+    def _rows(self, columns: str, condition: str, values: tuple[Any, ...]) -> Iterator[Any]:
         """Rows of a run's trials, one at a time; the primary key has them in order."""
         query = f"SELECT {columns} FROM trial WHERE run_id = ?{condition} ORDER BY position, repeat"
         with (

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from assay.errors import TargetError
+from assay.model.message import ToolCall
 from assay.model.observation import Observation
 from assay.model.shape import AtLeastOne, Text
 from assay.observations import anthropic
 from assay.ports import Request, Target
-from assay.targets.chat import Address, ChatTarget, text_of
+from assay.targets.chat import Address, ChatTarget
+from assay.targets.conversation import Body, Turn, converse
 from assay.targets.prices import cost
 from assay.targets.reply import observation, require
+from assay.targets.tools import Answer, offered
+from assay.targets.transcript import Step, steps
 
 if TYPE_CHECKING:
     from assay.targets.http_client import HttpReply
@@ -46,32 +51,53 @@ class _Messages:
         self._http = spec.client({**headers, "x-api-key": key} if key else headers)
 
     async def ask(self, request: Request) -> Observation:
-        reply = await self._http.post(self._url, self._body(request))
+        return await converse(self, request)
+
+    def requests(self, seen: Observation) -> int:
+        return seen.llm_calls or 1
+
+    async def reply(self, body: Body, request: Request) -> Observation:
+        reply = await self._http.post(self._url, body)
         return self._observation(reply, by_tool=request.reply_schema is not None)
 
     async def close(self) -> None:
         await self._http.close()
 
-    def _body(self, request: Request) -> dict[str, Any]:
-        """The system messages apart from the others; a schema as the tool that must be called."""
-        turns = [(message.role, text_of(message)) for message in request.messages]
-        system = "\n\n".join(text for role, text in turns if role == "system")
-        body: dict[str, Any] = {
+    def opening(self, request: Request) -> Body:
+        """The system messages apart from the others."""
+        said = steps(request.messages)
+        system = "\n\n".join(step.text for step in said if step.role == "system")
+        body: Body = {
             "model": self._spec.model,
-            "messages": [{"role": r, "content": text} for r, text in turns if r != "system"],
+            "messages": [w for step in said if step.role != "system" for w in _messages(step)],
             **self._spec.sampling(),
         }
         if not body["messages"]:
             raise TargetError("the input has system messages only; the model needs a question")
         if system:
             body["system"] = system
+        return body | self._tools(request, said) | self._spec.extra_body
+
+    def continued(self, body: Body, turn: Turn) -> Body:
+        """Blocks are sent back as they came: those of thinking are signed."""
+        ids = iter(turn.message.tool_calls)
+        blocks = [
+            {**block, "id": next(ids).id} if block["type"].endswith("tool_use") else block
+            for block in turn.seen.raw["content"]
+        ]
+        echo = {"role": "assistant", "content": blocks}
+        return {**body, "messages": [*body["messages"], echo, _results(turn.answers)]}
+
+    def _tools(self, request: Request, said: Sequence[Step]) -> Body:
+        """The tools; a schema is one that must be called. Calls in the input need theirs, too."""
         if request.reply_schema is not None:
             schema = dict(request.reply_schema)
-            body["tools"] = [
-                {"name": REPLY_TOOL, "description": "Give the answer.", "input_schema": schema}
-            ]
-            body["tool_choice"] = {"type": "tool", "name": REPLY_TOOL}
-        return body | self._spec.extra_body
+            tool = {"name": REPLY_TOOL, "description": "Give the answer.", "input_schema": schema}
+            return {"tools": [tool], "tool_choice": {"type": "tool", "name": REPLY_TOOL}}
+        called = [answer.call.tool for step in said for answer in step.answers]
+        stubs = request.case.stubs if request.case else ()
+        tools = offered(self._spec.tools, [*stubs, *called])
+        return {"tools": [tool.wire("input_schema") for tool in tools]} if tools else {}
 
     def _observation(self, reply: HttpReply, *, by_tool: bool) -> Observation:
         data = self._http.document(reply)
@@ -83,3 +109,32 @@ class _Messages:
             seen = replace(seen, response=text, tool_calls=())
         price = cost(self._spec.model, seen.usage, self._spec.prices)
         return replace(seen, cost_usd=price, duration_ms=reply.duration_ms, raw=data)
+
+
+def _messages(step: Step) -> list[dict[str, Any]]:
+    """The message of a step, and one with all results of its calls."""
+    if not step.answers:
+        return [{"role": step.role, "content": step.text}]
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": step.text}] if step.text else []
+    blocks += [_call(answer.call) for answer in step.answers]
+    return [{"role": step.role, "content": blocks}, _results(step.answers)]
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    """A call; the API takes no arguments but objects."""
+    given = {} if call.input is None else call.input
+    arguments = given if isinstance(given, dict) else {"input": given}
+    return {"type": "tool_use", "id": call.id, "name": call.tool, "input": arguments}
+
+
+def _results(answers: Iterable[Answer]) -> dict[str, Any]:
+    blocks = [
+        {
+            "type": "tool_result",
+            "tool_use_id": answer.call.id,
+            "content": answer.text,
+            **({"is_error": True} if answer.failed else {}),
+        }
+        for answer in answers
+    ]
+    return {"role": "user", "content": blocks}

@@ -13,6 +13,7 @@ from assay.model.shape import AtLeastOne, Empty, Json, Number, Positive, Rate, T
 from assay.model.target import Price, TargetSpec
 from assay.ports import Request
 from assay.targets.address import is_address
+from assay.targets.tools import ToolDefinitions
 
 if TYPE_CHECKING:
     from assay.targets.http_client import HttpClient
@@ -51,6 +52,7 @@ class ChatTarget(TargetSpec):
     max_tokens: AtLeastOne | None = None
     timeout_seconds: Positive = 120.0
     headers: dict[str, Secret] = Empty(dict)
+    tools: ToolDefinitions = ()
     extra_body: dict[str, Json] = Empty(dict)
     prices: dict[str, Price] = Empty(dict)
 
@@ -83,8 +85,6 @@ def question(request: Request) -> str:
 
 def text_of(message: Message) -> str:
     """A message as a model reads it: files stand in it with their content."""
-    if message.tool_calls or message.role == "tool":
-        raise TargetError("tool calls in the input cannot be sent to a chat model yet")
     if isinstance(message.content, tuple):
         return "\n\n".join(_part(part) for part in message.content)
     return message.text

@@ -82,13 +82,15 @@ class _Command:
     async def ask(self, request: Request) -> Observation:
         folder = self._folder(request)
         if fault := await self._checkup(folder):
-            raise TargetError(f"the healthcheck of {self.name} failed: {fault}")
+            message = f"the healthcheck of {self.name} failed: {fault}"
+            raise TargetError(message, unreachable=True)
         with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as temporary:
             output_file = Path(temporary) / "answer.json"
             filled = self._template.fill(request, str(output_file))
             done = await self._run(filled.argv, folder, filled.stdin)
             if done.fault:
-                raise TargetError(_words("the program", done))
+                unreachable = done.state in ("not_started", "timed_out")
+                raise TargetError(_words("the program", done), unreachable=unreachable)
             said = self._written(output_file) if self._template.has("OUTPUT_FILE") else _text(done)
         seen = _observation(said)
         return seen if seen.duration_ms is not None else replace(seen, duration_ms=done.duration_ms)

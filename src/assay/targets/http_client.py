@@ -35,6 +35,8 @@ _HINTS = {
     403: "check what the API key may do",
     404: "check the address and the model",
 }
+#: "Too many requests", "service unavailable", and what Anthropic calls "overloaded".
+_OVERLOADED = (429, 503, 529)
 _HOPELESS = (
     aiohttp.ClientSSLError,
     aiohttp.ServerFingerprintMismatch,
@@ -96,12 +98,10 @@ class HttpClient:
             async with request as response:
                 content = await self._read(response, shown)
         except TimeoutError:
-            raise TargetError(f"{shown} did not answer within {self._timeout:g} s") from None
-        except _HOPELESS as error:
-            raise TargetError(f"{shown} cannot be asked: {self._words(error)}") from None
-        except aiohttp.ClientError as error:
-            message = f"no answer from {shown}: {self._words(error)}"
-            raise TargetError(message, retryable=True) from None
+            message = f"{shown} did not answer within {self._timeout:g} s"
+            raise TargetError(message, unreachable=True) from None
+        except (aiohttp.ClientError, ValueError) as error:
+            raise self._unanswered(shown, error) from None
         duration = (time.perf_counter() - started) * 1000
         return HttpReply(shown, response.status, response.headers, content, duration)
 
@@ -160,6 +160,15 @@ class HttpClient:
         limit = f"{self._max_bytes / 1024 / 1024:g} MB"
         raise TargetError(f"the reply of {shown} is larger than {limit}")
 
+    def _unanswered(self, shown: str, error: Exception) -> TargetError:
+        hopeless = isinstance(error, _HOPELESS)
+        words = f"{shown} cannot be asked" if hopeless else f"no answer from {shown}"
+        return TargetError(
+            f"{words}: {self._words(error)}",
+            retryable=not hopeless,
+            unreachable=isinstance(error, aiohttp.ClientConnectorError),
+        )
+
     def _refused(self, reply: HttpReply) -> TargetError:
         status = reply.status
         message = f"{reply.url} answered {status} {responses.get(status, '')}".rstrip()
@@ -175,6 +184,7 @@ class HttpClient:
             f"{message} ({hint})" if hint else message,
             retryable=retryable,
             retry_after=after if retryable else None,
+            overloaded=status in _OVERLOADED,
         )
 
     def _words(self, error: Exception) -> str:

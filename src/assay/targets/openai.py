@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from assay.errors import TargetError
-from assay.model.message import Message
+from assay.model.message import ToolCall
 from assay.model.observation import Observation
 from assay.model.shape import Count, Text
 from assay.observations import openai
 from assay.ports import Request, Target
-from assay.targets.chat import Address, ChatTarget, text_of
+from assay.targets.chat import Address, ChatTarget
+from assay.targets.conversation import Body, Turn, converse
 from assay.targets.prices import cost
 from assay.targets.reply import observation
+from assay.targets.tools import Answer, offered
+from assay.targets.transcript import Step, steps
 
 if TYPE_CHECKING:
     from assay.targets.http_client import HttpReply
@@ -42,12 +48,21 @@ class _ChatCompletions:
         self._takes_schema = True
 
     async def ask(self, request: Request) -> Observation:
-        body = {
-            "model": self._spec.model,
-            "messages": [_message(message) for message in request.messages],
-            **self._spec.sampling("seed"),
-            **self._spec.extra_body,
-        }
+        return await converse(self, request)
+
+    def requests(self, seen: Observation) -> int:
+        return seen.llm_calls or 1
+
+    def opening(self, request: Request) -> Body:
+        messages = [wire for step in steps(request.messages) for wire in _messages(step)]
+        body = {"model": self._spec.model, "messages": messages, **self._spec.sampling("seed")}
+        tools = offered(self._spec.tools, request.case.stubs if request.case else ())
+        if tools and request.reply_schema is None:
+            functions = [tool.wire("parameters") for tool in tools]
+            body["tools"] = [{"type": "function", "function": each} for each in functions]
+        return {**body, **self._spec.extra_body}
+
+    async def reply(self, body: Body, request: Request) -> Observation:
         if request.reply_schema is None or not self._takes_schema:
             return self._observation(await self._http.post(self._url, body))
         shape = {"name": "reply", "strict": True, "schema": dict(request.reply_schema)}
@@ -58,6 +73,14 @@ class _ChatCompletions:
         seen = self._observation(await self._http.post(self._url, body))
         self._takes_schema = False  # known only now: without it the request was fine
         return seen
+
+    def continued(self, body: Body, turn: Turn) -> Body:
+        said = turn.seen.raw["choices"][0]["message"]
+        # A call in the old form, 'function_call', has no entry of its own there.
+        raw = chain(said.get("tool_calls") or (), repeat({}))
+        calls = [_echo(*pair) for pair in zip(turn.message.tool_calls, raw, strict=False)]
+        echo = {"role": "assistant", "content": said.get("content"), "tool_calls": calls}
+        return {**body, "messages": [*body["messages"], echo, *_results(turn.answers)]}
 
     async def close(self) -> None:
         await self._http.close()
@@ -73,9 +96,35 @@ class _ChatCompletions:
         return replace(seen, cost_usd=price, duration_ms=reply.duration_ms)
 
 
-def _message(message: Message) -> dict[str, Any]:
-    wire = {"role": message.role, "content": text_of(message)}
-    return {**wire, "name": message.name} if message.name else wire
+def _messages(step: Step) -> list[dict[str, Any]]:
+    """The message of a step, and one for each result."""
+    wire: dict[str, Any] = {"role": step.role, "content": step.text}
+    if step.name:
+        wire["name"] = step.name
+    if step.answers:
+        wire["content"] = step.text or None
+        wire["tool_calls"] = [_call(answer.call) for answer in step.answers]
+    return [wire, *_results(step.answers)]
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    """A call with its arguments as JSON in a text; what is text already never was JSON."""
+    given = {} if call.input is None else call.input
+    arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    function = {"name": call.tool, "arguments": arguments}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _echo(call: ToolCall, raw: dict[str, Any]) -> dict[str, Any]:
+    """A call as the model made it, with its id, and with keys that only its provider knows."""
+    return {**raw, "id": call.id} if "custom" in raw else {**raw, **_call(call)}
+
+
+def _results(answers: Iterable[Answer]) -> list[dict[str, Any]]:
+    return [
+        {"role": "tool", "tool_call_id": answer.call.id, "content": answer.text}
+        for answer in answers
+    ]
 
 
 def _refuses_schema(reply: HttpReply) -> bool:

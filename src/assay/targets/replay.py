@@ -70,6 +70,9 @@ _HEAD = msgspec.json.Decoder(_Head)
 class Replay:
     """The target; the file is read through once, before the first answer."""
 
+    #: Nobody is called: what an answer took is in its record, or is not known.
+    recorded = True
+
     def __init__(self, name: str, file: Path) -> None:
         self.name = name
         self._file, self._shown = file, shown_path(file)

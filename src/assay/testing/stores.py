@@ -44,6 +44,8 @@ def a_trial(position: int, repeat: int = 0, run_id: str = "run-1", **rest: Any) 
         "critical": False,
         "cluster": None,
         "min_pass_rate": 1.0,
+        "skipped_assertions": 0,
+        "confirms": False,
         "final": True,
         "result": b'{"passed":true}',
         "observation": b'{"response":"23.5 \xc2\xb0C"}',
@@ -102,6 +104,14 @@ class StoreConformance(ABC):
         assert list(store.finished("run-1")) == [(0, 0), (1, 0)]
         first, second = store.trials("run-1")
         assert (first, second) == (a_trial(0, critical=True), a_trial(1))
+
+    def test_trials_of_some_positions(self, store: Store) -> None:
+        store.begin(a_run())
+        saved(store, *(a_trial(i, outcome="failed" if i % 2 else "passed") for i in range(6)))
+        found = store.trials("run-1", positions=range(2, 5))
+        assert [trial.position for trial in found] == [2, 3, 4]
+        found = store.trials("run-1", ["failed"], range(2, 5))
+        assert [trial.position for trial in found] == [3]
 
     def test_facts_are_those_of_the_trials(self, store: Store) -> None:
         store.begin(a_run())

@@ -1,0 +1,42 @@
+"""Rubric cases are asked only when the deterministic cases of their tool have passed."""
+
+from __future__ import annotations
+
+from assay.engine.plan import Plan
+from assay.ports import Store
+
+DETERMINISTIC = ("golden", "labeled", "regression")
+
+
+def rubric_refusals(plan: Plan, store: Store, run_id: str) -> dict[str, str]:
+    """Why the rubric cases of a tool are skipped, by tool; those that may run are not there."""
+    suites = plan.suites
+    wanted = {suite.tool_name for suite in suites if suite.tier == "rubric"}
+    by_file = {
+        index: suite.tool_name
+        for index, suite in enumerate(suites)
+        if suite.tier in DETERMINISTIC and suite.tool_name in wanted and plan.selected[index]
+    }
+    if not by_file:
+        return {}
+    unpassed: dict[str, int] = {}
+    for trial in store.facts(run_id):
+        tool = by_file.get(plan.suite_of(trial.position))
+        if tool is not None and trial.outcome in ("failed", "errored"):
+            unpassed[tool] = unpassed.get(tool, 0) + 1
+    return {tool: _words(tool, count) for tool, count in unpassed.items()}
+
+
+def lonely_rubrics(plan: Plan) -> list[int]:
+    """The rubric suites whose tool has no deterministic suite in this run."""
+    with_others = {suite.tool_name for suite in plan.suites if suite.tier in DETERMINISTIC}
+    return [
+        index
+        for index, suite in enumerate(plan.suites)
+        if suite.tier == "rubric" and suite.tool_name not in with_others
+    ]
+
+
+def _words(tool: str, count: int) -> str:
+    cases = "1 trial" if count == 1 else f"{count} trials"
+    return f"{cases} of the deterministic cases of {tool} did not pass"

@@ -1,0 +1,61 @@
+"""A lease on a run: while its process lives, nobody else goes on with it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from assay.errors import StoreError, UsageError
+from assay.settings import shown_path
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: two resumes at once are not kept apart there
+    fcntl = None  # type: ignore[assignment]
+
+
+class Lease:
+    """Held by a lock on a file, which the system takes back when the process ends, however."""
+
+    def __init__(self, folder: Path, run_id: str) -> None:
+        self._file, self._run_id = folder / run_id / ".lease", run_id
+        self._stream: IO[bytes] | None = None
+
+    def held_elsewhere(self) -> bool:
+        """Is another process at work on the run right now?"""
+        try:
+            with self:
+                return False
+        except UsageError:
+            return True
+
+    def __enter__(self) -> Self:
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            stream = self._file.open("ab")
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StoreError(f"{shown_path(self._file)} cannot be written: {reason}") from None
+        try:
+            if fcntl is not None:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            stream.close()
+            raise UsageError(f"the run {self._run_id} is at work in another process") from None
+        self._stream = stream
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._stream is not None:
+            with suppress(OSError):
+                os.unlink(self._file)
+            self._stream.close()
+            self._stream = None

@@ -1,0 +1,152 @@
+"""Plan: which cases of which suites are asked, how often, and in which order.
+
+Every case has a position, counted over all suites in their order, so that filters do not move
+it. The plan holds eight bytes a trial; cases are read when their turn comes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from random import Random
+from typing import NamedTuple
+
+from assay.model.case import EvalCase, Suite, Tier
+from assay.model.evaluator import EvaluatorSpec
+from assay.model.options import RunOptions
+
+#: The tiers in the order in which they are asked. Rubric cases wait for all others.
+TIERS: tuple[Tier, ...] = ("golden", "labeled", "regression", "suite", "rubric")
+#: How many bits of a trial's number are the repeat; the rest are the position.
+_REPEAT_BITS = 24
+
+
+class Planned(NamedTuple):
+    """A case of the plan: where it stands, in which suite, and how often it is asked."""
+
+    position: int
+    suite: int
+    case: EvalCase
+    repeats: int
+
+
+class Trial(NamedTuple):
+    """One repeat of a planned case, counted from 0."""
+
+    planned: Planned
+    repeat: int
+
+
+class Plan:
+    """The selected cases of some suites; `defaults` judge those that name no evaluator."""
+
+    def __init__(
+        self,
+        suites: Sequence[Suite],
+        options: RunOptions,
+        defaults: tuple[EvaluatorSpec, ...] = (),
+    ) -> None:
+        self.suites, self.options, self._defaults = tuple(suites), options, defaults
+        self._starts = [0]
+        for suite in self.suites:
+            self._starts.append(self._starts[-1] + len(suite))
+        self._positions, self._repeats = array("Q"), array("L")
+        self.selected = [0] * len(self.suites)
+        for planned in self._select():
+            self._positions.append(planned.position)
+            self._repeats.append(planned.repeats)
+            self.selected[planned.suite] += 1
+
+    @property
+    def planned(self) -> int:
+        """How many trials there are."""
+        return sum(self._repeats)
+
+    def __len__(self) -> int:
+        """How many cases are selected."""
+        return len(self._positions)
+
+    def __iter__(self) -> Iterator[Planned]:
+        """The selected cases in file order."""
+        return self._select()
+
+    def first(self, suite: int) -> int:
+        """The position of the first case of a suite."""
+        return self._starts[suite]
+
+    def suite_of(self, position: int) -> int:
+        """The suite that the case at a position belongs to."""
+        return bisect_right(self._starts, position) - 1
+
+    def at(self, position: int) -> Planned:
+        """The case at a position."""
+        suite = self.suite_of(position)
+        case = self.suites[suite].cases[position - self._starts[suite]]
+        return self._planned(position, suite, case)
+
+    def trials(
+        self, tiers: Iterable[Tier], done: Iterable[tuple[int, int]], *, shuffled: bool
+    ) -> Iterator[Trial]:
+        """The trials of some tiers that are not done yet, tier by tier in the order of TIERS.
+
+        `done` has (position, repeat) in their order. Shuffled by the seed, so that the order of
+        a file leads to no favourable or unfavourable moment; else in file order.
+        """
+        finished = array("Q", (p << _REPEAT_BITS | r for p, r in done))
+        for tier in TIERS:
+            if tier not in tiers:
+                continue
+            numbers = array("Q", self._numbers(tier))
+            if shuffled:
+                Random(self.options.seed).shuffle(numbers)
+            yield from self._open(numbers, finished)
+
+    def _open(self, numbers: Iterable[int], finished: array[int]) -> Iterator[Trial]:
+        last: Planned | None = None
+        for number in numbers:
+            place = bisect_left(finished, number)
+            if place < len(finished) and finished[place] == number:
+                continue
+            position, repeat = number >> _REPEAT_BITS, number & (1 << _REPEAT_BITS) - 1
+            if last is None or last.position != position:
+                last = self.at(position)
+            yield Trial(last, repeat)
+
+    def _numbers(self, tier: Tier) -> Iterator[int]:
+        for position, repeats in zip(self._positions, self._repeats, strict=True):
+            if self.suites[self.suite_of(position)].tier == tier:
+                yield from (position << _REPEAT_BITS | repeat for repeat in range(repeats))
+
+    def _select(self) -> Iterator[Planned]:
+        options, found = self.options, 0
+        part, parts = map(int, (options.shard or "1/1").split("/"))
+        for index, planned in enumerate(self._matching()):
+            if index % parts == part - 1:
+                yield planned
+                found += 1
+                if found == options.limit:
+                    return
+
+    def _matching(self) -> Iterator[Planned]:
+        """The cases that the filters let through."""
+        tiers = self.options.tier
+        for index, suite in enumerate(self.suites):
+            if tiers and suite.tier not in tiers:
+                continue
+            for position, case in enumerate(suite.cases, self._starts[index]):
+                if self._matches(case):
+                    yield self._planned(position, index, case)
+
+    def _matches(self, case: EvalCase) -> bool:
+        patterns, tags = self.options.filter, self.options.tag
+        if patterns and not any(fnmatchcase(case.id, pattern) for pattern in patterns):
+            return False
+        return not tags or any(tag in case.tags for tag in tags)
+
+    def _planned(self, position: int, suite: int, case: EvalCase) -> Planned:
+        if self._defaults and case.has_default_evaluators:
+            case = case.replace(evaluators=self._defaults)
+        repeats = self.options.repeat or case.repeat or 1
+        return Planned(position, suite, case, 1 if case.skip is not None else repeats)

@@ -1,0 +1,226 @@
+"""One trial, from the question to the record that the store keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Protocol
+
+import msgspec
+
+from assay.engine import comparability
+from assay.engine.plan import Planned
+from assay.errors import AssayError, TargetError, cause_of
+from assay.grading import Preparation
+from assay.model.observation import Observation
+from assay.model.result import EvalCaseResult, Outcome
+from assay.model.run import TrialRecord
+from assay.observations.reading import read
+from assay.ports import Cache, Request, Target
+
+#: How long evaluators may take together: each has a limit of its own, and this one holds for
+#: those that have forgotten theirs.
+GRADING_SECONDS = 1800.0
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Redact(Protocol):
+    """Takes secrets out of what is stored."""
+
+    def encoded(self, data: bytes) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came back, and whether the target could be reached at all."""
+
+    observation: Observation
+    cached: bool = False
+    unreachable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A trial that is over; `unreachable` tells the runner that asking on may be in vain."""
+
+    record: TrialRecord
+    cached: bool = False
+    unreachable: bool = False
+
+
+class Trials:
+    """Asks, grades and records. One instance serves all trials of a run."""
+
+    def __init__(
+        self,
+        run_id: str,
+        files: list[str],
+        target_of: Callable[[Planned], Target],
+        preparation: Preparation,
+        redact: Redact,
+        cache: Cache | None = None,
+        timeout_of: Callable[[Planned], float | None] = lambda planned: None,
+    ) -> None:
+        self.run_id, self.files = run_id, files
+        self.target_of, self.preparation = target_of, preparation
+        self.timeout_of = timeout_of
+        self._redact, self._cache = redact, cache
+
+    async def run(self, planned: Planned, repeat: int, *, confirms: bool = False) -> Finished:
+        """Ask the target once and grade what it did."""
+        if planned.case.skip is not None:
+            result = await self._graded(planned, Observation(), repeat)
+            return Finished(self.record(planned, repeat, result))
+        asked = await self._ask(planned, repeat)
+        result = await self._graded(planned, asked.observation, repeat)
+        record = self.record(planned, repeat, result, cached=asked.cached, confirms=confirms)
+        return Finished(record, asked.cached, asked.unreachable)
+
+    def unasked(
+        self, planned: Planned, repeat: int, outcome: Outcome, reason: str, *, final: bool
+    ) -> TrialRecord:
+        """The record of a trial that nobody was asked for."""
+        result = EvalCaseResult(planned.case, outcome, None, None, (), Observation(), (reason,))
+        return self.record(planned, repeat, result, final=final)
+
+    def record(
+        self,
+        planned: Planned,
+        repeat: int,
+        result: EvalCaseResult,
+        *,
+        cached: bool = False,
+        confirms: bool = False,
+        final: bool = True,
+    ) -> TrialRecord:
+        """The result as the store keeps it: as JSON, and without secrets."""
+        case, seen = planned.case, result.observation
+        entry = result.to_dict()
+        details = entry["details"]
+        if seen.notes:
+            details["notes"] = list(seen.notes)
+        for name, value in (("cached", cached), ("critical", case.critical)):
+            if value:
+                details[name] = True
+        details["trials"] = [trial_entry(repeat, result, confirms=confirms)]
+        return TrialRecord(
+            run_id=self.run_id,
+            position=planned.position,
+            repeat=repeat,
+            suite=self.files[planned.suite],
+            case_id=case.id,
+            outcome=result.outcome,
+            score=result.score,
+            duration_ms=result.duration_ms,
+            cost_usd=0.0 if cached else seen.cost_usd,
+            judge_cost_usd=judge_cost(details["evaluators"]),
+            comparability=comparability.key(case, self.preparation),
+            critical=case.critical,
+            cluster=case.cluster,
+            min_pass_rate=1.0 if case.min_pass_rate is None else case.min_pass_rate,
+            skipped_assertions=result.skipped_assertions,
+            confirms=confirms,
+            final=final,
+            result=self._redact.encoded(encoded(entry)),
+            observation=self._redact.encoded(encoded({"id": case.id} | seen.to_dict())),
+        )
+
+    async def _ask(self, planned: Planned, repeat: int) -> Asked:
+        case, target = planned.case, self.target_of(planned)
+        cache, key = self._cache, ""
+        request = Request(case.input_messages, case, repeat, timeout=self.timeout_of(planned))
+        if cache is not None:
+            key = answer_key(target, planned, repeat)
+            if (known := await asyncio.to_thread(cache.get, key)) is not None:
+                return Asked(read(known), cached=True)
+        try:
+            seen = await target.ask(request)
+        except TargetError as error:
+            return Asked(Observation(error=str(error)), unreachable=error.unreachable)
+        except AssayError as error:
+            return Asked(Observation(error=str(error)))
+        except Exception as error:  # whatever a stranger's target does
+            return Asked(Observation(error=f"{target.name} raised {cause_of(error)}"))
+        if cache is not None and seen.error is None:
+            cache.put(key, msgspec.json.decode(encoded(seen.to_dict())))
+        return Asked(seen)
+
+    async def _graded(
+        self, planned: Planned, observation: Observation, repeat: int
+    ) -> EvalCaseResult:
+        grader = self.preparation.grader(planned.case)
+        result = grader.grade(observation, repeat)
+        if isinstance(result, EvalCaseResult):
+            return result
+        try:
+            async with asyncio.timeout(GRADING_SECONDS):
+                return await result
+        except TimeoutError:
+            late = f"the evaluators were not done within {GRADING_SECONDS:g} s"
+            return await grader.graded(replace(observation, error=late), repeat)
+
+
+def trial_entry(repeat: int, result: EvalCaseResult, *, confirms: bool) -> dict[str, Any]:
+    """One trial in the `trials` of a case's details."""
+    entry: dict[str, Any] = {
+        "repeat": repeat,
+        "outcome": result.outcome,
+        "score": result.score,
+        "durationMs": result.duration_ms,
+    }
+    if result.error:
+        entry["error"] = result.error
+    if confirms:
+        entry["confirms"] = True
+    return entry
+
+
+def answer_key(target: Target, planned: Planned, repeat: int) -> str:
+    """What an answer depends on: whom we ask what, and how often before; never what we expect."""
+    case = planned.case
+    messages = [message.to_dict() for message in case.input_messages]
+    question = [getattr(target, "identity", target.name), messages, case.stubs, case.max_turns]
+    return "answer:" + sha256(encoded([*question, repeat])).hexdigest()
+
+
+def judge_cost(evaluators: list[dict[str, Any]]) -> float | None:
+    """What the judges of a case cost together; None when none was asked or one does not tell."""
+    asked = [found for entry in evaluators for found in _judged(entry.get("details", {}))]
+    costs = [judge.get("costUsd") for judge in asked if judge.get("calls")]
+    known = [cost for cost in costs if isinstance(cost, (int, float))]
+    return sum(known) if known and len(known) == len(costs) else None
+
+
+def _judged(details: dict[str, Any]) -> list[dict[str, Any]]:
+    """What evaluators tell of their judges; those of a composite are among its members."""
+    found = [details["judge"]] if isinstance(details.get("judge"), dict) else []
+    for member in details.get("members", ()):
+        found += _judged(member.get("details", {}))
+    return found
+
+
+def encoded(value: Any) -> bytes:
+    """The value as JSON; what JSON cannot hold becomes text."""
+    try:
+        return msgspec.json.encode(value, enc_hook=_plain)
+    except UnicodeEncodeError:  # half a pair of surrogates, which a model may well send
+        return msgspec.json.encode(_whole(value), enc_hook=_plain)
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return dict(value) if hasattr(value, "keys") else str(value)
+    except Exception:  # whatever an evaluator of a stranger's put into its details
+        return f"a {type(value).__name__}"
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_whole(key): _whole(item) for key, item in value.items()}
+    return [_whole(item) for item in value] if isinstance(value, (list, tuple)) else value

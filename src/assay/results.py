@@ -1,0 +1,224 @@
+"""What came of a run, read from the store: suite results, their files, and the exit code."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from assay.errors import StoreError
+from assay.folding import by_case, entry_of, outcome_of, repeats_of
+from assay.model.comparison import Comparison
+from assay.model.options import RunOptions
+from assay.model.result import Outcome
+from assay.model.run import RunRecord, SuiteHeader, TrialFacts
+from assay.model.run_result import RunResult
+from assay.model.suite_result import EvalSuiteResult, Summary
+from assay.ports import Store
+from assay.settings import shown_path
+
+
+@dataclass(slots=True)
+class Count:
+    """Adds up the cases of a suite, or of a run."""
+
+    outcomes: dict[Outcome, int] = field(default_factory=dict)
+    skipped_assertions: int = 0
+    duration_ms: float = 0.0
+    costs: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    unknown: list[bool] = field(default_factory=lambda: [True, True])
+
+    def add(self, trials: list[TrialFacts]) -> None:
+        outcome = outcome_of(repeats_of(trials) or trials)
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        for trial in trials:
+            self.skipped_assertions += 0 if trial.confirms else trial.skipped_assertions
+            self.duration_ms += 0.0 if trial.confirms else trial.duration_ms
+            for index, cost in enumerate((trial.cost_usd, trial.judge_cost_usd)):
+                if cost is not None:
+                    self.costs[index] += cost
+                    self.unknown[index] = False
+
+    def summary(self, selected: int | None = None) -> Summary:
+        """`selected` is how many cases the run was to ask, where it did not come to all."""
+        counts = {name: self.outcomes.get(name, 0) for name in ("passed", "failed", "errored")}
+        skipped, total = self.outcomes.get("skipped", 0), sum(self.outcomes.values())
+        planned = max(total, selected or 0) - skipped
+        judged = counts["passed"] + counts["failed"]
+        target, judges = (
+            None if unknown else cost
+            for cost, unknown in zip(self.costs, self.unknown, strict=True)
+        )
+        return Summary(
+            total_cases=total,
+            **counts,
+            skipped=skipped,
+            skipped_assertions=self.skipped_assertions,
+            total_duration_ms=self.duration_ms,
+            coverage=judged / planned if planned else None,
+            estimated_cost_usd=target,
+            judge_cost_usd=judges,
+        )
+
+
+def result_of(
+    store: Store,
+    record: RunRecord,
+    *,
+    comparison: Comparison | None = None,
+    notes: tuple[str, ...] = (),
+) -> RunResult:
+    """The run as the store has it now; nothing is held but counts."""
+    counts = [Count() for _ in record.suites]
+    every = Count()
+    starts = [header.first for header in record.suites]
+    index = 0
+    for trials in by_case(store.facts(record.id)):
+        while index + 1 < len(starts) and trials[0].position >= starts[index + 1]:
+            index += 1
+        counts[index].add(trials)
+        every.add(trials)
+    suites = tuple(
+        _suite(store, record, i, count.summary(record.suites[i].selected), comparison)
+        for i, count in enumerate(counts)
+    )
+    selected = [header.selected for header in record.suites]
+    whole = every.summary(sum(n for n in selected if n is not None))
+    return RunResult(record, suites, whole, notes=notes, comparison=comparison)
+
+
+def _suite(
+    store: Store, record: RunRecord, index: int, summary: Summary, compared: Comparison | None
+) -> EvalSuiteResult:
+    header = record.suites[index]
+    after = record.suites[index + 1].first if index + 1 < len(record.suites) else 1 << 62
+    positions = range(header.first, after)
+    return EvalSuiteResult(
+        run_id=record.id,
+        timestamp=record.started_at,
+        name=header.name,
+        file=header.file,
+        tier=header.tier,
+        tool_name=header.tool_name or header.name,
+        metadata=header.metadata,
+        entries=partial(_entries, store, record.id, positions),
+        summary=summary,
+        staleness_warnings=header.staleness_warnings,
+        target=header.target or record.target,
+        options=record.options,
+        environment=record.environment,
+        comparability=partial(_comparability, store, record.id, positions),
+        notes=header.notes,
+        **_changes(header, compared),
+    )
+
+
+def _changes(header: SuiteHeader, compared: Comparison | None) -> dict[str, Any]:
+    """What the comparison says of this suite's cases."""
+    if compared is None:
+        return {}
+    names = ("regressions", "new_passes", "added", "removed", "not_comparable", "unjudged")
+    lists = {
+        name: tuple(ref.id for ref in getattr(compared, name) if ref.suite in ("", header.file))
+        for name in names
+    }
+    return {"baseline_run_id": compared.base, **lists}
+
+
+def _entries(store: Store, run_id: str, positions: range) -> Iterator[bytes]:
+    return map(entry_of, by_case(store.trials(run_id, positions=positions)))
+
+
+def _comparability(store: Store, run_id: str, positions: range) -> Iterator[tuple[str, str]]:
+    for trial in store.facts(run_id):
+        if trial.position in positions and trial.repeat == 0:
+            yield trial.case_id, trial.comparability
+
+
+def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> RunResult:
+    """The result with its exit code, and in words what it is made of."""
+    reasons: dict[int, list[str]] = {}
+    summary, comparison = result.summary, result.comparison
+    if not summary.total_cases:
+        reasons[5] = ["no case was selected"]
+    if comparison is not None:
+        if comparison.gate_failures:
+            reasons[1] = list(comparison.gate_failures)
+        elif comparison.exit_code:
+            reasons[comparison.exit_code] = [f"the comparison is {comparison.decision}"]
+    elif failure := _failed(summary, options.min_pass_rate):
+        reasons[1] = [failure]
+    coverage = 1.0 if summary.coverage is None else summary.coverage
+    if gave_up or coverage < options.min_coverage - 1e-9:
+        unjudged = f"{summary.judged} of {summary.planned} cases were judged"
+        needed = f"{options.min_coverage:.0%} are needed"
+        reasons[3] = [*([gave_up] if gave_up else []), f"{unjudged}, {needed}"]
+    if options.strict:
+        stale = [f"{s.name}: {warning}" for s in result.suites for warning in s.staleness_warnings]
+        if stale:
+            reasons.setdefault(4, []).extend(stale)
+    if result.record.status == "interrupted" and not gave_up:
+        reasons[130] = ["the run was interrupted; --resume goes on with it"]
+    code = next((code for code in PRECEDENCE if code in reasons), 0)
+    told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
+    return replace(result, exit_code=code, reasons=told)
+
+
+#: When several exit codes apply, the first of these counts.
+PRECEDENCE = (130, 2, 5, 1, 3, 4)
+
+
+def _failed(summary: Summary, min_pass_rate: float | None) -> str:
+    if min_pass_rate is None:
+        cases = "1 case" if summary.failed == 1 else f"{summary.failed} cases"
+        return f"{cases} failed" if summary.failed else ""
+    if not summary.judged or summary.passed / summary.judged >= min_pass_rate - 1e-9:
+        return ""
+    rate = summary.passed / summary.judged
+    return f"{rate:.1%} of the judged cases passed, {min_pass_rate:.1%} are needed"
+
+
+def files_of(result: RunResult, folder: Path) -> list[Path]:
+    """Where the result files of a run are, one for each suite."""
+    home = folder / result.id
+    names: list[Path] = []
+    for suite in result.suites:
+        stem = suite.file.replace("/", "--")
+        name = home / f"{stem}.json"
+        number = 2
+        while name in names:
+            name = home / f"{stem}-{number}.json"
+            number += 1
+        names.append(name)
+    return names
+
+
+def write_files(result: RunResult, folder: Path) -> list[Path]:
+    """Write the result files; each is there whole, or not at all."""
+    files = files_of(result, folder)
+    for suite, file in zip(result.suites, files, strict=True):
+        _write(file, suite.chunks())
+    return files
+
+
+def _write(file: Path, chunks: Iterator[bytes]) -> None:
+    temporary = ""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:100]}.")
+        with os.fdopen(handle, "wb", buffering=1 << 20) as stream:
+            stream.writelines(chunks)
+            stream.write(b"\n")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, file)
+        temporary = ""
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StoreError(f"{shown_path(file)} cannot be written: {reason}") from None
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)

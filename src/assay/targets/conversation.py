@@ -1,0 +1,93 @@
+"""The loop of a chat model and its stubs: its calls are answered until it calls no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from assay.model.message import Message, ToolCall
+from assay.model.observation import Observation
+from assay.model.tiers import DEFAULT_MAX_TURNS
+from assay.observations.measures import total
+from assay.observations.pairing import NO_RESULT, last_said
+from assay.ports import Request
+from assay.targets.tools import Answer, answered
+
+Body = dict[str, Any]
+
+
+class Model(Protocol):
+    """What the loop needs of a provider."""
+
+    def opening(self, request: Request) -> Body:
+        """The request that asks the question."""
+        ...
+
+    async def reply(self, body: Body, request: Request) -> Observation:
+        """The observation of one reply; its `raw` is what the provider sent."""
+        ...
+
+    def continued(self, body: Body, turn: Turn) -> Body:
+        """The request after this one: with the reply, and the results of its calls."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One reply: what the model said in it, and the results of calls that it is to be told.
+
+    The calls of `message` have ids and results.
+    """
+
+    seen: Observation
+    message: Message
+    answers: tuple[Answer, ...]
+
+
+async def converse(model: Model, request: Request) -> Observation:
+    """The answer to a question; with stubs, after all calls of the model were answered."""
+    case, body = request.case, model.opening(request)
+    seen = await model.reply(body, request)
+    if case is None or not case.stubs:
+        return seen
+    stubs, most = case.stubs, case.max_turns or DEFAULT_MAX_TURNS
+    turns = [_turn(seen, stubs, 1)]
+    while turns[-1].answers and len(turns) < most:
+        body = model.continued(body, turns[-1])
+        turns.append(_turn(await model.reply(body, request), stubs, len(turns) + 1))
+    return _joined(turns)
+
+
+def _turn(seen: Observation, stubs: Mapping[str, Any], number: int) -> Turn:
+    """The calls that the provider answered itself keep their results."""
+    calls = [_named(call, number, n) for n, call in enumerate(seen.tool_calls or ())]
+    answers = {n: answered(c, stubs) for n, c in enumerate(calls) if NO_RESULT in c.notes}
+    complete = (answers[n].call if n in answers else call for n, call in enumerate(calls))
+    message = replace(seen.messages[-1], tool_calls=tuple(complete))
+    return Turn(seen, message, tuple(answers.values()))
+
+
+def _named(call: ToolCall, turn: int, number: int) -> ToolCall:
+    """Some servers give no ids; without one no result could be told."""
+    return call if call.id else replace(call, id=f"call_{turn}_{number}")
+
+
+def _joined(turns: Sequence[Turn]) -> Observation:
+    seen = [turn.seen for turn in turns]
+    messages = tuple(turn.message for turn in turns)
+    costs = [each.cost_usd for each in seen if each.cost_usd is not None]
+    notes = [note for each in seen for note in each.notes]
+    if turns[-1].answers:
+        notes.append(f"stopped after {len(turns)} turns: the model still called tools")
+    return Observation(
+        response=last_said(messages),
+        tool_calls=tuple(call for message in messages for call in message.tool_calls),
+        messages=messages,
+        usage=total(each.usage for each in seen),
+        cost_usd=sum(costs) if len(costs) == len(seen) else None,
+        duration_ms=sum(each.duration_ms or 0.0 for each in seen),
+        llm_calls=len(turns),
+        notes=tuple(dict.fromkeys(notes)),
+        raw=[each.raw for each in seen],
+    )

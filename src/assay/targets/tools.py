@@ -1,0 +1,73 @@
+"""Tools of a chat model: their definitions, and the stubs that stand in for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from assay.model.json_schema import check_schema
+from assay.model.message import ToolCall
+from assay.model.shape import Besides, Json, Shape, Text, repeated
+from assay.observations.pairing import NO_RESULT
+
+#: The parameters of a tool of which only the name is known.
+ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
+
+
+class ToolDefinition(Shape):
+    """A tool that a model may call; `parameters` is the JSON Schema of its arguments."""
+
+    name: Text
+    description: Text | None = None
+    parameters: Annotated[dict[str, Json], AfterValidator(check_schema)] | None = None
+
+    def wire(self, schema_key: str) -> dict[str, Any]:
+        """The definition as APIs want it, with its schema under their name for it."""
+        told = {"description": self.description} if self.description else {}
+        return {"name": self.name, **told, schema_key: self.parameters or ANYTHING}
+
+
+def _repeated(raw: Any) -> Iterable[Any]:
+    return repeated(raw, "the tool {} is defined twice", "name")
+
+
+ToolDefinitions = Annotated[tuple[ToolDefinition, ...], Besides(_repeated)]
+
+
+def offered(tools: Iterable[ToolDefinition], names: Iterable[str]) -> list[ToolDefinition]:
+    """The tools, and those that are only known by these names."""
+    known = {tool.name: tool for tool in tools}
+    for name in names:
+        known.setdefault(name, ToolDefinition(name=name))
+    return list(known.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A call of the model with its result, and the text in which the model is told."""
+
+    call: ToolCall
+    text: str
+
+    @property
+    def failed(self) -> bool:
+        return self.call.success is False
+
+
+def answered(call: ToolCall, stubs: Mapping[str, Any]) -> Answer:
+    """The call with the result of its stub; without one the tool fails."""
+    call = replace(call, notes=tuple(note for note in call.notes if note != NO_RESULT))
+    if call.tool in stubs:
+        result = stubs[call.tool]
+        return Answer(replace(call, output=result, success=True), as_told(result))
+    error = f"there is no stub for the tool {call.tool!r}"
+    return Answer(replace(call, success=False, error=error), f"Error: {error}")
+
+
+def as_told(result: Any) -> str:
+    """A result as the model reads it: text as it is, anything else as JSON."""
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)

@@ -1,0 +1,67 @@
+"""Messages of an input as chat APIs want them: each call has an id and its result behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from assay.errors import TargetError
+from assay.model.message import Message, Role
+from assay.targets.chat import text_of
+from assay.targets.tools import Answer, as_told
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """A message that is no result of a tool; `answers` are its calls with their results."""
+
+    role: Role
+    text: str
+    name: str | None = None
+    answers: list[Answer] = field(default_factory=list)
+
+
+def steps(messages: Sequence[Message]) -> list[Step]:
+    """The messages with the results of tools at their calls; raises TargetError without one.
+
+    A message of the role `tool` answers the first call before it that has no result: of the
+    tool that its `name` says, if it says one.
+    """
+    found: list[Step] = []
+    waiting: list[tuple[Step, int]] = []
+    taken = {call.id for message in messages for call in message.tool_calls}
+    for message in messages:
+        if message.role == "tool":
+            step, place = _asked_for(message, waiting)
+            waiting.remove((step, place))
+            step.answers[place] = replace(step.answers[place], text=text_of(message))
+            continue
+        step = Step(message.role, text_of(message), message.name)
+        found.append(step)
+        for place, call in enumerate(message.tool_calls):
+            named = replace(call, id=call.id or _unused(taken))
+            step.answers.append(Answer(named, as_told(call.output)))
+            if call.output is None:
+                waiting.append((step, place))
+    if waiting:
+        hint = "give it an 'output', or a message of the role 'tool' after it"
+        step, place = waiting[0]
+        tool = step.answers[place].call.tool
+        raise TargetError(f"the call of {tool!r} in the input has no result: {hint}")
+    return found
+
+
+def _asked_for(message: Message, waiting: list[tuple[Step, int]]) -> tuple[Step, int]:
+    for step, place in waiting:
+        if message.name is None or message.name == step.answers[place].call.tool:
+            return step, place
+    name = f" of {message.name!r}" if message.name else ""
+    raise TargetError(f"a result{name} in the input belongs to no call before it")
+
+
+def _unused(taken: set[str | None]) -> str:
+    number = len(taken)
+    while f"call_{number}" in taken:
+        number += 1
+    taken.add(f"call_{number}")
+    return f"call_{number}"
