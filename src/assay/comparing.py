@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from assay.deciding import Rules, Watched, decide, explain, gate_failures, scores_of
+from assay.folding import by_case, outcome_of, repeats_of
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.result import Outcome
 from assay.model.run import TrialFacts
@@ -24,41 +25,27 @@ _JUDGED = ("passed", "failed")
 def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
     """The trials of a run, in their order, as one outcome a case.
 
-    A case passes when enough of its judged trials did: `min_pass_rate`. Trials that errored
-    are left out.
+    Trials that only confirm a regression are no repeats and are left out.
     """
-    trials: list[TrialFacts] = []
-    for trial in facts:
-        if trials and trials[0].position != trial.position:
-            yield _outcome(trials)
-            trials = []
-        trials.append(trial)
-    if trials:
-        yield _outcome(trials)
-
-
-def _outcome(trials: list[TrialFacts]) -> CaseOutcome:
-    first = trials[0]
-    ref = CaseRef(first.suite, first.case_id)
-    if len(trials) == 1 and first.outcome == "passed":  # most are, and this is hot
+    for trials in by_case(facts):
+        first = trials[0]
+        ref = CaseRef(first.suite, first.case_id)
         rest = (first.comparability, first.critical, first.cluster)
-        return CaseOutcome(ref, "passed", 1, 1, first.score, *rest)
+        if len(trials) == 1:  # most are, and this is hot
+            judged = first.outcome in _JUDGED
+            passes = first.outcome == "passed"
+            yield CaseOutcome(ref, first.outcome, int(passes), int(judged), first.score, *rest)
+        else:
+            yield CaseOutcome(ref, *_together(repeats_of(trials) or trials), *rest)
+
+
+def _together(trials: Sequence[TrialFacts]) -> tuple[Outcome, int, int, float | None]:
+    """Outcome, passes, judged trials and mean score of several trials."""
     judged = [trial for trial in trials if trial.outcome in _JUDGED]
     passes = sum(trial.outcome == "passed" for trial in judged)
-    outcome: Outcome
-    if judged:
-        enough = passes >= (first.min_pass_rate - 1e-9) * len(judged)
-        outcome = "passed" if enough else "failed"
-    else:
-        skipped = all(trial.outcome == "skipped" for trial in trials)
-        outcome = "skipped" if skipped else "errored"
     scores = [trial.score for trial in judged if trial.score is not None]
     score = sum(scores) / len(scores) if scores else None
-    return CaseOutcome(
-        ref,
-        *(outcome, passes, len(judged), score),
-        *(first.comparability, first.critical, first.cluster),
-    )
+    return outcome_of(trials), passes, len(judged), score
 
 
 def compare(
@@ -174,7 +161,7 @@ class _Tally:
     def _lose(self, before: CaseOutcome, now: CaseOutcome) -> None:
         self.lost += 1
         self.watched.regressions.append(now.ref)
-        if now.critical or before.critical:
+        if now.critical:
             self.watched.critical.append(now.ref)
         if before.passes == before.judged > 1 and now.passes == 0 and now.judged > 1:
             self.watched.flips.append(now.ref)

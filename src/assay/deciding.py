@@ -9,18 +9,18 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
+from assay.errors import UnknownName, UsageError
 from assay.model.comparison import CaseRef, Decision
+from assay.model.options import Gate
 from assay.stats.distributions import t_two_sided
 from assay.stats.estimates import Estimate, PValue
 from assay.stats.means import clustered_error, clustered_t, mean
 from assay.stats.paired import Pairs, holm, mcnemar, newcombe, score_difference, score_test
 from assay.stats.planning import cases_needed
 
-if TYPE_CHECKING:
-    from assay.model.options import Gate
-
+GATES = get_args(Gate)
 #: A p-value below this one is more than chance.
 ALPHA = 0.05
 #: So many cases are named in one reason; the lists of the comparison name all.
@@ -43,6 +43,16 @@ class Rules:
     strict: bool = False
     confirmed: Collection[CaseRef] | None = None
     min_pass_rate: float | None = None
+
+    def checked(self) -> Rules:
+        """These rules, or a UsageError that says what is wrong with them."""
+        if self.gate not in GATES:
+            raise UnknownName("gate", self.gate, GATES)
+        if not 0 <= self.margin <= 1:
+            raise UsageError(
+                f"the margin is {self.margin!r}; it lies between 0 and 1, as 0.02 does"
+            )
+        return self
 
 
 @dataclass(frozen=True, slots=True)
