@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay.evaluators.python import evaluator
     from assay.evaluators.rubric import RubricEvaluator
     from assay.model.case import EvalCase, Origin, Suite
+    from assay.model.comparison import CaseRef, Comparison
     from assay.model.context import Context
     from assay.model.evaluator import EvaluatorSpec
     from assay.model.message import Message, ToolCall
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
         RegressionEvalCase,
         RubricEvalCase,
     )
-    from assay.service import aevaluate, evaluate, lint, load, validate
+    from assay.service import aevaluate, compare, evaluate, lint, load, validate
 
 __all__ = [
     "AssayError",
+    "CaseRef",
+    "Comparison",
     "Context",
     "EvalCase",
     "EvalCaseResult",
@@ -54,6 +57,7 @@ __all__ = [
     "Usage",
     "__version__",
     "aevaluate",
+    "compare",
     "evaluate",
     "evaluator",
     "lint",
@@ -66,6 +70,7 @@ _HOMES = {
     "assay.evaluators.python": ("evaluator",),
     "assay.evaluators.rubric": ("RubricEvaluator",),
     "assay.model.case": ("EvalCase", "Origin", "Suite"),
+    "assay.model.comparison": ("CaseRef", "Comparison"),
     "assay.model.context": ("Context",),
     "assay.model.evaluator": ("EvaluatorSpec",),
     "assay.model.message": ("Message", "ToolCall"),
@@ -78,7 +83,7 @@ _HOMES = {
         "RegressionEvalCase",
         "RubricEvalCase",
     ),
-    "assay.service": ("aevaluate", "evaluate", "lint", "load", "validate"),
+    "assay.service": ("aevaluate", "compare", "evaluate", "lint", "load", "validate"),
 }
 
 

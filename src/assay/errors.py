@@ -11,6 +11,7 @@
       TargetError        3     a target gave no answer
       StoreError         3     the store could not be read or written
         NotInStore       2     a run or baseline that the store does not have
+      ResultFileError    2     a file of results that cannot be read
       ObservationError   2     a record of what a target did that cannot be read
       EvalFileErrors     2     the group of all EvalFileError of a load
 
@@ -296,6 +297,13 @@ class NotInStore(StoreError):
         self.kind, self.name, self.hint = kind, name, nearest(name, known)
         hint = f" ({self.hint})" if self.hint else ""
         super().__init__(f"the store has no {kind} {name!r}{hint}")
+
+
+class ResultFileError(AssayError):
+    """A file of results that has no known shape, or is broken."""
+
+    slug = "bad-result-file"
+    exit_code = 2
 
 
 class ObservationError(AssayError):

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -31,8 +31,13 @@ from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 
 if TYPE_CHECKING:
+    from assay.model.comparison import Comparison
+    from assay.model.options import Gate
     from assay.model.result import EvalCaseResult
-    from assay.ports import Target
+    from assay.model.run import RunRecord
+    from assay.model.run_result import RunResult
+    from assay.outcomes import Source
+    from assay.ports import Store, Target
 
 SCHEMAS = NAMES
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -160,6 +165,88 @@ async def aevaluate(
     async with Roster(settings, judge) as roster:
         resources = Resources(roster.judge, {"seed": Seeds(settings).data})
         return await Preparation(resources).grader(case).graded(observed)
+
+
+def compare(
+    base: str | os.PathLike[str] | RunResult,
+    candidate: str | os.PathLike[str] | RunResult,
+    *,
+    gate: Gate = "regression",
+    margin: float = 0.02,
+    strict: bool = False,
+) -> Comparison:
+    """Two runs case by case: what changed, whether that is chance, and whether the gate fails.
+
+    A run is a result of `run`, an id or the start of one, the name of a baseline, `latest`, or
+    a file of results. docs/compare.md explains the words.
+    """
+    from assay.comparing import Rules
+    from assay.comparing import compare as compared
+
+    rules = Rules(gate, margin, strict).checked()
+    with ExitStack() as stack:
+        one, other = _sources((base, candidate), stack)
+        names = (one.name, other.name)
+        return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
+
+
+def _sources(runs: Iterable[str | os.PathLike[str] | RunResult], stack: ExitStack) -> list[Source]:
+    """Where to read the runs; the store is opened once, and only when one of them is in it."""
+    from assay.outcomes import in_file, names_file, outcomes_of
+
+    store: Store | None = None
+    found = []
+    for run in runs:
+        path = None if isinstance(run, str) or not isinstance(run, os.PathLike) else Path(run)
+        reference = run if isinstance(run, str) else str(getattr(run, "id", ""))
+        if path is None and names_file(reference):
+            path = Path(reference)
+        if path is not None:
+            found.append(in_file(path))
+            continue
+        store = store or stack.enter_context(_open_store(_project()))
+        found.append(outcomes_of(reference, store, _working_directory()))
+    return found
+
+
+def set_baseline(name: str, run: str = "latest") -> RunRecord:
+    """Call a run by a name, to compare others with it; the name leaves the run that had it."""
+    from assay.outcomes import check_name, find_run
+
+    check_name(name)
+    with _open_store(_project()) as store:
+        found = find_run(run, store)
+        store.set_baseline(name, found.id)
+        return found
+
+
+def baselines() -> dict[str, RunRecord]:
+    """The runs that have a name, by their names in order."""
+    with _open_store(_project()) as store:
+        return {name: store.run(run_id) for name, run_id in store.baselines().items()}
+
+
+def baseline(name: str) -> RunRecord:
+    """The run with this name."""
+    with _open_store(_project()) as store:
+        return store.run(store.baseline(name))
+
+
+def remove_baseline(name: str) -> None:
+    """Forget the name; the run stays."""
+    with _open_store(_project()) as store:
+        store.remove_baseline(name)
+
+
+@contextmanager
+def _open_store(settings: Settings) -> Iterator[Store]:
+    """The store of the project."""
+    url = settings.config.store
+    store = registry.stores.get(url.partition(":")[0])(url, settings.root)
+    try:
+        yield store
+    finally:
+        store.close()
 
 
 def plugins() -> list[Registered]:

@@ -69,6 +69,16 @@ def _judge(raw: Any, info: ValidationInfo) -> Any:
     raise problem("wrong-type", f"is {shown(raw)}, neither the name of a target nor one")
 
 
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
+
+
+def _store_url(value: str) -> str:
+    if not _SCHEME.match(value):
+        hint = "for example sqlite:.assay/assay.db"
+        raise problem("wrong-value", "is not the URL of a store", hint)
+    return value
+
+
 class Config(Shape):
     """The keys of assay.yaml."""
 
@@ -79,6 +89,7 @@ class Config(Shape):
         str | JudgeEntry | None,
         PlainValidator(_judge, json_schema_input_type=Text | JudgeEntry),
     ] = None
+    store: Annotated[Text, AfterValidator(_store_url)] = "sqlite:.assay/assay.db"
     plugins: list[ModuleName] = Empty(list)
     prices: dict[str, Price] = Empty(dict)
 

@@ -12,6 +12,8 @@ from assay.version import __version__
 
 #: command -> its line in `assay --help`; the module of the same name has the command itself
 COMMANDS = {
+    "baseline": "Give runs names to compare others with.",
+    "compare": "Tell what changed between two runs, and whether it is chance.",
     "init": "Write a small project to start from.",
     "lint": "Find cases that are weak although they load.",
     "plugins": "List what is registered, and what failed to load.",
@@ -66,4 +68,5 @@ def app() -> None:
       assay init                  write a small project to start from
       assay validate evals/       check every eval file
       assay lint evals/           find cases that are weak
+      assay compare main latest   tell what changed since the baseline
     """

@@ -41,7 +41,11 @@ class CaseOutcome(NamedTuple):
 class Comparison:
     """Two runs, case by case. The lists name cases of the candidate, `removed` those of the base.
 
-    `gate_failures` says in words why the gate fails; it passes when there is none.
+    `critical_regressions` are those of the regressions that the gate watches by themselves;
+    `flaky` are cases that both passed and failed in one of the runs. `difference` is that of
+    the pass rates, `test` how often chance gives such a one, and `scores` the same for graded
+    scores, which decide nothing. `gate_failures` says in words why the gate fails; it passes
+    when there is none.
     """
 
     base: str
@@ -55,15 +59,20 @@ class Comparison:
     not_comparable: tuple[CaseRef, ...] = ()
     unjudged: tuple[CaseRef, ...] = ()
     flaky: tuple[CaseRef, ...] = ()
+    critical_regressions: tuple[CaseRef, ...] = ()
     difference: dict[str, Any] | None = None
     test: dict[str, Any] | None = None
+    scores: tuple[dict[str, Any], ...] = ()
+    gate: str = "regression"
     gate_failures: tuple[str, ...] = ()
     explanation: str = ""
+    notes: tuple[str, ...] = ()
     exit_code: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON that `assay compare --json` prints."""
-        lists = {
+    @property
+    def lists(self) -> dict[str, tuple[CaseRef, ...]]:
+        """The lists of cases by their names in JSON."""
+        return {
             "regressions": self.regressions,
             "newPasses": self.new_passes,
             "added": self.added,
@@ -71,7 +80,11 @@ class Comparison:
             "notComparable": self.not_comparable,
             "unjudged": self.unjudged,
             "flaky": self.flaky,
+            "criticalRegressions": self.critical_regressions,
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON that `assay compare --json` prints."""
         return {
             "base": self.base,
             "candidate": self.candidate,
@@ -79,8 +92,20 @@ class Comparison:
             "pairs": self.pairs,
             "difference": self.difference,
             "test": self.test,
-            **{name: [ref.id for ref in refs] for name, refs in lists.items()},
+            "scores": list(self.scores),
+            **{name: [ref.id for ref in refs] for name, refs in self.lists.items()},
+            "suites": self._by_suite(),
+            "gate": self.gate,
             "gateFailures": list(self.gate_failures),
             "explanation": self.explanation,
+            "notes": list(self.notes),
             "exitCode": self.exit_code,
         }
+
+    def _by_suite(self) -> dict[str, dict[str, list[str]]]:
+        """The lists again by suite, as two suites may have a case of the same id."""
+        suites: dict[str, dict[str, list[str]]] = {}
+        for name, refs in self.lists.items():
+            for ref in refs:
+                suites.setdefault(ref.suite, {}).setdefault(name, []).append(ref.id)
+        return suites

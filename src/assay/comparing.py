@@ -1,0 +1,232 @@
+"""Two runs to a Comparison: their cases are paired, counted, decided on and explained."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from assay.deciding import Rules, Watched, decide, explain, gate_failures, scores_of
+from assay.folding import by_case, outcome_of, repeats_of
+from assay.model.comparison import CaseOutcome, CaseRef, Comparison
+from assay.model.result import Outcome
+from assay.model.run import TrialFacts
+from assay.pairing import pair
+from assay.stats.means import FEW_CLUSTERS
+from assay.stats.paired import Pairs
+
+__all__ = ["Rules", "compare", "fold"]
+
+#: With more suites than this, the scores of all are compared together.
+MAX_SUITES = 20
+_JUDGED = ("passed", "failed")
+
+
+def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
+    """The trials of a run, in their order, as one outcome a case.
+
+    Trials that only confirm a regression are no repeats and are left out.
+    """
+    for trials in by_case(facts):
+        first = trials[0]
+        ref = CaseRef(first.suite, first.case_id)
+        rest = (first.comparability, first.critical, first.cluster)
+        if len(trials) == 1:  # most are, and this is hot
+            judged = first.outcome in _JUDGED
+            passes = first.outcome == "passed"
+            yield CaseOutcome(ref, first.outcome, int(passes), int(judged), first.score, *rest)
+        else:
+            yield CaseOutcome(ref, *_together(repeats_of(trials) or trials), *rest)
+
+
+def _together(trials: Sequence[TrialFacts]) -> tuple[Outcome, int, int, float | None]:
+    """Outcome, passes, judged trials and mean score of several trials."""
+    judged = [trial for trial in trials if trial.outcome in _JUDGED]
+    passes = sum(trial.outcome == "passed" for trial in judged)
+    scores = [trial.score for trial in judged if trial.score is not None]
+    score = sum(scores) / len(scores) if scores else None
+    return outcome_of(trials), passes, len(judged), score
+
+
+def compare(
+    base: Iterable[CaseOutcome],
+    candidate: Iterable[CaseOutcome],
+    rules: Rules | None = None,
+    *,
+    names: tuple[str, str] = ("base", "candidate"),
+    notes: Iterable[str] = (),
+) -> Comparison:
+    """Two runs case by case. `names` are what to call them, `notes` what else there is to say.
+
+    With a live target call it once, ask the `critical_regressions` again, and call it again
+    with those that failed every time as `Rules.confirmed`.
+    """
+    rules = rules or Rules()
+    tally = _Tally()
+    for before, now in pair(base, candidate):
+        tally.add(before, now)
+    finding = decide(tally.pairs, rules.margin, *tally.clustered)
+    failures = gate_failures(finding, tally.watched, rules)
+    return Comparison(
+        base=names[0],
+        candidate=names[1],
+        decision=finding.decision,
+        pairs=finding.pairs.n,
+        regressions=tuple(tally.watched.regressions),
+        new_passes=tuple(tally.new_passes),
+        added=tuple(tally.added),
+        removed=tuple(tally.removed),
+        not_comparable=tuple(tally.not_comparable),
+        unjudged=tuple(tally.unjudged),
+        flaky=tuple(tally.flaky),
+        critical_regressions=tuple(tally.watched.critical),
+        difference=finding.difference.to_dict() if finding.difference else None,
+        test=finding.test_dict(),
+        scores=scores_of(tally.scores()),
+        gate=rules.gate,
+        gate_failures=tuple(failures),
+        explanation=explain(finding, rules.margin, tally.unpaired),
+        notes=(*notes, *tally.notes(rules)),
+        exit_code=_exit_code(bool(failures), finding.decision, rules.strict),
+    )
+
+
+def _exit_code(failed: bool, decision: str, strict: bool) -> int:
+    if failed:
+        return 1
+    return 4 if strict and decision in ("inconclusive", "not_comparable") else 0
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted while the pairs go by; of a pair that is the same hardly anything is kept."""
+
+    both: int = 0
+    lost: int = 0
+    gained: int = 0
+    neither: int = 0
+    watched: Watched = field(default_factory=Watched)
+    new_passes: list[CaseRef] = field(default_factory=list)
+    added: list[CaseRef] = field(default_factory=list)
+    removed: list[CaseRef] = field(default_factory=list)
+    not_comparable: list[CaseRef] = field(default_factory=list)
+    unjudged: list[CaseRef] = field(default_factory=list)
+    flaky: list[CaseRef] = field(default_factory=list)
+    repeated: int = 0
+    graded_before: bool = False
+    graded_now: bool = False
+    differences: dict[str, array[float]] = field(default_factory=dict)
+    changes: array[int] = field(default_factory=lambda: array("b"))
+    clusters: array[int] = field(default_factory=lambda: array("l"))
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def add(self, before: CaseOutcome | None, now: CaseOutcome | None) -> None:
+        if now is None:
+            if before is not None:
+                self.removed.append(before.ref)
+        elif before is None:
+            self.added.append(now.ref)
+            self._alone(now, self.watched.failed_added)
+        elif _differ(before.comparability, now.comparability):
+            self.not_comparable.append(now.ref)
+            self._alone(now, self.watched.failed_changed)
+        elif before.outcome not in _JUDGED or now.outcome not in _JUDGED:
+            self.unjudged.append(now.ref)
+        else:
+            self._pair(before, now)
+
+    def _alone(self, now: CaseOutcome, failed: list[CaseRef]) -> None:
+        """A case that counts as if there were no baseline."""
+        self.watched.judged_without_baseline += now.outcome in _JUDGED
+        if now.outcome == "failed":
+            failed.append(now.ref)
+
+    def _pair(self, before: CaseOutcome, now: CaseOutcome) -> None:
+        passed, passes = before.outcome == "passed", now.outcome == "passed"
+        if passed and passes:
+            self.both += 1
+        elif passed:
+            self._lose(before, now)
+        elif passes:
+            self.gained += 1
+            self.new_passes.append(now.ref)
+        else:
+            self.neither += 1
+        if before.judged > 1 or now.judged > 1:
+            self.repeated += 1
+            if 0 < before.passes < before.judged or 0 < now.passes < now.judged:
+                self.flaky.append(now.ref)
+        self._keep(before, now, passes - passed)
+
+    def _lose(self, before: CaseOutcome, now: CaseOutcome) -> None:
+        self.lost += 1
+        self.watched.regressions.append(now.ref)
+        if now.critical:
+            self.watched.critical.append(now.ref)
+        if before.passes == before.judged > 1 and now.passes == 0 and now.judged > 1:
+            self.watched.flips.append(now.ref)
+
+    def _keep(self, before: CaseOutcome, now: CaseOutcome, change: int) -> None:
+        self.changes.append(change)
+        cluster = before.cluster if now.cluster is None else now.cluster
+        if cluster is None:  # a cluster of its own; those with a name count from 0 up
+            self.clusters.append(-len(self.changes))
+        else:
+            self.clusters.append(self.numbers.setdefault(cluster, len(self.numbers)))
+        if before.score is not None and now.score is not None:
+            suite = now.ref.suite
+            if suite not in self.differences:
+                self.differences[suite] = array("d")
+            self.differences[suite].append(now.score - before.score)
+            self.graded_before |= 0 < before.score < 1
+            self.graded_now |= 0 < now.score < 1
+
+    @property
+    def pairs(self) -> Pairs:
+        return Pairs(self.both, self.lost, self.gained, self.neither)
+
+    @property
+    def clustered(self) -> tuple[array[int], array[int]]:
+        """What `decide` needs of clusters: nothing when there are none."""
+        return (self.changes, self.clusters) if self.numbers else (array("b"), array("l"))
+
+    @property
+    def unpaired(self) -> dict[str, int]:
+        return {
+            "new": len(self.added),
+            "gone": len(self.removed),
+            "changed since": len(self.not_comparable),
+            "not judged": len(self.unjudged),
+        }
+
+    def scores(self) -> dict[str, array[float]]:
+        """Differences of scores by suite, if both runs have scores between 0 and 1."""
+        if not (self.graded_before and self.graded_now):
+            return {}
+        if len(self.differences) <= MAX_SUITES:
+            return self.differences
+        everything = array("d")
+        for some in self.differences.values():
+            everything += some
+        return {"": everything}
+
+    def notes(self, rules: Rules) -> Iterator[str]:
+        """What a reader should know beside the decision."""
+        if self.repeated:
+            yield (
+                f"cases that were asked several times: {self.repeated:,}; each counts once, as"
+                " passed when enough of its trials passed"
+            )
+        if self.numbers and (groups := len(set(self.clusters))) < FEW_CLUSTERS:
+            yield (
+                f"the cases fall into {groups} clusters; with fewer than {FEW_CLUSTERS} the"
+                " interval is itself a guess"
+            )
+        if rules.confirmed is not None and rules.gate == "regression":
+            for ref in self.watched.critical:
+                if ref not in rules.confirmed and ref not in self.watched.flips:
+                    yield f"not counted, as it passed when it was asked again: {ref}"
+
+
+def _differ(before: str, now: str) -> bool:
+    return before != now and bool(before) and bool(now)

@@ -1,0 +1,306 @@
+"""What a comparison comes to: the decision, whether the gate fails, and both in plain words.
+
+The decision stands on passed and failed cases alone. Graded scores are told beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, get_args
+
+from assay.errors import UnknownName, UsageError
+from assay.model.comparison import CaseRef, Decision
+from assay.model.options import Gate
+from assay.stats.distributions import t_two_sided
+from assay.stats.estimates import Estimate, PValue
+from assay.stats.means import clustered_error, clustered_t, mean
+from assay.stats.paired import Pairs, holm, mcnemar, newcombe, score_difference, score_test
+from assay.stats.planning import cases_needed
+
+GATES = get_args(Gate)
+#: A p-value below this one is more than chance.
+ALPHA = 0.05
+#: So many cases are named in one reason; the lists of the comparison name all.
+NAMED = 10
+_MOST_CASES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """When the gate fails, as the options of a run say.
+
+    `confirmed` are the critical regressions that failed in every rerun. Give it for a live
+    target: then no other critical regression counts. None is for recorded observations,
+    where asking again would change nothing. `min_pass_rate` is for the cases without a
+    baseline; all of them must pass when it is None.
+    """
+
+    gate: Gate = "regression"
+    margin: float = 0.02
+    strict: bool = False
+    confirmed: Collection[CaseRef] | None = None
+    min_pass_rate: float | None = None
+
+    def checked(self) -> Rules:
+        """These rules, or a UsageError that says what is wrong with them."""
+        if self.gate not in GATES:
+            raise UnknownName("gate", self.gate, GATES)
+        if not 0 <= self.margin <= 1:
+            raise UsageError(
+                f"the margin is {self.margin!r}; it lies between 0 and 1, as 0.02 does"
+            )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The numbers, and what they say."""
+
+    pairs: Pairs
+    decision: Decision
+    difference: Estimate | None = None
+    test: PValue | None = None
+
+    def test_dict(self) -> dict[str, Any] | None:
+        """The test for JSON, with the counts that it stands on."""
+        counts = {"lost": self.pairs.lost, "gained": self.pairs.gained}
+        return None if self.test is None else self.test.to_dict() | counts
+
+
+def decide(
+    pairs: Pairs, margin: float, changes: Sequence[int] = (), clusters: Sequence[int] = ()
+) -> Finding:
+    """The decision. `changes` (-1, 0, 1) and `clusters` of all pairs are given if any is in one.
+
+    Cases of a cluster move together, so that fewer things happened than cases changed. Then
+    the larger p-value counts, and the interval that has room for both.
+    """
+    difference = newcombe(pairs)
+    if difference is None:
+        return Finding(pairs, "not_comparable")
+    test = mcnemar(pairs.lost, pairs.gained)
+    if clusters:
+        test, difference = _clustered(test, difference, changes, clusters)
+    return Finding(pairs, _decision(pairs, difference, test, margin), difference, test)
+
+
+def _decision(pairs: Pairs, difference: Estimate, test: PValue, margin: float) -> Decision:
+    if not pairs.discordant:
+        return "unchanged"
+    if test.value < ALPHA:
+        return "regressed" if pairs.lost > pairs.gained else "improved"
+    if -margin <= difference.low and difference.high <= margin:
+        return "unchanged"
+    return "inconclusive"
+
+
+def _clustered(
+    test: PValue, difference: Estimate, changes: Sequence[int], clusters: Sequence[int]
+) -> tuple[PValue, Estimate]:
+    wide, error = clustered_t(changes, clusters), clustered_error(changes, clusters)
+    if wide is None or error == 0:  # all pairs did the same; their spread cannot be seen
+        return test, difference
+    p = 1.0
+    if error is not None:
+        p = t_two_sided((mean(changes) or 0.0) / error, len(set(clusters)) - 1)
+    if p > test.value:
+        test = PValue(p, "student-t-clustered")
+    low, high = min(wide.low, difference.low), max(wide.high, difference.high)
+    joined = replace(difference, low=low, high=high, method="newcombe-clustered")
+    return test, joined.clipped(-1.0, 1.0)
+
+
+@lru_cache(maxsize=1024)
+def more_cases(pairs: Pairs, margin: float) -> int | None:
+    """How many more cases like these would settle it; None when no number within reach would.
+
+    Either the difference shows with a chance of 80 %, or it is known to be within the margin.
+    """
+    difference, share = pairs.difference or 0.0, pairs.discordant / pairs.n
+    shows = cases_needed(difference, share) if difference else None
+    within = _within(pairs, margin) if abs(difference) < margin else None
+    found = [cases - pairs.n for cases in (shows, within) if cases is not None]
+    return max(min(found), 1) if found else None
+
+
+def _within(pairs: Pairs, margin: float) -> int | None:
+    """At how many cases the interval would fit into the margin, if all shares stay."""
+
+    def fits(cases: int) -> bool:
+        parts = (pairs.both, pairs.lost, pairs.gained, pairs.neither)
+        found = newcombe(Pairs(*(round(part * cases / pairs.n) for part in parts)))
+        return found is not None and -margin <= found.low and found.high <= margin
+
+    low, high = pairs.n, 2 * pairs.n
+    while not fits(high):
+        low, high = high, 2 * high
+        if high > _MOST_CASES:
+            return None
+    while high - low > max(low // 100, 1):
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def scores_of(differences: Mapping[str, Sequence[float]]) -> tuple[dict[str, Any], ...]:
+    """How graded scores differ, by suite; their p-values are adjusted among themselves."""
+    found = []
+    for suite, values in differences.items():
+        estimate, test = score_difference(values), score_test(values)
+        if estimate is not None and test is not None:
+            found.append((suite, len(values), estimate, test))
+    adjusted = holm([test.value for *_, test in found])
+    return tuple(
+        {"suite": suite, "pairs": pairs, "difference": estimate.to_dict()}
+        | {"test": test.to_dict() | {"adjusted": value}}
+        for (suite, pairs, estimate, test), value in zip(found, adjusted, strict=True)
+    )
+
+
+@dataclass(slots=True)
+class Watched:
+    """The cases that the gate looks at one by one."""
+
+    regressions: list[CaseRef] = field(default_factory=list)
+    critical: list[CaseRef] = field(default_factory=list)
+    flips: list[CaseRef] = field(default_factory=list)
+    failed_added: list[CaseRef] = field(default_factory=list)
+    failed_changed: list[CaseRef] = field(default_factory=list)
+    judged_without_baseline: int = 0
+
+
+def gate_failures(finding: Finding, watched: Watched, rules: Rules) -> list[str]:
+    """Why the gate fails, in words; nothing when it passes."""
+    kinds = {"regression": _regression, "strict": _strict, "non-inferiority": _inferiority}
+    return [*kinds[rules.gate](finding, watched, rules), *_without_baseline(watched, rules)]
+
+
+def _regression(finding: Finding, watched: Watched, rules: Rules) -> Iterable[str]:
+    if finding.decision == "regressed":
+        yield f"the pass rate fell: {rates(finding.pairs)}"
+    counted = set(watched.critical)
+    if rules.confirmed is not None:
+        counted.intersection_update(rules.confirmed)
+    yield from _each(
+        "a critical case passed before and fails now",
+        [ref for ref in watched.critical if ref in counted],
+    )
+    # A case that is told as critical need not be told again.
+    flips = [ref for ref in watched.flips if ref not in counted]
+    yield from _each("a case passed every time before and never now", flips)
+
+
+def _strict(finding: Finding, watched: Watched, rules: Rules) -> Iterable[str]:
+    return _each("a case passed before and fails now", watched.regressions)
+
+
+def _inferiority(finding: Finding, watched: Watched, rules: Rules) -> Iterable[str]:
+    limit = f"the pass rate may be lower by more than {points(rules.margin)} points"
+    if finding.difference is None:
+        yield f"{limit}: no case can be compared"
+    elif not finding.difference.low > -rules.margin:
+        yield f"{limit}: the difference lies {between(finding.difference)}"
+
+
+def _without_baseline(watched: Watched, rules: Rules) -> Iterable[str]:
+    failed = len(watched.failed_added) + len(watched.failed_changed)
+    if rules.min_pass_rate is None:
+        yield from _each("a case that is new fails", watched.failed_added)
+        yield from _each("a case that was changed since fails", watched.failed_changed)
+    elif failed:
+        passed = watched.judged_without_baseline - failed
+        rate = passed / watched.judged_without_baseline
+        if rate < rules.min_pass_rate - 1e-9:
+            found = f"{passed} of {watched.judged_without_baseline} cases without a baseline pass"
+            yield f"{found}, less than {percent(rules.min_pass_rate)}"
+
+
+def _each(what: str, refs: Sequence[CaseRef]) -> Iterable[str]:
+    """One reason a case; the last says that there are more."""
+    yield from (f"{what}: {ref}" for ref in refs[:NAMED])
+    if len(refs) > NAMED:
+        yield f"{what}: {len(refs) - NAMED:,} more"
+
+
+def explain(finding: Finding, margin: float, unpaired: Mapping[str, int]) -> str:
+    """Two sentences for whoever never took statistics."""
+    if finding.difference is None or finding.test is None:
+        return _nothing_to_compare(unpaired)
+    pairs = finding.pairs
+    moved = f"{pairs.discordant:,} of {_cases(pairs.n)} changed"
+    moved += f", {pairs.lost:,} for the worse and {pairs.gained:,} for the better"
+    if finding.decision == "inconclusive":
+        first = f"It cannot be told yet: {moved}, and {_chance(finding.test.value)}."
+        return f"{first} {_settling(pairs, margin)}"
+    if finding.decision == "unchanged" and not pairs.discordant:
+        first = f"Nothing changed: {_cases(pairs.n)} did the same in both runs."
+        return f"{first} As far as so many cases tell, the difference lies " + (
+            f"{between(finding.difference)}."
+        )
+    if finding.decision == "unchanged":
+        first = f"Nothing changed that matters: {moved}."
+        return f"{first} The difference lies {between(finding.difference)}, which is within " + (
+            f"the margin of {points(margin)} points."
+        )
+    word = "worse" if finding.decision == "regressed" else "better"
+    first = f"The candidate is {word}: {rates(pairs)}."
+    return f"{first} This is hardly luck: {_chance(finding.test.value)}."
+
+
+def _nothing_to_compare(unpaired: Mapping[str, int]) -> str:
+    parts = [f"{count:,} {what}" for what, count in unpaired.items() if count]
+    found = f": {', '.join(parts)}" if parts else ", as neither has a case"
+    first = f"The runs have no case that can be compared{found}."
+    return f"{first} Run the cases of the base again with the candidate to learn more."
+
+
+def _settling(pairs: Pairs, margin: float) -> str:
+    cases = more_cases(pairs, margin)
+    if cases is None:
+        return "No number of cases within reach would settle it, as both runs are too much alike."
+    noun = "case" if cases == 1 else "cases"
+    return f"About {_rounded(cases):,} more {noun} like these would settle it."
+
+
+def _chance(p: float) -> str:
+    """A p-value as how often it happens."""
+    if p < 0.001:
+        share = "fewer than 1 of 1,000"
+    elif p < 0.05:
+        share = f"about {max(round(p * 1000), 1)} of 1,000"
+    else:
+        share = f"about {round(p * 100)} of 100"
+    return f"two equally good runs differ as much in {share} comparisons"
+
+
+def rates(pairs: Pairs) -> str:
+    """Both pass rates, and the cases behind them."""
+    before, now = (pairs.both + pairs.lost) / pairs.n, (pairs.both + pairs.gained) / pairs.n
+    moved = f"{pairs.lost:,} lost their pass and {pairs.gained:,} gained one"
+    return f"of {_cases(pairs.n)}, {moved}, from {percent(before)} to {percent(now)}"
+
+
+def between(difference: Estimate) -> str:
+    low, high = (f"{100 * end:+.1f}" for end in (difference.low, difference.high))
+    return f"between {low} and {high} points"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def points(share: float) -> str:
+    return f"{100 * share:g}"
+
+
+def _cases(count: int) -> str:
+    return f"{count:,} case" + ("" if count == 1 else "s")
+
+
+def _rounded(count: int) -> int:
+    """Two digits: more would promise too much."""
+    step: int = 10 ** max(len(str(count)) - 2, 0)
+    return math.ceil(count / step) * step

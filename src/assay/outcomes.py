@@ -1,0 +1,131 @@
+"""The outcomes of a run, wherever it is: in the store, under a name, or in a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.comparing import fold
+from assay.errors import NotInStore, UsageError
+from assay.model.comparison import CaseOutcome
+from assay.model.run import RunRecord
+from assay.ports import Store
+from assay.result_files import read_results
+from assay.settings import shown_path
+
+LATEST = "latest"
+SUFFIXES = (".json", ".jsonl")
+#: A run is known by so many first characters of its id.
+SHORTEST = 6
+MAX_NAME = 100
+_START_OF_ID = re.compile(r"[0-9a-f-]+")
+_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A run to compare: what it is called, and its cases, which can be read again and again."""
+
+    label: str
+    run_id: str
+    read: Callable[[], Iterator[CaseOutcome]]
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[CaseOutcome]:
+        return self.read()
+
+    @property
+    def name(self) -> str:
+        """What a comparison calls it."""
+        return self.run_id or self.label
+
+
+def names_file(reference: str) -> bool:
+    """Is it a file by its name? Then no store is needed."""
+    return reference.endswith(SUFFIXES)
+
+
+def outcomes_of(reference: str, store: Store, root: Path) -> Source:
+    """The run that a user means; raises NotInStore, UsageError or ResultFileError.
+
+    A name that ends with .json or .jsonl is a file, relative to `root`. Else it is `latest`, the
+    name of a baseline, a run's id or the start of one; and at last a file of another name.
+    """
+    if not names_file(reference):
+        try:
+            return stored(find_run(reference, store), store, reference)
+        except NotInStore:
+            if not (root / reference).is_file():
+                raise
+    return in_file(root / reference)
+
+
+def in_file(file: Path) -> Source:
+    """The results of a file."""
+    results = read_results(file)
+    return Source(shown_path(file), results.run_id, results.read)
+
+
+def stored(run: RunRecord, store: Store, label: str = "") -> Source:
+    """A run of the store."""
+    label = label or run.id
+    if next(store.facts(run.id), None) is None:
+        raise UsageError(f"the run {run.id} has no result of any case")
+    unfinished = f"the run {run.id} is not complete: it is {run.status}"
+    notes = () if run.status == "finished" else (unfinished,)
+    return Source(label, run.id, lambda: fold(store.facts(run.id)), notes)
+
+
+def find_run(reference: str, store: Store) -> RunRecord:
+    """The run called so: `latest`, the name of a baseline, an id or the start of one."""
+    if reference == LATEST:
+        return _latest(store)
+    baselines = store.baselines()
+    if reference in baselines:
+        return store.run(baselines[reference])
+    try:
+        return store.run(reference)
+    except NotInStore:
+        pass
+    if found := _by_start(reference.lower(), store):
+        return found
+    raise NotInStore("run or baseline", reference, [*baselines, LATEST])
+
+
+def check_name(name: str) -> None:
+    """A baseline's name must not be one that means something else."""
+    wrong = ""
+    if not name.strip() or not name.isprintable() or len(name) > MAX_NAME:
+        wrong = f"a name has 1 to {MAX_NAME} printable characters"
+    elif name == LATEST:
+        wrong = "it stands for the newest run"
+    elif names_file(name):
+        wrong = "it would be taken for a file"
+    elif len(name) >= SHORTEST and _START_OF_ID.fullmatch(name.lower()):
+        wrong = "it would be taken for the id of a run"
+    if wrong:
+        raise UsageError(f"a baseline cannot be called {name!r}: {wrong}")
+
+
+def _latest(store: Store) -> RunRecord:
+    """The newest run that is complete."""
+    before: str | None = None
+    while page := store.runs(_PAGE, before):
+        for run in page:
+            if run.status == "finished":
+                return run
+        before = page[-1].id
+    raise UsageError("the store has no finished run")
+
+
+def _by_start(start: str, store: Store) -> RunRecord | None:
+    """The only run whose id starts so."""
+    if len(start) < SHORTEST or not _START_OF_ID.fullmatch(start):
+        return None
+    # Ids are made of hexadecimal digits, so 'g' comes after all that start so.
+    found = [run for run in store.runs(2, before=f"{start}g") if run.id.startswith(start)]
+    if len(found) > 1:
+        raise UsageError(f"more than one run starts with {start!r}: write more of its id")
+    return found[0] if found else None

@@ -1,0 +1,157 @@
+"""A judge against human labels: how far it agrees, and what its pass rate is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from assay.stats.distributions import interval_z
+from assay.stats.estimates import Estimate
+from assay.stats.proportions import wilson, wilson_limits
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """Labelled answers by what the human said and what the judge said; "right" means agreed."""
+
+    right_passes: int
+    wrong_passes: int
+    wrong_failures: int
+    right_failures: int
+
+    def __post_init__(self) -> None:
+        counts = (self.right_passes, self.wrong_passes, self.wrong_failures, self.right_failures)
+        if min(counts) < 0:
+            raise ValueError(f"{self!r} counts answers; no count may be negative")
+
+    @classmethod
+    def of(cls, labels: Iterable[tuple[bool, bool]]) -> Confusion:
+        """Counted from (the human passes it, the judge passes it) of each answer."""
+        counts = {(h, j): 0 for h in (True, False) for j in (True, False)}
+        for human, judge in labels:
+            counts[bool(human), bool(judge)] += 1
+        return cls(
+            counts[True, True], counts[False, True], counts[True, False], counts[False, False]
+        )
+
+    @property
+    def n(self) -> int:
+        return self.passes + self.failures
+
+    @property
+    def passes(self) -> int:
+        """Answers that the human passes."""
+        return self.right_passes + self.wrong_failures
+
+    @property
+    def failures(self) -> int:
+        """Answers that the human fails."""
+        return self.right_failures + self.wrong_passes
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "rightPasses": self.right_passes,
+            "wrongPasses": self.wrong_passes,
+            "wrongFailures": self.wrong_failures,
+            "rightFailures": self.right_failures,
+        }
+
+
+def agreement(table: Confusion, level: float = 0.95) -> Estimate | None:
+    """The share of answers on which judge and human say the same."""
+    return wilson(table.right_passes + table.right_failures, table.n, level)
+
+
+def majority_baseline(table: Confusion) -> float | None:
+    """The agreement of a judge that always says what the human says most often."""
+    return max(table.passes, table.failures) / table.n if table.n else None
+
+
+def sensitivity(table: Confusion, level: float = 0.95) -> Estimate | None:
+    """Of the answers that the human passes, the share that the judge passes."""
+    return wilson(table.right_passes, table.passes, level)
+
+
+def specificity(table: Confusion, level: float = 0.95) -> Estimate | None:
+    """Of the answers that the human fails, the share that the judge fails."""
+    return wilson(table.right_failures, table.failures, level)
+
+
+def kappa(table: Confusion, level: float = 0.95) -> Estimate | None:
+    """Cohen's kappa: 0 is what chance gives, 1 is full agreement.
+
+    None when both always say the same one thing: chance would agree as well.
+    """
+    n = table.n
+    z = interval_z(level)
+    if n == 0:
+        return None
+    seen = (table.right_passes + table.right_failures) / n
+    judged = (table.right_passes + table.wrong_passes) / n
+    human = table.passes / n
+    chance = human * judged + (1 - human) * (1 - judged)
+    if chance == 1:
+        return None
+    value = (seen - chance) / (1 - chance)
+    half = z * _kappa_error(table, seen, chance)
+    low = value - half
+    if half == 0:
+        # Without one disagreement the spread cannot be seen; the agreement's own limit can.
+        low = (wilson_limits(seen, n, z).low - chance) / (1 - chance)
+    return Estimate(value, low, value + half, level, "cohen-kappa").clipped(-1.0, 1.0)
+
+
+def corrected_rate(passed: int, n: int, labels: Confusion, level: float = 0.95) -> Estimate | None:
+    """The pass rate that a human would give, from the judge's passes among n answers.
+
+    The estimate is Rogan and Gladen's. The interval is Lang and Reiczigel's, which also
+    carries the error of sensitivity and specificity. None when they cannot be told from
+    the labels, or the judge is no better than chance.
+    """
+    z = interval_z(level)
+    if not 0 <= passed <= n:
+        raise ValueError(f"{passed!r} of {n!r} answers cannot have passed")
+    if n == 0 or labels.passes == 0 or labels.failures == 0:
+        return None
+    hit = labels.right_passes / labels.passes
+    refused = labels.right_failures / labels.failures
+    if hit + refused <= 1:
+        return None
+    value = min(max((passed / n + refused - 1) / (hit + refused - 1), 0.0), 1.0)
+    low, high = _lang_reiczigel(passed, n, labels, z)
+    return Estimate(value, min(low, value), max(high, value), level, "rogan-gladen")
+
+
+def _kappa_error(table: Confusion, seen: float, chance: float) -> float:
+    """The standard error after Fleiss, Cohen and Everitt."""
+    n = table.n
+    judged = (table.right_passes + table.wrong_passes) / n
+    human = table.passes / n
+    agreed = table.right_passes * (1 - chance - (human + judged) * (1 - seen)) ** 2
+    agreed += table.right_failures * (1 - chance - (2 - human - judged) * (1 - seen)) ** 2
+    split = table.wrong_failures * (judged + 1 - human) ** 2
+    split += table.wrong_passes * (1 - judged + human) ** 2
+    both = (agreed + (1 - seen) ** 2 * split) / n
+    variance = both - (seen * chance - 2 * chance + seen) ** 2
+    # What rounding leaves of a variance of zero is none.
+    return math.sqrt(variance / n) / (1 - chance) ** 2 if variance > 1e-15 else 0.0
+
+
+def _lang_reiczigel(passed: int, n: int, labels: Confusion, z: float) -> tuple[float, float]:
+    """Limits within 0 and 1; every share is first drawn towards the middle."""
+    size = n + z * z
+    rate = (passed + z * z / 2) / size
+    passes, failures = labels.passes + 2, labels.failures + 2
+    hit, refused = (labels.right_passes + 1) / passes, (labels.right_failures + 1) / failures
+    gain = hit + refused - 1
+    if gain <= 0:
+        return 0.0, 1.0
+    centre = (rate + refused - 1) / gain
+    missed, let_in = hit * (1 - hit) / passes, refused * (1 - refused) / failures
+    shift = 2 * z * z * (centre * missed - (1 - centre) * let_in)
+    variance = rate * (1 - rate) / size + (1 - centre) ** 2 * let_in + centre**2 * missed
+    half = z * math.sqrt(variance) / gain
+    middle = centre + shift
+    return min(max(middle - half, 0.0), 1.0), max(min(middle + half, 1.0), 0.0)

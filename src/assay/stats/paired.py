@@ -1,0 +1,200 @@
+"""Two runs over the same cases: what changed, and whether chance explains it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from assay.stats.distributions import binomial_cdf, interval_z, t_two_sided
+from assay.stats.estimates import Estimate, PValue
+from assay.stats.means import DRAWS, standard_error, student_t
+from assay.stats.proportions import wilson_limits
+
+#: From this many discordant pairs on, the chi-square test is as good as the exact one.
+EXACT_BELOW = 50
+#: From this many pairs on, the mean difference is as good as normal.
+PERMUTE_BELOW = 200
+#: Up to this many differences all ways to flip their signs are tried.
+ENUMERATE_UP_TO = 16
+#: Beyond, the integers of the exact test get long; the beta function is as good by then.
+_WHOLE_NUMBERS_UP_TO = 1000
+_BYTE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """How many cases passed in both runs, lost the pass, gained it, failed in both."""
+
+    both: int
+    lost: int
+    gained: int
+    neither: int
+
+    def __post_init__(self) -> None:
+        if min(self.both, self.lost, self.gained, self.neither) < 0:
+            raise ValueError(f"{self!r} counts cases; no count may be negative")
+
+    @classmethod
+    def of(cls, outcomes: Iterable[tuple[bool, bool]]) -> Pairs:
+        """Counted from (passed before, passes now) of each case."""
+        counts = {(b, n): 0 for b in (True, False) for n in (True, False)}
+        for before, now in outcomes:
+            counts[bool(before), bool(now)] += 1
+        return cls(
+            counts[True, True], counts[True, False], counts[False, True], counts[False, False]
+        )
+
+    @property
+    def n(self) -> int:
+        return self.both + self.lost + self.gained + self.neither
+
+    @property
+    def discordant(self) -> int:
+        return self.lost + self.gained
+
+    @property
+    def difference(self) -> float | None:
+        """The pass rate now minus the one before."""
+        return (self.gained - self.lost) / self.n if self.n else None
+
+
+def mcnemar(lost: int, gained: int) -> PValue:
+    """The exact test for few discordant pairs, the chi-square test with correction for many."""
+    if lost + gained < EXACT_BELOW:
+        return PValue(mcnemar_exact(lost, gained), "mcnemar-exact")
+    return PValue(mcnemar_corrected(lost, gained), "mcnemar-corrected")
+
+
+def mcnemar_exact(lost: int, gained: int) -> float:
+    """Two-sided: how often fair coins fall at least as unevenly."""
+    few, n = min(lost, gained), lost + gained
+    if lost == gained:
+        return 1.0
+    if n > _WHOLE_NUMBERS_UP_TO:
+        return min(1.0, 2 * binomial_cdf(few, n, 0.5))
+    ways = term = 1
+    for i in range(few):
+        term = term * (n - i) // (i + 1)
+        ways += term
+    return min(1.0, 2 * ways / (1 << n))
+
+
+def mcnemar_corrected(lost: int, gained: int) -> float:
+    """Chi-square with continuity correction, which never makes a difference out of none."""
+    if lost == gained:
+        return 1.0
+    statistic = (abs(lost - gained) - 1) ** 2 / (lost + gained)
+    return math.erfc(math.sqrt(statistic / 2))
+
+
+def newcombe(pairs: Pairs, level: float = 0.95) -> Estimate | None:
+    """Newcombe's interval for the difference of paired pass rates (his method 10).
+
+    It joins the Wilson limits of both rates, and allows for their correlation phi.
+    """
+    n = pairs.n
+    z = interval_z(level)
+    if n == 0:
+        return None
+    before, now = (pairs.both + pairs.lost) / n, (pairs.both + pairs.gained) / n
+    old, new = wilson_limits(before, n, z), wilson_limits(now, n, z)
+    phi = _phi(pairs)
+    difference = (pairs.gained - pairs.lost) / n
+    low = difference - _joined(now - new.low, old.high - before, phi)
+    high = difference + _joined(new.high - now, before - old.low, phi)
+    return Estimate(difference, low, high, level, "newcombe").clipped(-1.0, 1.0)
+
+
+def permutation(
+    differences: Sequence[float], *, draws: int = DRAWS, seed: int = 0
+) -> PValue | None:
+    """Two-sided sign-flip test: how often random signs give a mean at least as far from zero.
+
+    Few differences are flipped in all ways, many at random. Order does not matter.
+    """
+    if not differences:
+        return None
+    # Zeros add nothing whichever sign they have; sorted, the draws do not depend on the order.
+    sizes = sorted(abs(d) for d in differences if d)
+    seen = abs(math.fsum(differences))
+    reach = seen - 1e-12 * math.fsum(sizes)  # equal sums may differ in the last digits
+    if len(sizes) <= ENUMERATE_UP_TO:
+        sums = _all_signs(sizes)
+        extreme = sum(abs(s) >= reach for s in sums)
+        return PValue(extreme / len(sums), "permutation-exact")
+    extreme = sum(abs(s) >= reach for s in _random_signs(sizes, draws, Random(seed)))
+    return PValue((extreme + 1) / (draws + 1), "permutation")
+
+
+def paired_t(differences: Sequence[float]) -> PValue | None:
+    """Two-sided t test of a mean difference; None for fewer than two pairs."""
+    error = standard_error(differences)
+    if error is None:
+        return None
+    total = math.fsum(differences)
+    if error == 0:
+        return PValue(0.0 if total else 1.0, "paired-t")
+    t = total / len(differences) / error
+    return PValue(t_two_sided(t, len(differences) - 1), "paired-t")
+
+
+def score_difference(differences: Sequence[float], level: float = 0.95) -> Estimate | None:
+    """The mean difference of graded scores, now minus before, with its t interval."""
+    found = student_t(differences, level)
+    return None if found is None else found.clipped(-1.0, 1.0)
+
+
+def score_test(differences: Sequence[float], *, seed: int = 0) -> PValue | None:
+    """The permutation test for few pairs, the t test for many."""
+    if len(differences) < PERMUTE_BELOW:
+        return permutation(differences, seed=seed)
+    return paired_t(differences)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Each p-value, raised so that any false alarm among all of them stays as rare as one's."""
+    adjusted = [0.0] * len(p_values)
+    least = 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[at]))
+        adjusted[at] = least
+    return adjusted
+
+
+def _phi(pairs: Pairs) -> float:
+    """The correlation of both runs; a positive one is corrected for continuity."""
+    product = (
+        (pairs.both + pairs.lost)
+        * (pairs.gained + pairs.neither)
+        * (pairs.both + pairs.gained)
+        * (pairs.lost + pairs.neither)
+    )
+    if product == 0:
+        return 0.0
+    surplus: float = pairs.both * pairs.neither - pairs.lost * pairs.gained
+    if surplus > 0:
+        surplus = max(surplus - pairs.n / 2, 0.0)
+    return surplus / math.sqrt(product)
+
+
+def _joined(one: float, other: float, phi: float) -> float:
+    return math.sqrt(max(one * one - 2 * phi * one * other + other * other, 0.0))
+
+
+def _all_signs(sizes: Sequence[float]) -> list[float]:
+    """The sums under every choice of signs."""
+    sums = [0.0]
+    for size in sizes:
+        sums = [s + size for s in sums] + [s - size for s in sums]
+    return sums
+
+
+def _random_signs(sizes: Sequence[float], draws: int, random: Random) -> Iterable[float]:
+    """Sums under random signs; a random byte picks the sum of eight at once."""
+    padded = [*sizes, *[0.0] * (-len(sizes) % _BYTE)]
+    tables = [_all_signs(padded[i : i + _BYTE]) for i in range(0, len(padded), _BYTE)]
+    for _ in range(draws):
+        picks = random.randbytes(len(tables))
+        yield sum(table[pick] for table, pick in zip(tables, picks, strict=True))

@@ -1,0 +1,183 @@
+"""How many cases are enough: what a comparison of two runs would notice, before it is made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from assay.stats.distributions import binomial_cdf, check_level, critical_z, normal_cdf
+from assay.stats.distributions import normal_quantile as quantile
+from assay.stats.paired import mcnemar
+
+#: Up to this many discordant pairs the power is summed up exactly; beyond, it is normal enough.
+_SUM_UP_TO = 400
+#: Numbers of discordant pairs further than this many standard deviations out are left away.
+_SIGMAS = 6
+_MOST_CASES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """How rare a false alarm shall be, and how sure a real difference is to be found."""
+
+    alpha: float = 0.05
+    power: float = 0.8
+
+    def __post_init__(self) -> None:
+        check_level(self.alpha)
+        check_level(self.power)
+
+    @property
+    def reach(self) -> float:
+        """Standard errors between no difference and one that is found: 2.80 by default."""
+        return critical_z(1 - self.alpha) + quantile(self.power)
+
+
+DEFAULT = Aim()
+
+
+def paired_power(n: int, discordant: float, difference: float, alpha: float = 0.05) -> float:
+    """The chance that McNemar's test finds a difference of pass rates among n paired cases.
+
+    `discordant` is the share of cases whose outcome differs between the runs, for better
+    or worse. The test is the one that `mcnemar` does, exact for few discordant pairs.
+    """
+    _check(discordant, difference)
+    if n * discordant > _SUM_UP_TO:
+        return _normal_power(n, discordant, difference, alpha)
+    expected, deviation = n * discordant, math.sqrt(n * discordant * (1 - discordant))
+    first = max(0, math.floor(expected - _SIGMAS * deviation) - 1)
+    last = min(n, math.ceil(expected + _SIGMAS * deviation) + 1)
+    worse = (discordant + abs(difference)) / (2 * discordant)
+    return math.fsum(
+        _binomial(count, n, discordant) * _found(count, worse, alpha)
+        for count in range(first, last + 1)
+    )
+
+
+def detectable_difference(n: int, discordant: float, aim: Aim = DEFAULT) -> float | None:
+    """The smallest difference of pass rates that n paired cases show; None when none would."""
+    _check(discordant, 0.0)
+    if paired_power(n, discordant, discordant, aim.alpha) < aim.power:
+        return None
+    low, high = 0.0, discordant
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        if paired_power(n, discordant, middle, aim.alpha) < aim.power:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def cases_needed(difference: float, discordant: float, aim: Aim = DEFAULT) -> int | None:
+    """How many paired cases show a difference of pass rates; None when no number would."""
+    _check(discordant, difference)
+    if difference == 0:
+        return None
+    low, high = 0, approximate_cases(difference, discordant, aim)
+    while paired_power(high, discordant, difference, aim.alpha) < aim.power:
+        low, high = high, 2 * high
+        if low > _MOST_CASES:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if paired_power(middle, discordant, difference, aim.alpha) < aim.power:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def approximate_cases(difference: float, discordant: float, aim: Aim = DEFAULT) -> int:
+    """The usual formula for McNemar's test, which is some cases short of its exact form."""
+    _check(discordant, difference)
+    if difference == 0:
+        raise ValueError("the difference is 0; no number of cases shows that")
+    spread = critical_z(1 - aim.alpha) * math.sqrt(discordant)
+    spread += quantile(aim.power) * math.sqrt(discordant - difference**2)
+    return math.ceil((spread / difference) ** 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Variances:
+    """For graded scores: of the difference between cases, and of attempts at a case per run."""
+
+    between: float
+    within_before: float = 0.0
+    within_now: float = 0.0
+
+    def total(self, repeats_before: int = 1, repeats_now: int = 1) -> float:
+        """The variance of one case's difference when attempts are averaged."""
+        return self.between + self.within_before / repeats_before + self.within_now / repeats_now
+
+
+def score_cases_needed(
+    difference: float,
+    variances: Variances,
+    repeats_before: int = 1,
+    repeats_now: int = 1,
+    aim: Aim = DEFAULT,
+) -> int:
+    """Miller's sample size for a difference of mean scores, with repeated attempts."""
+    if difference == 0:
+        raise ValueError("the difference is 0; no number of cases shows that")
+    variance = variances.total(repeats_before, repeats_now)
+    return max(math.ceil(aim.reach**2 * variance / difference**2), 1)
+
+
+def score_detectable_difference(
+    n: int,
+    variances: Variances,
+    repeats_before: int = 1,
+    repeats_now: int = 1,
+    aim: Aim = DEFAULT,
+) -> float | None:
+    """The smallest difference of mean scores that n paired cases show."""
+    variance = variances.total(repeats_before, repeats_now)
+    return aim.reach * math.sqrt(variance / n) if n else None
+
+
+def _check(discordant: float, difference: float) -> None:
+    if not 0 < discordant <= 1:
+        raise ValueError(f"the discordant share is {discordant!r}; it must be above 0, at most 1")
+    if abs(difference) > discordant:
+        raise ValueError(
+            f"a difference of {difference!r} needs as many discordant cases; "
+            f"their share is {discordant!r}"
+        )
+
+
+def _normal_power(n: int, discordant: float, difference: float, alpha: float) -> float:
+    """For many discordant pairs, with the correction that `mcnemar` makes."""
+    shift = n * abs(difference)
+    limit = critical_z(1 - alpha) * math.sqrt(n * discordant) + 1
+    deviation = math.sqrt(n * (discordant - difference**2))
+    if deviation == 0:
+        return float(shift >= limit)
+    return normal_cdf((shift - limit) / deviation) + normal_cdf((-shift - limit) / deviation)
+
+
+def _found(count: int, worse: float, alpha: float) -> float:
+    """The chance that so many discordant pairs, each worse with that chance, are significant."""
+    most = _most_of_the_fewer(count, alpha)
+    if most < 0:
+        return 0.0
+    return binomial_cdf(most, count, worse) + binomial_cdf(most, count, 1 - worse)
+
+
+@lru_cache(maxsize=4096)
+def _most_of_the_fewer(count: int, alpha: float) -> int:
+    """How many of the discordant pairs may point the other way in a significant result."""
+    most = -1
+    while 2 * (most + 1) < count and mcnemar(count - most - 1, most + 1).value < alpha:
+        most += 1
+    return most
+
+
+def _binomial(k: int, n: int, p: float) -> float:
+    if p == 1:
+        return float(k == n)
+    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return math.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))

@@ -1,0 +1,89 @@
+"""Shares of successes: intervals for a pass rate, coverage, and what missing cases could do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+from assay.stats.distributions import beta_quantile, check_level, interval_z, t_quantile
+from assay.stats.estimates import Estimate, Interval
+from assay.stats.means import clustered_error
+
+
+def wilson(successes: int, n: int, level: float = 0.95) -> Estimate | None:
+    """Wilson's score interval: right on average even for few cases and for rates near 0 or 1."""
+    _check(successes, n)
+    if n == 0:
+        return None
+    limits = wilson_limits(successes / n, n, interval_z(level))
+    return Estimate(successes / n, limits.low, limits.high, level, "wilson")
+
+
+def wilson_limits(rate: float, n: float, z: float) -> Interval:
+    """The limits alone, for a rate of n cases; n need not be whole."""
+    shrink = 1 + z * z / n
+    centre = (rate + z * z / (2 * n)) / shrink
+    half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / shrink
+    # Rounding must not leave a limit beside the 0, the 1 or the rate that it touches.
+    low = 0.0 if rate == 0 else min(max(centre - half, 0.0), rate)
+    high = 1.0 if rate == 1 else max(min(centre + half, 1.0), rate)
+    return Interval(low, high)
+
+
+def clopper_pearson(successes: int, n: int, level: float = 0.95) -> Estimate | None:
+    """The exact interval: never too narrow, mostly wider than needed."""
+    _check(successes, n)
+    check_level(level)
+    if n == 0:
+        return None
+    tail = (1 - level) / 2
+    low = _exact_low(successes, n, tail)
+    high = 1 - _exact_low(n - successes, n, tail)
+    return Estimate(successes / n, low, high, level, "clopper-pearson")
+
+
+def _exact_low(successes: int, n: int, tail: float) -> float:
+    return beta_quantile(tail, successes, n - successes + 1) if successes else 0.0
+
+
+def clustered_rate(
+    passed: Sequence[bool], clusters: Sequence[Hashable], level: float = 0.95
+) -> Estimate | None:
+    """Wilson's interval for as many independent cases as the clusters are worth.
+
+    Cases of one cluster pass and fail together, so they say less than as many separate
+    ones. When all pass, or all fail, that cannot be seen, and each cluster counts as one.
+    """
+    n, groups = len(passed), len(set(clusters))
+    if n == 0:
+        return None
+    z = interval_z(level)
+    rate = sum(passed) / n
+    error = clustered_error([float(p) for p in passed], clusters)
+    worth = float(groups)
+    if error and 0 < rate < 1:
+        # Few clusters tell their own spread badly: Student's t says how badly.
+        ratio = z / t_quantile((1 + level) / 2, groups - 1)
+        worth = min(rate * (1 - rate) / error**2 * ratio**2, n)
+    limits = wilson_limits(rate, worth, z)
+    return Estimate(rate, limits.low, limits.high, level, "wilson-clustered")
+
+
+def coverage(judged: int, planned: int) -> float | None:
+    """The share of the planned cases that got a verdict."""
+    _check(judged, planned)
+    return judged / planned if planned else None
+
+
+def rate_bounds(passed: int, judged: int, planned: int) -> Interval | None:
+    """The pass rate if all cases without a verdict had failed, and if all had passed."""
+    _check(passed, judged)
+    _check(judged, planned)
+    if planned == 0:
+        return None
+    return Interval(passed / planned, (passed + planned - judged) / planned)
+
+
+def _check(part: int, whole: int) -> None:
+    if not 0 <= part <= whole:
+        raise ValueError(f"{part!r} of {whole!r} is no share; the part must lie between 0 and that")

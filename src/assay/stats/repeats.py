@@ -1,0 +1,92 @@
+"""Cases that were tried several times: pass@k, pass^k, flaky ones, where the spread comes from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from assay.stats.estimates import Estimate
+from assay.stats.means import bootstrap, mean
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """How often one case passed, of how many attempts that got a verdict."""
+
+    passed: int
+    n: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.passed <= self.n:
+            raise ValueError(f"{self.passed!r} of {self.n!r} attempts cannot have passed")
+
+    @property
+    def flaky(self) -> bool:
+        """It passed and failed."""
+        return 0 < self.passed < self.n
+
+    def pass_at_k(self, k: int) -> float | None:
+        """The chance that at least one of k attempts passes; None with fewer than k attempts."""
+        return _drawn(self.n - self.passed, self.n, k, lambda none: 1 - none)
+
+    def pass_hat_k(self, k: int) -> float | None:
+        """pass^k: the chance that all of k attempts pass; None with fewer than k attempts."""
+        return _drawn(self.passed, self.n, k, lambda every: every)
+
+
+def mean_pass_at_k(
+    cases: Sequence[Attempts], k: int, level: float = 0.95, *, seed: int = 0
+) -> Estimate | None:
+    """pass@k over cases; None when there is no case, or one has fewer than k attempts."""
+    return _over_cases([case.pass_at_k(k) for case in cases], level, seed)
+
+
+def mean_pass_hat_k(
+    cases: Sequence[Attempts], k: int, level: float = 0.95, *, seed: int = 0
+) -> Estimate | None:
+    """pass^k over cases; None when there is no case, or one has fewer than k attempts."""
+    return _over_cases([case.pass_hat_k(k) for case in cases], level, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Variance of the score between cases, and of attempts at one case."""
+
+    between: float
+    within: float
+
+    def of_mean(self, cases: int, repeats: int) -> float:
+        """The variance of a run's mean score with that many cases and attempts at each."""
+        return (self.between + self.within / repeats) / cases
+
+
+def spread(cases: Sequence[Sequence[float]]) -> Spread | None:
+    """Where the variance comes from; None without two cases of two attempts each."""
+    if len(cases) < 2 or any(len(case) < 2 for case in cases):
+        return None
+    inside = [_variance(case) for case in cases]
+    within = math.fsum(inside) / len(inside)
+    noise = math.fsum(v / len(case) for v, case in zip(inside, cases, strict=True)) / len(cases)
+    means = [math.fsum(case) / len(case) for case in cases]
+    return Spread(max(_variance(means) - noise, 0.0), within)
+
+
+def _drawn(marked: int, n: int, k: int, shown: Callable[[float], float]) -> float | None:
+    """What k of n attempts, drawn without putting back, say when all are marked."""
+    if k < 1:
+        raise ValueError(f"k is {k!r}; it counts attempts and must be at least 1")
+    return shown(math.comb(marked, k) / math.comb(n, k)) if k <= n else None
+
+
+def _over_cases(shares: Sequence[float | None], level: float, seed: int) -> Estimate | None:
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares):
+        return None
+    found = bootstrap(known, level, seed=seed)
+    return None if found is None else found.clipped(0.0, 1.0)
+
+
+def _variance(values: Sequence[float]) -> float:
+    centre = mean(values) or 0.0
+    return math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1)

@@ -1,0 +1,68 @@
+"""Stopping early without cheating: a test that may be looked at after every case.
+
+Under the hypothesis that nothing changed, each discordant pair is a fair coin. A gambler
+who bets on every coin, with a mixture of all biases, has E times the stake. The chance
+that E ever reaches 1 / alpha is at most alpha, however often one looks (Ville). The
+order of the cases must be random.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from assay.stats.distributions import beta_cdf, log_beta
+
+Side = Literal["both", "lost", "gained"]
+Verdict = Literal["regressed", "improved"]
+
+_LOG_TWO = math.log(2)
+
+
+def log_e_value(lost: int, gained: int, side: Side = "both") -> float:
+    """The logarithm of the evidence; `side` is the only direction that is betted on."""
+    if min(lost, gained) < 0:
+        raise ValueError(f"{lost!r} lost and {gained!r} gained are counts; none may be negative")
+    a, b = lost + 0.5, gained + 0.5
+    mixture = (lost + gained) * _LOG_TWO + log_beta(a, b) - math.log(math.pi)
+    if side == "both":
+        return mixture
+    # Half of the bets is on each side; the share of the gain that this half made, doubled.
+    share = beta_cdf(0.5, b, a) if side == "lost" else beta_cdf(0.5, a, b)
+    return mixture + _LOG_TWO + (math.log(share) if share > 0 else -math.inf)
+
+
+def e_value(lost: int, gained: int, side: Side = "both") -> float:
+    """The evidence against "nothing changed"; infinite when no float holds it."""
+    log = log_e_value(lost, gained, side)
+    return math.exp(log) if log < 709 else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Sequential:
+    """The test so far. Add each pair as it comes and stop when there is a verdict."""
+
+    alpha: float = 0.05
+    side: Side = "both"
+    lost: int = 0
+    gained: int = 0
+    verdict: Verdict | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha is {self.alpha!r}; it must lie between 0 and 1, as 0.05 does")
+
+    @property
+    def e_value(self) -> float:
+        return e_value(self.lost, self.gained, self.side)
+
+    def after(self, before: bool, now: bool) -> Sequential:
+        """The test after one more case; a verdict, once there, stays."""
+        if before == now:
+            return self
+        lost, gained = self.lost + (before and not now), self.gained + (now and not before)
+        verdict = self.verdict
+        if verdict is None and log_e_value(lost, gained, self.side) >= -math.log(self.alpha):
+            verdict = "regressed" if lost > gained else "improved"
+        return replace(self, lost=lost, gained=gained, verdict=verdict)
