@@ -78,9 +78,7 @@ def entry_of(trials: Sequence[TrialRecord]) -> bytes:
 
 def _listed(trials: Sequence[TrialRecord]) -> list[dict[str, Any]]:
     """Every attempt, those that confirm included."""
-    return [
-        entry for t in trials for entry in msgspec.json.decode(t.result)["details"]["trials"]
-    ]
+    return [entry for t in trials for entry in msgspec.json.decode(t.result)["details"]["trials"]]
 
 
 def _together(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from assay.documents import json as documents
 from assay.documents.document import Document
 from assay.documents.source import is_absent, read_text
 from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
+from assay.replacing import replacing
 from assay.settings import shown_path
 
 SUFFIX, LOCK_SUFFIX = ".regression.json", ".regression.lock.json"
@@ -244,20 +244,9 @@ def _without_item(book: _Book, index: int) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    """Replace a file in one step: a crash leaves the old one or the new one."""
-    temporary = ""
-    file = Path(os.path.realpath(file))  # a link stays a link
+    """A crash leaves the old file or the new one."""
     try:
-        mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, mode)
-        os.replace(temporary, file)
+        with replacing(file) as stream:
+            stream.write(text.encode())
     except OSError as error:
         raise LedgerError(f"cannot write {shown_path(file)}: {error.strerror or error}") from None
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)

@@ -140,7 +140,7 @@ class Store(Cache, Protocol):
         """
         ...
 
-    def facts(self, run_id: str) -> Iterator[TrialFacts]:
+    def facts(self, run_id: str, positions: range | None = None) -> Iterator[TrialFacts]:
         """As `trials`, but only what counting and comparing need."""
         ...
 

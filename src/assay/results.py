@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +17,7 @@ from assay.model.run import RunRecord, SuiteHeader, TrialFacts
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Store
+from assay.replacing import replacing
 from assay.settings import shown_path
 
 
@@ -134,8 +133,8 @@ def _entries(store: Store, run_id: str, positions: range) -> Iterator[bytes]:
 
 
 def _comparability(store: Store, run_id: str, positions: range) -> Iterator[tuple[str, str]]:
-    for trial in store.facts(run_id):
-        if trial.position in positions and trial.repeat == 0:
+    for trial in store.facts(run_id, positions):
+        if trial.repeat == 0:
             yield trial.case_id, trial.comparability
 
 
@@ -206,19 +205,11 @@ def write_files(result: RunResult, folder: Path) -> list[Path]:
 
 
 def _write(file: Path, chunks: Iterator[bytes]) -> None:
-    temporary = ""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:100]}.")
-        with os.fdopen(handle, "wb", buffering=1 << 20) as stream:
+        with replacing(file) as stream:
             stream.writelines(chunks)
             stream.write(b"\n")
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, file)
-        temporary = ""
     except OSError as error:
         reason = error.strerror or str(error)
         raise StoreError(f"{shown_path(file)} cannot be written: {reason}") from None
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)

@@ -50,12 +50,15 @@ class Roster:
         self._connected: dict[tuple[str | None, str | None], Retrying] = {}
         self._judge = judge
         if judge is not None and not isinstance(judge, str):
-            identity = getattr(judge, "identity", "")
-            self._judge = self._retrying(judge, identity, RateLimits())
+            self._judge = self.adopt(judge)
 
     def target(self, name: str) -> Retrying:
         """The target called `name`, or written inline, as `provider:setting` or an address."""
         return self._connect((name, None), lambda: self._named(name))
+
+    def adopt(self, target: Target) -> Retrying:
+        """A target at hand, under the policy of this roster; it stays the caller's to close."""
+        return self._retrying(target, getattr(target, "identity", ""), RateLimits())
 
     def judge(self, target: str | None, model: str | None) -> Retrying:
         """Who judges for an evaluator with these `target` and `model` keys."""
@@ -216,3 +219,7 @@ def _interpolated(value: Any, document: Document, path: DocPath, problems: list[
         return found.get(name, "")
 
     return _VARIABLE.sub(replaced, value)
+
+
+def secrets_of(settings: Settings) -> set[str]:
+    return set()

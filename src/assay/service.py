@@ -73,7 +73,7 @@ def validate(paths: Paths) -> Loaded:
     broken_plugins = _import_plugins(settings)
     suites: list[Suite] = []
     with _garbage_later():
-        found = discover(_as_paths(paths), settings)
+        found = discover(as_paths(paths), settings)
         problems = list(found.problems)
         for file in found.files:
             suite, new = _load_file(file, settings.for_file(file))
@@ -160,8 +160,8 @@ async def aevaluate(
     from assay.roster import Roster
 
     observed = read(observation)
-    settings = _project().for_file(Path(case.origin.file))
-    _lead_path(settings)
+    settings = project().for_file(Path(case.origin.file))
+    lead_path(settings)
     async with Roster(settings, judge) as roster:
         resources = Resources(roster.judge, {"seed": Seeds(settings).data})
         return await Preparation(resources).grader(case).graded(observed)
@@ -204,7 +204,7 @@ def _sources(runs: Iterable[str | os.PathLike[str] | RunResult], stack: ExitStac
         if path is not None:
             found.append(in_file(path))
             continue
-        store = store or stack.enter_context(_open_store(_project()))
+        store = store or stack.enter_context(_open_store(project()))
         found.append(outcomes_of(reference, store, _working_directory()))
     return found
 
@@ -214,7 +214,7 @@ def set_baseline(name: str, run: str = "latest") -> RunRecord:
     from assay.outcomes import check_name, find_run
 
     check_name(name)
-    with _open_store(_project()) as store:
+    with _open_store(project()) as store:
         found = find_run(run, store)
         store.set_baseline(name, found.id)
         return found
@@ -222,19 +222,19 @@ def set_baseline(name: str, run: str = "latest") -> RunRecord:
 
 def baselines() -> dict[str, RunRecord]:
     """The runs that have a name, by their names in order."""
-    with _open_store(_project()) as store:
+    with _open_store(project()) as store:
         return {name: store.run(run_id) for name, run_id in store.baselines().items()}
 
 
 def baseline(name: str) -> RunRecord:
     """The run with this name."""
-    with _open_store(_project()) as store:
+    with _open_store(project()) as store:
         return store.run(store.baseline(name))
 
 
 def remove_baseline(name: str) -> None:
     """Forget the name; the run stays."""
-    with _open_store(_project()) as store:
+    with _open_store(project()) as store:
         store.remove_baseline(name)
 
 
@@ -262,7 +262,7 @@ def plugins() -> list[Registered]:
 
 def _plugin(module: str, settings: Settings) -> Registered:
     """Run a module under `plugins`, whose evaluators register themselves."""
-    _lead_path(settings)
+    lead_path(settings)
     fault = ""
     try:
         import_module(module)
@@ -299,7 +299,7 @@ def list_regressions(paths: Paths) -> dict[str, list[ledger.LedgerEntry]]:
 def regression_files(paths: Paths) -> Sequence[Path]:
     """The regression files among the paths; each loads, or is gone and its lock is not."""
     settings = _settings()
-    found = discover(_as_paths(paths), settings)
+    found = discover(as_paths(paths), settings)
     files = [file for file in found.files if file.name.endswith(ledger.SUFFIX)]
     problems = list(found.problems)
     for file in files:
@@ -311,7 +311,7 @@ def regression_files(paths: Paths) -> Sequence[Path]:
     return [*files, *found.lost]
 
 
-def _as_paths(paths: Paths) -> list[Path]:
+def as_paths(paths: Paths) -> list[Path]:
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not all(os.fspath(path) for path in listed):
         raise UsageError("a path is empty")
@@ -323,7 +323,7 @@ def _settings() -> Settings:
     return Settings.find(_working_directory())
 
 
-def _project() -> Settings:
+def project() -> Settings:
     """The settings, with the plugins imported; never those of the project of a foreign file."""
     settings = _settings()
     for problem in _import_plugins(settings):
@@ -344,7 +344,7 @@ def _import_plugins(settings: Settings) -> list[Problem]:
     return problems
 
 
-def _lead_path(settings: Settings) -> None:
+def lead_path(settings: Settings) -> None:
     """A project's own modules are found before others."""
     if (root := str(settings.root)) not in sys.path:
         sys.path.insert(0, root)

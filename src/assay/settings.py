@@ -21,9 +21,12 @@ from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
 from assay.documents.source import is_absent, read_text
 from assay.errors import ConfigError, EvalFileErrors, Problem
+from assay.model.options import RunOptions
 from assay.model.shape import Empty, Flag, Reading, Shape, Text, problem, shown
 from assay.model.target import Price
 
+#: Settings of targets that are never written down.
+SECRET_KEYS = ("api_key", "headers")
 CONFIG_FILES = ("assay.yaml", "pyproject.toml")
 
 
@@ -92,6 +95,7 @@ class Config(Shape):
     store: Annotated[Text, AfterValidator(_store_url)] = "sqlite:.assay/assay.db"
     plugins: list[ModuleName] = Empty(list)
     prices: dict[str, Price] = Empty(dict)
+    defaults: RunOptions = Empty(RunOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,15 @@ class Settings:
         """These settings, or those of the folder's own project when it lies outside this one."""
         folder = Path(os.path.realpath(folder))
         return self if folder.is_relative_to(self.root) else Settings.find(folder)
+
+    def recorded(self) -> dict[str, Any]:
+        """The configuration as a run records it, without what may be secret."""
+        written: dict[str, Any] = self.config.model_dump(mode="json", exclude_defaults=True)
+        judge = written.get("judge")
+        for entry in (*written.get("targets", ()), *([judge] if isinstance(judge, dict) else ())):
+            for name in SECRET_KEYS:
+                entry.pop(name, None)
+        return written
 
     @property
     def seed_manifest(self) -> Path:

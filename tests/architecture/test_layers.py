@@ -17,7 +17,7 @@ SOURCE = Path(assay.__file__).parent
 #: The first step of a module's name below `assay`, by layer. A package imports only from
 #: layers below its own; in layer 0 and 1 the order of the list is the order of imports.
 LAYERS: list[list[str]] = [
-    ["version", "errors", "tokens", "patterns", "blocking", "model"],
+    ["version", "errors", "redaction", "tokens", "patterns", "blocking", "replacing", "model"],
     [
         "documents",
         "observations",
@@ -33,12 +33,27 @@ LAYERS: list[list[str]] = [
         "registry",
     ],
     ["loaders", "evaluators", "targets", "stores", "reporters"],
-    ["ledger", "discovery", "quality", "schema", "scaffold", "agentv", "roster", "grading"],
-    ["service"],
+    [
+        "ledger",
+        "discovery",
+        "quality",
+        "schema",
+        "scaffold",
+        "agentv",
+        "roster",
+        "grading",
+        "staleness",
+        "snapshot",
+        "folding",
+        "results",
+        "engine",
+        "runs",
+    ],
+    ["service", "running"],
     ["testing", "cli", ""],
 ]
 #: Layers whose members never import each other, and those whose members do in list order.
-ORDERED = {0, 1, 3, 5}
+ORDERED = {0, 1, 3, 4, 5}
 
 
 def modules() -> list[Path]:

@@ -18,6 +18,7 @@ COMMANDS = {
     "lint": "Find cases that are weak although they load.",
     "plugins": "List what is registered, and what failed to load.",
     "regression": "Lock, archive and list regression cases.",
+    "run": "Ask a target every case, grade, record and compare.",
     "schema": "Print the JSON Schema of an eval file.",
     "validate": "Check eval files and report every problem.",
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from random import Random
 from typing import NamedTuple
@@ -40,15 +40,20 @@ class Trial(NamedTuple):
 
 
 class Plan:
-    """The selected cases of some suites; `defaults` judge those that name no evaluator."""
+    """The selected cases of some suites; `defaults` judge those that name no evaluator.
+
+    `wanted` may say no to a case of a suite, given by its number.
+    """
 
     def __init__(
         self,
         suites: Sequence[Suite],
         options: RunOptions,
         defaults: tuple[EvaluatorSpec, ...] = (),
+        wanted: Callable[[int, EvalCase], bool] = lambda suite, case: True,
     ) -> None:
         self.suites, self.options, self._defaults = tuple(suites), options, defaults
+        self._wanted = wanted
         self._starts = [0]
         for suite in self.suites:
             self._starts.append(self._starts[-1] + len(suite))
@@ -87,7 +92,7 @@ class Plan:
         return self._planned(position, suite, case)
 
     def trials(
-        self, tiers: Iterable[Tier], done: Iterable[tuple[int, int]], *, shuffled: bool
+        self, tiers: Collection[Tier], done: Iterable[tuple[int, int]], *, shuffled: bool
     ) -> Iterator[Trial]:
         """The trials of some tiers that are not done yet, tier by tier in the order of TIERS.
 
@@ -136,7 +141,7 @@ class Plan:
             if tiers and suite.tier not in tiers:
                 continue
             for position, case in enumerate(suite.cases, self._starts[index]):
-                if self._matches(case):
+                if self._matches(case) and self._wanted(index, case):
                     yield self._planned(position, index, case)
 
     def _matches(self, case: EvalCase) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from assay.engine.gating import rubric_refusals
 from assay.engine.plan import TIERS, Plan, Planned, Trial
 from assay.engine.trial import Finished, Trials
+from assay.model.case import Tier
 from assay.model.events import Listener, Notice, TrialFinished
 from assay.model.options import RunOptions
 from assay.model.run import RunStatus, TrialRecord
@@ -123,10 +124,9 @@ class Runner:
                 return False
         return True
 
-    def _open(self, tiers: list[str]) -> Iterator[Trial]:
+    def _open(self, tiers: list[Tier]) -> Iterator[Trial]:
         done = self._store.finished(self._trials.run_id)
-        wanted = [tier for tier in TIERS if tier in tiers]
-        return self._plan.trials(wanted, done, shuffled=self._live)
+        return self._plan.trials(tiers, done, shuffled=self._live)
 
     async def _phase(
         self, trials: Iterator[Trial], work: Callable[[Trial], Awaitable[None]]

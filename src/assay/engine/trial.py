@@ -19,7 +19,8 @@ from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult, Outcome
 from assay.model.run import TrialRecord
 from assay.observations.reading import read
-from assay.ports import Cache, Request, Target
+from assay.ports import Cache, Request
+from assay.retrying import Retrying
 
 #: How long evaluators may take together: each has a limit of its own, and this one holds for
 #: those that have forgotten theirs.
@@ -59,7 +60,7 @@ class Trials:
         self,
         run_id: str,
         files: list[str],
-        target_of: Callable[[Planned], Target],
+        target_of: Callable[[Planned], Retrying],
         preparation: Preparation,
         redact: Redact,
         cache: Cache | None = None,
@@ -132,13 +133,13 @@ class Trials:
     async def _ask(self, planned: Planned, repeat: int) -> Asked:
         case, target = planned.case, self.target_of(planned)
         cache, key = self._cache, ""
-        request = Request(case.input_messages, case, repeat, timeout=self.timeout_of(planned))
+        request = Request(case.input_messages, case, repeat)
         if cache is not None:
             key = answer_key(target, planned, repeat)
             if (known := await asyncio.to_thread(cache.get, key)) is not None:
                 return Asked(read(known), cached=True)
         try:
-            seen = await target.ask(request)
+            seen = await target.ask(request, timeout=self.timeout_of(planned))
         except TargetError as error:
             return Asked(Observation(error=str(error)), unreachable=error.unreachable)
         except AssayError as error:
@@ -179,11 +180,11 @@ def trial_entry(repeat: int, result: EvalCaseResult, *, confirms: bool) -> dict[
     return entry
 
 
-def answer_key(target: Target, planned: Planned, repeat: int) -> str:
+def answer_key(target: Retrying, planned: Planned, repeat: int) -> str:
     """What an answer depends on: whom we ask what, and how often before; never what we expect."""
     case = planned.case
     messages = [message.to_dict() for message in case.input_messages]
-    question = [getattr(target, "identity", target.name), messages, case.stubs, case.max_turns]
+    question = [target.identity, messages, case.stubs, case.max_turns]
     return "answer:" + sha256(encoded([*question, repeat])).hexdigest()
 
 

@@ -31,7 +31,6 @@ from assay.model.shape import (
     together,
 )
 
-
 #: What an evaluator is called changes nothing about its judgement.
 _NAME = {"name"}
 

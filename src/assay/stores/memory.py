@@ -94,9 +94,10 @@ class MemoryStore:
             and (positions is None or position in positions)
         )
 
-    def facts(self, run_id: str) -> Iterator[TrialFacts]:
+    def facts(self, run_id: str, positions: range | None = None) -> Iterator[TrialFacts]:
         names = TrialFacts.__struct_fields__
-        return (TrialFacts(*(getattr(t, name) for name in names)) for t in self.trials(run_id))
+        trials = self.trials(run_id, positions=positions)
+        return (TrialFacts(*(getattr(trial, name) for name in names)) for trial in trials)
 
     def finished(self, run_id: str) -> Iterator[tuple[int, int]]:
         return ((trial.position, trial.repeat) for trial in self.trials(run_id) if trial.final)

@@ -132,14 +132,14 @@ class SqliteStore:
         self.run(run_id)
         wanted: tuple[Any, ...] = () if outcomes is None else tuple(outcomes)
         which = "" if outcomes is None else f" AND outcome IN ({', '.join('?' * len(wanted))})"
-        if positions is not None:
-            which += " AND position >= ? AND position < ?"
-            wanted += (positions.start, positions.stop)
+        among, bounds = _among(positions)
+        which, wanted = which + among, wanted + bounds
         return (_as(TrialRecord, row) for row in self._rows(_TRIAL, which, (run_id, *wanted)))
 
-    def facts(self, run_id: str) -> Iterator[TrialFacts]:
+    def facts(self, run_id: str, positions: range | None = None) -> Iterator[TrialFacts]:
         self.run(run_id)
-        return (_as(TrialFacts, row) for row in self._rows(_FACTS, "", (run_id,)))
+        which, wanted = _among(positions)
+        return (_as(TrialFacts, row) for row in self._rows(_FACTS, which, (run_id, *wanted)))
 
     def finished(self, run_id: str) -> Iterator[tuple[int, int]]:
         self.run(run_id)
@@ -252,6 +252,12 @@ class SqliteStore:
                 if fields[name] is not None:
                     fields[name] = msgspec.json.decode(fields[name])
             return msgspec.convert(fields, RunRecord)
+
+
+def _among(positions: range | None) -> tuple[str, tuple[int, ...]]:
+    if positions is None:
+        return "", ()
+    return " AND position >= ? AND position < ?", (positions.start, positions.stop)
 
 
 def _as(record: type[Row], row: tuple[Any, ...]) -> Row:

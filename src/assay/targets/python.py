@@ -55,8 +55,13 @@ class PythonTarget(TargetSpec):
         return self.name or f"python:{self.callable}"
 
     def connect(self) -> Target:
-        function = _imported(self.callable)
-        return _Python(self.label, function, _wish(function, self.label))
+        return self.of(_imported(self.callable), self.label)
+
+    @staticmethod
+    def of(function: Callable[[Any], Any], name: str = "") -> Target:
+        """A function at hand as a target."""
+        name = name or f"python:{getattr(function, '__module__', '')}:{_name(function)}"
+        return _Python(name, function, _wish(function, name))
 
 
 Wish = Callable[[Request], Any]
@@ -91,6 +96,10 @@ class _Python:
         except (TypeError, ValueError, RecursionError) as error:
             message = f"{self.name} returned what JSON cannot hold: {error}"
         raise TargetError(printable(message)[:MAX_MESSAGE])
+
+
+def _name(function: Callable[[Any], Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)
 
 
 async def _called(function: Callable[[Any], Any], argument: Any) -> Any:

@@ -120,6 +120,7 @@ class StoreConformance(ABC):
         names = TrialFacts.__struct_fields__
         wanted = [TrialFacts(*(getattr(trial, name) for name in names)) for trial in kept]
         assert list(store.facts("run-1")) == wanted
+        assert list(store.facts("run-1", range(1, 2))) == wanted[1:]
 
     def test_a_finished_run_says_how_it_ended(self, store: Store) -> None:
         store.begin(a_run())

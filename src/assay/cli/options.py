@@ -1,0 +1,86 @@
+"""Command-line options made from the fields of RunOptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Union, get_args, get_origin
+
+import click
+from pydantic.fields import FieldInfo
+
+from assay.model.options import RunOptions
+
+#: Options that are called otherwise on the command line than in files.
+FLAGS = {"timeout_seconds": "--timeout", "evaluators": "--evaluator"}
+#: What stands for the value in the help.
+METAVARS = {
+    "filter": "GLOB",
+    "shard": "I/N",
+    "target": "TARGET",
+    "judge": "TARGET",
+    "baseline": "RUN",
+    "evaluators": "TYPE",
+    "tag": "TAG",
+}
+
+
+def run_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options of a run, all or these; the command receives those that were given."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        fields = RunOptions.model_fields
+        for name in reversed(names or tuple(fields)):
+            function = _option(name, fields[name])(function)
+        return function
+
+    return decorate
+
+
+def given(values: dict[str, Any]) -> dict[str, Any]:
+    """The options that were written on the command line."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value is not None and value != ()
+    }
+
+
+def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    flag = FLAGS.get(name, "--" + name.replace("_", "-"))
+    text = field.description or ""
+    kind = _kind(field.annotation)
+    if kind is bool:
+        # No default: what is not written leaves the word to the configuration.
+        both = f"{flag}/--no-{flag.removeprefix('--')}"
+        return click.option(both, name, default=None, help=text)
+    default = field.default
+    if default is not None and default != ():
+        text = f"{text.removesuffix('.')} ({default:g})." if kind in (int, float) else text
+    return click.option(
+        flag,
+        name,
+        type=click.Choice(kind) if isinstance(kind, tuple) else kind,
+        multiple=_is_list(field.annotation),
+        metavar=METAVARS.get(name),
+        default=None,
+        help=text,
+    )
+
+
+def _is_list(annotation: Any) -> bool:
+    return get_origin(annotation) is tuple
+
+
+def _kind(annotation: Any) -> Any:
+    """int, float, str, bool, or the words to choose from."""
+    if annotation in (int, float, str, bool):
+        return annotation
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    for part in get_args(annotation):
+        if part is type(None) or part is ...:
+            continue
+        found = _kind(part)
+        if found is not None:
+            return found
+    return str if annotation is dict or get_origin(annotation) in (dict, Union) else None

@@ -1,0 +1,62 @@
+"""The answers of an earlier run as a target: grading again asks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from assay.errors import TargetError
+from assay.model.case import EvalCase
+from assay.model.observation import Observation
+from assay.model.run import RunRecord
+from assay.observations.reading import read
+from assay.ports import Request, Store
+from assay.redaction import MARK
+
+
+class StoredAnswers:
+    """What the target of a recorded run did, by case and repeat."""
+
+    #: Nobody is called, and no time is to be measured.
+    recorded = True
+
+    def __init__(self, run: RunRecord, store: Store, place: Callable[[str], str]) -> None:
+        self.name = run.target
+        self.identity = f"run:{run.id}"
+        self._run, self._store, self._place = run.id, store, place
+        self._positions: dict[tuple[str, str], int] = {
+            (trial.suite, trial.case_id): trial.position for trial in store.facts(run.id)
+        }
+        #: How many observations are not the original text: secrets were taken out of them.
+        self.redacted = 0
+
+    def has(self, case: EvalCase) -> bool:
+        """Was the case in the run?"""
+        return self._key(case) in self._positions
+
+    async def ask(self, request: Request) -> Observation:
+        if request.case is None:
+            raise TargetError("only cases are recorded, and the question belongs to none")
+        position = self._positions.get(self._key(request.case))
+        if position is None:
+            raise TargetError(f"the run {self._run} has no such case")
+        for trial in self._store.trials(self._run, positions=range(position, position + 1)):
+            if trial.repeat == request.repeat and not trial.confirms:
+                return self._read(trial.observation)
+        raise TargetError(f"the run {self._run} has no repeat {request.repeat + 1} of the case")
+
+    async def close(self) -> None:
+        pass
+
+    def _key(self, case: EvalCase) -> tuple[str, str]:
+        return self._place(case.origin.file), case.id
+
+    def _read(self, recorded: bytes) -> Observation:
+        if MARK.encode() in recorded:
+            self.redacted += 1
+        record: dict[str, Any] = msgspec.json.decode(recorded)
+        if not record.keys() - {"id"}:
+            raise TargetError("the case was not asked in that run")
+        return read(record)

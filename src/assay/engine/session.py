@@ -1,0 +1,342 @@
+"""A run from its plan to its result: whoever is asked is found, all is asked, then compared."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from assay import staleness
+from assay.engine.gating import lonely_rubrics
+from assay.engine.lease import Lease
+from assay.engine.plan import Plan, Planned
+from assay.engine.provenance import environment_of
+from assay.engine.runner import Brake, Runner
+from assay.engine.trial import Trials
+from assay.errors import UsageError
+from assay.grading import Preparation
+from assay.model.case import EvalCase, Suite
+from assay.model.comparison import CaseRef, Comparison
+from assay.model.evaluator import EvaluatorSpec
+from assay.model.events import Listener, Notice, RunFinished, RunStarted
+from assay.model.options import TIMEOUT_SECONDS, WORKERS, RunOptions
+from assay.model.run import RunRecord, RunStatus, SuiteHeader, new_run_id
+from assay.model.run_result import RunResult
+from assay.model.target import RateLimits
+from assay.ports import Request, Resources, Store, Target
+from assay.redaction import Redactor
+from assay.results import conclude, result_of, write_files
+from assay.retrying import Retrying, RetryPolicy
+from assay.roster import Roster
+from assay.settings import Settings
+
+
+class Compare(Protocol):
+    """Compares a run with the baseline that the options name.
+
+    `confirmed` are the critical regressions that count; None says that all do.
+    """
+
+    def __call__(self, run_id: str, confirmed: frozenset[CaseRef] | None) -> Comparison: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be run, and with what. `resumed` is the run to go on with."""
+
+    settings: Settings
+    suites: Sequence[Suite]
+    options: RunOptions
+    store: Store
+    paths: Sequence[str] = ()
+    target: Target | None = None
+    judge: Target | None = None
+    defaults: tuple[EvaluatorSpec, ...] = ()
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    secrets: frozenset[str] = frozenset()
+    resumed: RunRecord | None = None
+    wanted: Callable[[int, EvalCase], bool] = lambda suite, case: True
+    compare: Compare | None = None
+    listen: Listener = lambda event: None
+    brake: Brake = field(default_factory=Brake)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def plan(self) -> Plan:
+        return Plan(self.suites, self.options, self.defaults, self.wanted)
+
+    @property
+    def folder(self) -> Path:
+        """Where result files are kept."""
+        return self.settings.root / ".assay" / "runs"
+
+
+async def run(job: Job) -> RunResult:
+    """Ask, grade, record and compare."""
+    options = job.options
+    plan = job.plan()
+    limits = RateLimits(
+        workers=options.workers,
+        requests_per_minute=options.requests_per_minute,
+        tokens_per_minute=options.tokens_per_minute,
+    )
+    policy = RetryPolicy(max_retries=options.max_retries, timeout=TIMEOUT_SECONDS)
+    judge = job.judge or options.judge
+    async with Roster(
+        job.settings, judge, policy=policy, limits=limits, seed=options.seed
+    ) as roster:
+        return await _Session(job, plan, roster).run()
+
+
+class _Session:
+    """One run with everybody that it asks."""
+
+    def __init__(self, job: Job, plan: Plan, roster: Roster) -> None:
+        self.job, self.plan, self.roster = job, plan, roster
+        self.redactor = Redactor(job.secrets)
+        self._targets: dict[str | None, Retrying] = {}
+        resources = Resources(self._judge, job.sources, job.store if job.options.cache else None)
+        self.preparation = Preparation(resources)
+        self.notes: list[str] = []
+
+    async def run(self) -> RunResult:
+        job = self.job
+        self._preflight()
+        record = job.resumed or self._record()
+        with Lease(job.folder, record.id):
+            if job.resumed is None:
+                job.store.begin(record)
+            runner = self._runner(record)
+            status = await self._asked(runner, record)
+            comparison = await self._compared(runner, record, status)
+            return self._finished(record, runner, status, comparison)
+
+    def _preflight(self) -> None:
+        """All that can be wrong before the first question is told before it."""
+        if not len(self.plan):
+            return
+        for planned in self.plan:
+            self.preparation.grader(planned.case)
+            if planned.case.skip is None:
+                self._target(planned)
+        for target in self._targets.values():
+            hook = getattr(target.target, "unused", None)
+            if hook is not None and (lines := hook(p.case.id for p in self.plan)):
+                noun = "line has" if lines == 1 else "lines have"
+                self._tell(f"{target.name}: {lines} {noun} an id that no selected case has")
+
+    def _record(self) -> RunRecord:
+        job, now = self.job, self.job.now()
+        names = sorted({target.name for target in self._targets.values()})
+        environment = environment_of(job.settings.root)
+        environment["settings"] = job.settings.recorded()
+        return RunRecord(
+            id=new_run_id(int(now.timestamp() * 1000), secrets.randbits),
+            started_at=_iso(now),
+            status="running",
+            target=", ".join(names),
+            plan=plan_of(job.paths, job.options),
+            options=self.redactor.json(job.options.shown()),
+            environment=self.redactor.json(environment),
+            suites=headers_of(job, self.plan, self._suite_target),
+        )
+
+    def _runner(self, record: RunRecord) -> Runner:
+        job, options = self.job, self.job.options
+        trials = Trials(
+            record.id,
+            [header.file for header in record.suites],
+            self._target,
+            self.preparation,
+            self.redactor,
+            job.store if options.cache else None,
+            lambda planned: options.timeout_seconds or planned.case.timeout_seconds,
+        )
+        suggested = [suite.workers for suite in job.suites if suite.workers]
+        return Runner(
+            self.plan,
+            trials,
+            job.store,
+            job.listen,
+            workers=options.workers or max(suggested, default=WORKERS),
+            live=self._live,
+            brake=job.brake,
+        )
+
+    async def _asked(self, runner: Runner, record: RunRecord) -> RunStatus:
+        job = self.job
+        done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
+        job.listen(RunStarted(record.id, record.target, self.plan.planned, done))
+        status = await runner.run()
+        job.listen(RunFinished(status))
+        return status
+
+    async def _compared(
+        self, runner: Runner, record: RunRecord, status: RunStatus
+    ) -> Comparison | None:
+        """What changed since the baseline; a live target is asked again about what is critical."""
+        compare, times = self.job.compare, self.job.options.confirm
+        if compare is None or status != "finished":
+            return None
+        first = compare(record.id, None)
+        if not (self._live and times and first.critical_regressions):
+            return first
+        confirmed: set[CaseRef] = set()
+        refs = set(first.critical_regressions)
+        for planned in self.plan:
+            ref = CaseRef(record.suites[planned.suite].file, planned.case.id)
+            if ref in refs:
+                self.job.listen(Notice(f"asking {ref} again: it passed in the baseline"))
+                if await runner.confirm(planned, planned.repeats, times):
+                    confirmed.add(ref)
+        return compare(record.id, frozenset(confirmed))
+
+    def _finished(
+        self,
+        record: RunRecord,
+        runner: Runner,
+        status: RunStatus,
+        comparison: Comparison | None,
+    ) -> RunResult:
+        job = self.job
+        ended = _iso(job.now())
+        # The record carries the end, and no reader sees counts of a run that is still going.
+        draft = result_of(job.store, record, comparison=comparison)
+        job.store.finish(record.id, status, ended, draft.summary.to_dict())
+        record = job.store.run(record.id)
+        result = result_of(job.store, record, comparison=comparison, notes=tuple(self.notes))
+        result = conclude(result, job.options, gave_up=runner.gave_up)
+        write_files(result, job.folder)
+        return result
+
+    @property
+    def _live(self) -> bool:
+        recorded = [getattr(t.target, "recorded", False) for t in self._targets.values()]
+        return not all(recorded)
+
+    def _target(self, planned: Planned) -> Retrying:
+        """Who is asked: the flag wins over the case, the case over its suite and the project."""
+        name = None
+        if self.job.target is None:
+            name = self.job.options.target or planned.case.target or self._only_target()
+        if name not in self._targets:
+            known = self.job.target
+            self._targets[name] = (
+                self.roster.adopt(known) if known is not None else self.roster.target(str(name))
+            )
+        return self._targets[name]
+
+    def _only_target(self) -> str:
+        targets = self.job.settings.config.targets
+        if len(targets) == 1:
+            return targets[0].name
+        known = ", ".join(target.name for target in targets)
+        hint = f"known are {known}" if known else "for example --target python:my_agent:answer"
+        raise UsageError(f"no target is named: give --target ({hint})")
+
+    def _suite_target(self, index: int) -> str:
+        suite = self.job.suites[index]
+        planned = next((case for case in suite.cases), None)
+        if planned is None or planned.skip is not None:
+            return ""
+        return self._target(Planned(0, index, planned, 1)).name
+
+    def _judge(self, target: str | None, model: str | None) -> Target:
+        return _Discreet(self.roster.judge(target, model), self.redactor)
+
+    def _tell(self, note: str) -> None:
+        self.notes.append(note)
+        self.job.listen(Notice(note))
+
+
+class _Discreet:
+    """A judge that is not shown secrets."""
+
+    def __init__(self, judge: Retrying, redactor: Redactor) -> None:
+        self.name, self.identity = judge.name, judge.identity
+        self._judge, self._redactor = judge, redactor
+
+    async def ask(self, request: Request) -> Any:
+        messages = tuple(
+            replace(message, content=self._redactor.json(message.content))
+            for message in request.messages
+        )
+        return await self._judge.ask(replace(request, messages=messages))
+
+    async def close(self) -> None:
+        """The roster closes it."""
+
+
+def plan_of(paths: Sequence[str], options: RunOptions) -> dict[str, Any]:
+    """What a resumed run must share."""
+    return {"paths": list(paths), **options.plan()}
+
+
+def headers_of(
+    job: Job, plan: Plan, target_of: Callable[[int], str] = lambda index: ""
+) -> list[SuiteHeader]:
+    """What is known of each suite before the first question."""
+    registry = staleness.load_registry(job.settings)
+    lonely = lonely_rubrics(plan)
+    headers = []
+    for index, suite in enumerate(plan.suites):
+        notes = ["run without the deterministic cases of its tool"] if index in lonely else []
+        headers.append(
+            SuiteHeader(
+                name=suite.name,
+                file=project_path(suite.file, job.settings),
+                tier=suite.tier,
+                tool_name=suite.tool_name,
+                target=target_of(index),
+                first=plan.first(index),
+                metadata=staleness.suite_metadata(suite, registry),
+                staleness_warnings=staleness.warnings(suite, registry),
+                selected=plan.selected[index],
+                notes=notes,
+            )
+        )
+    return headers
+
+
+def project_path(file: str, settings: Settings) -> str:
+    """A path as results name it: relative to the project root when it is below it."""
+    path = Path(file).absolute() if file else Path()
+    return (
+        path.relative_to(settings.root).as_posix() if path.is_relative_to(settings.root) else file
+    )
+
+
+def resumable(job: Job, named: RunRecord | None) -> RunRecord:
+    """The run to go on with: the one that is named, else the newest unfinished one that fits."""
+    record = named or _newest(job)
+    if record.status == "finished":
+        raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
+    if record.plan != plan_of(job.paths, job.options):
+        raise UsageError(f"the run {record.id} has other paths or options: give them as they were")
+    now = {header.file: header for header in headers_of(job, job.plan())}
+    for header in record.suites:
+        if header.file not in now or _content(now[header.file]) != _content(header):
+            changed = f"{header.file} changed since the run {record.id} began"
+            raise UsageError(f"{changed}: start a new run")
+    return record
+
+
+def _newest(job: Job) -> RunRecord:
+    plan, before = plan_of(job.paths, job.options), None
+    while page := job.store.runs(100, before):
+        for record in page:
+            fits = record.status != "finished" and record.plan == plan
+            if fits and not Lease(job.folder, record.id).held_elsewhere():
+                return record
+        before = page[-1].id
+    raise UsageError("there is no unfinished run with these paths, target and options to resume")
+
+
+def _content(header: SuiteHeader) -> tuple[Any, ...]:
+    return header.metadata.get("evalFileHash"), header.first, header.selected
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,246 @@
+"""The verbs of runs: ask, go on with, ask again, grade again.
+
+Doors call these and nothing deeper. A run is put together here: eval files, options, the
+store, whoever is asked, and what it is compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from assay import registry, snapshot
+from assay.blocking import wait_for
+from assay.comparing import Rules, compare
+from assay.documents.checking import check
+from assay.documents.document import Document, TextMark
+from assay.engine import session
+from assay.engine.recorded import StoredAnswers
+from assay.engine.runner import Brake
+from assay.errors import EvalFileErrors, UsageError
+from assay.model.case import EvalCase, Suite
+from assay.model.comparison import CaseRef, Comparison
+from assay.model.evaluator import Evaluators, EvaluatorSpec
+from assay.model.events import Listener
+from assay.model.options import RunOptions
+from assay.model.run import RunRecord
+from assay.model.shape import Reading
+from assay.outcomes import find_run, outcomes_of
+from assay.ports import Store, Target
+from assay.roster import secrets_of
+from assay.runs import Run
+from assay.seeds import Seeds
+from assay.service import Paths, as_paths, lead_path, project, validate
+from assay.settings import Settings
+
+AnyTarget = str | Target | Callable[[Any], Any]
+Cases = Paths | Sequence[Suite]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How a door follows a run, and stops it."""
+
+    listen: Listener = lambda event: None
+    brake: Brake | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a door asks for. Of `resume`, `rerun_failed` and `regrade` at most one names a run.
+
+    `resume` may be "", the newest unfinished run with the same paths, target and options.
+    """
+
+    cases: Cases = ()
+    target: AnyTarget | None = None
+    judge: str | Target | None = None
+    store: str | None = None
+    resume: str | None = None
+    rerun_failed: str | None = None
+    regrade: str | None = None
+    door: Door = Door()
+
+    @property
+    def earlier(self) -> str | None:
+        """The run that this one takes its paths and options from."""
+        return self.resume or self.rerun_failed or self.regrade
+
+
+def run(cases: Cases, *, target: AnyTarget | None = None, **options: Any) -> Run:
+    """Ask a target every case, grade what it did, and record it.
+
+    `cases` are suites, or paths to load them from. `target` is the name of a target, one
+    written inline, a function or a Target. `judge` and `store` likewise; all other `options`
+    are those of RunOptions.
+    """
+    return wait_for(lambda: arun(cases, target=target, **options))
+
+
+async def arun(
+    cases: Cases,
+    *,
+    target: AnyTarget | None = None,
+    judge: str | Target | None = None,
+    store: str | None = None,
+    **options: Any,
+) -> Run:
+    """`run` in a running event loop."""
+    return await carry_out(Order(cases, target, judge, store), options)
+
+
+def regrade(
+    reference: str, cases: Cases = (), *, judge: str | Target | None = None, **options: Any
+) -> Run:
+    """Grade the observations of a recorded run again, with today's evaluators: a new run."""
+    order = Order(cases, judge=judge, regrade=reference)
+    return wait_for(lambda: carry_out(order, options))
+
+
+async def carry_out(order: Order, given: dict[str, Any]) -> Run:
+    """The run that a door ordered."""
+    settings = project()
+    lead_path(settings)
+    store = open_store(settings, order.store)
+    try:
+        return Run.of(await session.run(_job(order, given, settings, store)), store)
+    except BaseException:
+        store.close()
+        raise
+
+
+def open_store(settings: Settings, url: str | None = None) -> Store:
+    """The store of the project, or of a URL."""
+    url = url or settings.config.store
+    scheme, colon, _ = url.partition(":")
+    if not colon:
+        raise UsageError(f"{url!r} is no URL of a store, such as 'sqlite:.assay/assay.db'")
+    return registry.stores.get(scheme)(url, settings.root)
+
+
+def options_of(given: dict[str, Any], settings: Settings, earlier: RunRecord | None) -> RunOptions:
+    """What is given wins over the run before, and that over the configuration."""
+    defaults = settings.config.defaults
+    known = {name: getattr(defaults, name) for name in defaults.model_fields_set}
+    if earlier is not None:
+        known |= {k: v for k, v in earlier.options.items() if k not in ("baseline", "gate")}
+    written = known | {RunOptions.spelling.aliases.get(k, k): v for k, v in given.items()}
+    document = Document("options", written, [], TextMark(-1, -1, 0))
+    options, problems = check(RunOptions, document, (), written, _reading(settings))
+    if options is None or problems:
+        raise UsageError("; ".join(f"{p.message} {p.hint}".rstrip() for p in problems))
+    return options
+
+
+def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) -> session.Job:
+    named = {"target": order.target, "judge": order.judge}
+    given = given | {name: who for name, who in named.items() if isinstance(who, str)}
+    earlier = find_run(order.earlier, store) if order.earlier else None
+    options = options_of(given, settings, earlier)
+    suites, paths = _suites(order.cases, settings, earlier)
+    job = session.Job(
+        settings=settings,
+        suites=suites,
+        options=options,
+        store=store,
+        paths=paths,
+        target=_target(order.target),
+        judge=None if isinstance(order.judge, str) else order.judge,
+        defaults=_default_evaluators(options, settings),
+        sources={"seed": Seeds(settings).data, "snapshot": snapshot.capture(settings) or {}},
+        secrets=frozenset(secrets_of(settings)),
+        compare=_comparer(options, store),
+        listen=order.door.listen,
+        brake=order.door.brake or Brake(),
+    )
+    return _continued(job, order, earlier)
+
+
+def _continued(job: session.Job, order: Order, earlier: RunRecord | None) -> session.Job:
+    """The job, as far as it goes back to an earlier run."""
+    if order.resume is not None:
+        return replace(job, resumed=session.resumable(job, earlier))
+    if earlier is None:
+        return job
+    if order.rerun_failed is not None:
+        return replace(job, wanted=_failed_in(earlier, job))
+    answers = StoredAnswers(
+        earlier, job.store, lambda file: session.project_path(file, job.settings)
+    )
+    return replace(job, target=answers, wanted=lambda suite, case: answers.has(case))
+
+
+def _failed_in(earlier: RunRecord, job: session.Job) -> Callable[[int, EvalCase], bool]:
+    """Did the case fail, or error, in the run before?"""
+    outcomes = outcomes_of(earlier.id, job.store, job.settings.root)
+    bad = {case.ref for case in outcomes if case.outcome in ("failed", "errored")}
+    files = [session.project_path(suite.file, job.settings) for suite in job.suites]
+    return lambda suite, case: CaseRef(files[suite], case.id) in bad
+
+
+def _comparer(options: RunOptions, store: Store) -> session.Compare | None:
+    """Compares with the baseline of the options, which is looked up at once."""
+    if options.baseline is None:
+        return None
+    base = outcomes_of(options.baseline, store, Path.cwd())
+    rules = Rules(
+        options.gate,
+        options.margin,
+        options.strict,
+        min_pass_rate=options.min_pass_rate,
+    )
+
+    def compared(run_id: str, confirmed: frozenset[CaseRef] | None) -> Comparison:
+        candidate = outcomes_of(run_id, store, Path.cwd())
+        chosen = replace(rules, confirmed=confirmed)
+        return compare(base, candidate, chosen, names=(base.name, run_id), notes=base.notes)
+
+    return compared
+
+
+def _suites(
+    cases: Cases, settings: Settings, earlier: RunRecord | None
+) -> tuple[Sequence[Suite], list[str]]:
+    """The suites, and their paths as a resumed run must name them."""
+    if isinstance(cases, (list, tuple)) and cases and isinstance(cases[0], Suite):
+        suites = cast("Sequence[Suite]", cases)
+        return suites, [session.project_path(suite.file, settings) for suite in suites]
+    paths = as_paths(cast("Paths", cases))
+    if not paths and earlier is not None:
+        paths = [settings.root / path for path in earlier.plan["paths"]]
+    if not paths:
+        raise UsageError("no path is given: name eval files or folders, such as 'evals/'")
+    loaded = validate(paths)
+    if loaded.errors:
+        raise EvalFileErrors(loaded.problems)
+    return loaded.suites, [session.project_path(str(path), settings) for path in paths]
+
+
+def _default_evaluators(options: RunOptions, settings: Settings) -> tuple[EvaluatorSpec, ...]:
+    """What judges cases that name no evaluator, when the options say so."""
+    if not options.evaluators:
+        return ()
+    adapter: TypeAdapter[tuple[EvaluatorSpec, ...]] = TypeAdapter(Evaluators)
+    try:
+        return adapter.validate_python(list(options.evaluators), context=_reading(settings))
+    except ValidationError as error:
+        raise UsageError(f"evaluators: {error.errors()[0]['msg']}") from None
+
+
+def _reading(settings: Settings) -> Reading:
+    find = settings.root.joinpath
+    return Reading(find, find, registry.evaluators.get, registry.evaluators)
+
+
+def _target(target: AnyTarget | None) -> Target | None:
+    """A target that is not just named."""
+    if target is None or isinstance(target, str):
+        return None
+    if hasattr(target, "ask"):
+        return cast("Target", target)
+    made: Target = cast("Any", registry.targets.get("python")).of(target)
+    return made
