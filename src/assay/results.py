@@ -13,7 +13,7 @@ from assay.folding import by_case, entry_of, outcome_of, repeats_of
 from assay.model.comparison import Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, SuiteHeader, TrialFacts
+from assay.model.run import RunRecord, SuiteHeader, TrialFacts, place_of, positions_of
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Store
@@ -74,12 +74,8 @@ def result_of(
     """The run as the store has it now; nothing is held but counts."""
     counts = [Count() for _ in record.suites]
     every = Count()
-    starts = [header.first for header in record.suites]
-    index = 0
     for trials in by_case(store.facts(record.id)):
-        while index + 1 < len(starts) and trials[0].position >= starts[index + 1]:
-            index += 1
-        counts[index].add(trials)
+        counts[place_of(trials[0].position)[0]].add(trials)
         every.add(trials)
     suites = tuple(
         _suite(store, record, i, count.summary(record.suites[i].selected), comparison)
@@ -94,8 +90,7 @@ def _suite(
     store: Store, record: RunRecord, index: int, summary: Summary, compared: Comparison | None
 ) -> EvalSuiteResult:
     header = record.suites[index]
-    after = record.suites[index + 1].first if index + 1 < len(record.suites) else 1 << 62
-    positions = range(header.first, after)
+    positions = positions_of(index)
     return EvalSuiteResult(
         run_id=record.id,
         timestamp=record.started_at,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.engine.plan import Plan
+from assay.model.run import place_of
 from assay.ports import Store
 
 DETERMINISTIC = ("golden", "labeled", "regression")
@@ -21,7 +22,7 @@ def rubric_refusals(plan: Plan, store: Store, run_id: str) -> dict[str, str]:
         return {}
     unpassed: dict[str, int] = {}
     for trial in store.facts(run_id):
-        tool = by_file.get(plan.suite_of(trial.position))
+        tool = by_file.get(place_of(trial.position)[0])
         if tool is not None and trial.outcome in ("failed", "errored"):
             unpassed[tool] = unpassed.get(tool, 0) + 1
     return {tool: _words(tool, count) for tool, count in unpassed.items()}

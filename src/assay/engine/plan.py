@@ -1,13 +1,14 @@
 """Plan: which cases of which suites are asked, how often, and in which order.
 
-Every case has a position, counted over all suites in their order, so that filters do not move
-it. The plan holds eight bytes a trial; cases are read when their turn comes.
+Every case has a position: the number of its suite and its place there, so that neither filters
+nor other suites move it. The plan holds a few bytes a case; cases are read when their turn comes.
+Suites that are read as a stream are no part of it: `engine/stream.py` asks them.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from random import Random
@@ -16,11 +17,12 @@ from typing import NamedTuple
 from assay.model.case import EvalCase, Suite, Tier
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.options import RunOptions
+from assay.model.run import place_of, position_of
 
 #: The tiers in the order in which they are asked. Rubric cases wait for all others.
 TIERS: tuple[Tier, ...] = ("golden", "labeled", "regression", "suite", "rubric")
 #: How many bits of a trial's number are the repeat; the rest are the position.
-_REPEAT_BITS = 24
+_REPEAT_BITS = 16
 
 
 class Planned(NamedTuple):
@@ -54,9 +56,6 @@ class Plan:
     ) -> None:
         self.suites, self.options, self._defaults = tuple(suites), options, defaults
         self._wanted = wanted
-        self._starts = [0]
-        for suite in self.suites:
-            self._starts.append(self._starts[-1] + len(suite))
         self._positions, self._repeats = array("Q"), array("L")
         self.selected = [0] * len(self.suites)
         for planned in self._select():
@@ -77,19 +76,10 @@ class Plan:
         """The selected cases in file order."""
         return self._select()
 
-    def first(self, suite: int) -> int:
-        """The position of the first case of a suite."""
-        return self._starts[suite]
-
-    def suite_of(self, position: int) -> int:
-        """The suite that the case at a position belongs to."""
-        return bisect_right(self._starts, position) - 1
-
     def at(self, position: int) -> Planned:
         """The case at a position."""
-        suite = self.suite_of(position)
-        case = self.suites[suite].cases[position - self._starts[suite]]
-        return self._planned(position, suite, case)
+        suite, place = place_of(position)
+        return self.planned_case(position, suite, self.suites[suite].cases[place])
 
     def trials(
         self, tiers: Collection[Tier], done: Iterable[tuple[int, int]], *, shuffled: bool
@@ -121,7 +111,7 @@ class Plan:
 
     def _numbers(self, tier: Tier) -> Iterator[int]:
         for position, repeats in zip(self._positions, self._repeats, strict=True):
-            if self.suites[self.suite_of(position)].tier == tier:
+            if self.suites[place_of(position)[0]].tier == tier:
                 yield from (position << _REPEAT_BITS | repeat for repeat in range(repeats))
 
     def _select(self) -> Iterator[Planned]:
@@ -138,19 +128,23 @@ class Plan:
         """The cases that the filters let through."""
         tiers = self.options.tier
         for index, suite in enumerate(self.suites):
-            if tiers and suite.tier not in tiers:
+            if suite.streamed or (tiers and suite.tier not in tiers):
                 continue
-            for position, case in enumerate(suite.cases, self._starts[index]):
-                if self._matches(case) and self._wanted(index, case):
-                    yield self._planned(position, index, case)
+            for position, case in enumerate(suite.cases, position_of(index, 0)):
+                if self.matches(index, case):
+                    yield self.planned_case(position, index, case)
 
-    def _matches(self, case: EvalCase) -> bool:
+    def matches(self, suite: int, case: EvalCase) -> bool:
+        """Do the filters let the case through?"""
         patterns, tags = self.options.filter, self.options.tag
         if patterns and not any(fnmatchcase(case.id, pattern) for pattern in patterns):
             return False
-        return not tags or any(tag in case.tags for tag in tags)
+        if tags and not any(tag in case.tags for tag in tags):
+            return False
+        return self._wanted(suite, case)
 
-    def _planned(self, position: int, suite: int, case: EvalCase) -> Planned:
+    def planned_case(self, position: int, suite: int, case: EvalCase) -> Planned:
+        """The case as the options want it judged, and how often it is asked."""
         if self._defaults and case.has_default_evaluators:
             case = case.replace(evaluators=self._defaults)
         repeats = self.options.repeat or case.repeat or 1

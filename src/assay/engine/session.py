@@ -290,10 +290,9 @@ def headers_of(
                 tier=suite.tier,
                 tool_name=suite.tool_name,
                 target=target_of(index),
-                first=plan.first(index),
                 metadata=staleness.suite_metadata(suite, registry),
                 staleness_warnings=staleness.warnings(suite, registry),
-                selected=plan.selected[index],
+                selected=None if suite.streamed else plan.selected[index],
                 notes=notes,
             )
         )
@@ -335,7 +334,7 @@ def _newest(job: Job) -> RunRecord:
 
 
 def _content(header: SuiteHeader) -> tuple[Any, ...]:
-    return header.metadata.get("evalFileHash"), header.first, header.selected
+    return header.metadata.get("evalFileHash"), header.selected
 
 
 def _iso(moment: datetime) -> str:

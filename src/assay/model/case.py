@@ -126,7 +126,8 @@ class Suite:
     """A named list of cases, usually one file.
 
     `cases` can be iterated again and again and has a length; for a very large JSONL file
-    it reads the file each time instead of holding it.
+    it reads the file each time instead of holding it. A suite that is `streamed` has not been
+    looked at yet: its cases are checked while they are read, and nobody knows how many there are.
     """
 
     name: str
@@ -139,6 +140,7 @@ class Suite:
     workers: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
+    streamed: bool = False
 
     def __iter__(self) -> Iterator[EvalCase]:
         return iter(self.cases)

@@ -12,15 +12,36 @@ import msgspec
 from assay.model.case import Tier
 from assay.model.result import Outcome
 
+#: The low bits of a position are the place of the case in its suite.
+_PLACE_BITS = 28
+
+
+def position_of(suite: int, place: int) -> int:
+    """Where a case stands in a run: by the number of its suite and its place there.
+
+    So neither filters nor the length of other suites move it.
+    """
+    return suite << _PLACE_BITS | place
+
+
+def place_of(position: int) -> tuple[int, int]:
+    """The number of the suite, and the place in it."""
+    return position >> _PLACE_BITS, position & (1 << _PLACE_BITS) - 1
+
+
+def positions_of(suite: int) -> range:
+    """All positions that the cases of a suite can have."""
+    return range(position_of(suite, 0), position_of(suite + 1, 0))
+
+
 RunStatus = Literal["running", "finished", "interrupted"]
 
 
 class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What a run says of one of its suites, beside its cases.
 
-    `file` is relative to the project root. `first` is the position of its first case. `selected`
-    is how many of its cases the run asks; None while a stream is read for the first time.
-    `notes` are for people.
+    `file` is relative to the project root. `selected` is how many of its cases the run asks;
+    None for a stream, of which nobody knows before it has been read. `notes` are for people.
     """
 
     name: str
@@ -28,7 +49,6 @@ class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     tier: Tier = "suite"
     tool_name: str = ""
     target: str = ""
-    first: int = 0
     metadata: dict[str, Any] = {}
     staleness_warnings: list[str] = []
     selected: int | None = None
@@ -54,8 +74,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     summary: dict[str, Any] | None = None
 
 
-class TrialRecord(msgspec.Struct, frozen=True):
-    """One case asked and graded once. `position` is the case's place in the plan of the run.
+class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
+    """One case asked and graded once. `position` is where the case stands in the run.
 
     `result` and `observation` are JSON, kept byte for byte. A trial that `confirms` asked again
     whether a regression is one; it is no repeat. One that is not `final` was not asked, because

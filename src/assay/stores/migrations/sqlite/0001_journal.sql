@@ -15,7 +15,7 @@ CREATE TABLE run (  -- one `assay run`; it is here from the moment it starts
 
 CREATE TABLE trial (  -- one case asked and graded once; never changed once it is final
     run_id        TEXT NOT NULL REFERENCES run (id) ON DELETE CASCADE,  -- the run it belongs to
-    position      INTEGER NOT NULL,  -- place of the case in the plan of the run, from 0
+    position      INTEGER NOT NULL,  -- the place of the case in its suite from 0, plus 2^28 times the number of the suite
     repeat        INTEGER NOT NULL,  -- which repeat of the case, from 0
     suite         TEXT NOT NULL,     -- the eval file of the case
     case_id       TEXT NOT NULL,     -- id of the case in its file
