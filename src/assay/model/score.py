@@ -106,23 +106,6 @@ class EvaluationScore(msgspec.Struct, frozen=True):
         """The evaluator could not judge; the reason is shown to the user."""
         return cls(error=reason or "unknown error", details=details)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Score, verdict, hits and misses always; the rest when there is something to say."""
-        always = {
-            "score": self.score,
-            "verdict": self.verdict,
-            "hits": list(self.hits),
-            "misses": list(self.misses),
-        }
-        rest = {
-            "reasoning": self.reasoning,
-            "details": dict(self.details),
-            "failedGate": self.failed_gate,
-            "error": self.error,
-            "skipped": self.skipped,
-        }
-        return always | {key: value for key, value in rest.items() if value}
-
 
 def checks(hits: Iterable[str], misses: Iterable[str], **rest: Any) -> EvaluationScore:
     """The share of checks that held; hits and misses name them."""
