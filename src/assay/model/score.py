@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -41,17 +41,15 @@ def _check_verdict(verdict: str, score: float) -> None:
 def weighted(pairs: Iterable[tuple[float, float]]) -> float:
     """The mean of scores by weight, of (weight, score) pairs; 0 when nothing has weight."""
     pairs = list(pairs)
+    largest = max([weight for weight, _ in pairs], default=0.0)
+    if not largest:
+        return 0.0
     total = points = 0.0
-    for share, (_, score) in zip(shares_of([pair[0] for pair in pairs]), pairs, strict=True):
+    for weight, score in pairs:
+        share = weight / largest  # so that the sum is finite however large the weights are
         total += share
         points += share * score
-    return points / total if total else 0.0
-
-
-def shares_of(weights: Sequence[float]) -> list[float]:
-    """Weights as parts of the largest, so that their sum is finite however large they are."""
-    largest = max(weights, default=0.0)
-    return [weight / largest for weight in weights] if largest else [0.0] * len(weights)
+    return points / total
 
 
 class EvaluationScore(msgspec.Struct, frozen=True):
