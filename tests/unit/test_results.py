@@ -70,11 +70,15 @@ def test_the_bytes_are_those_of_the_dictionary(
     assert json.loads(made.to_json()) == made.to_dict() == json.loads(json.dumps(made.to_dict()))
     assert made.to_dict()["details"] == made.details
     assert made.details["evaluators"] == [entry.to_dict() for entry in made.evaluators]
+    assert made.details["evaluators"] == [
+        {"name": f"e{n}", "type": "t", "weight": 1.0, **score.to_dict()}
+        for n, score in enumerate(scores)
+    ]
 
 
 @given(SCORES)
 def test_nothing_that_a_score_says_is_lost(score: EvaluationScore) -> None:
-    written = result(score, seen=Observation()).evaluators[0].to_dict()
+    written = score.to_dict()
     read = {name: getattr(score, name) for name in ("reasoning", "details", "error", "skipped")}
     assert {name: written.get(name, type(value)()) for name, value in read.items()} == read
     assert written.get("failedGate", "") == score.failed_gate

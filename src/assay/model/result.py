@@ -8,33 +8,17 @@ import msgspec
 
 from assay.model.case import EvalCase
 from assay.model.observation import Observation
-from assay.model.score import EvaluationScore, Verdict
+from assay.model.score import EvaluationScore, Verdict, WrittenScore
+from assay.model.written import as_dict, as_json
 
 Outcome = Literal["passed", "failed", "errored", "skipped"]
-
-
-class _Entry(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """How the score of an evaluator is written: what has a default, only when it says something."""
-
-    name: str
-    type: str
-    weight: float
-    score: float | None
-    verdict: Verdict | None
-    hits: tuple[str, ...]
-    misses: tuple[str, ...]
-    reasoning: str = ""
-    details: dict[str, Any] = {}
-    failed_gate: str = ""
-    error: str = ""
-    skipped: str = ""
 
 
 class _Details(msgspec.Struct, omit_defaults=True, rename="camel"):
     outcome: Outcome
     score: float | None
     verdict: Verdict | None
-    evaluators: list[_Entry]
+    evaluators: list[WrittenScore]
     response: str
     failures: tuple[str, ...]
     tools_called: list[str] | None = None
@@ -55,48 +39,6 @@ class _Written(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True)
     details: _Details
 
 
-#: What a stranger's evaluator puts into its details may be anything; it is written as text.
-_ENCODER = msgspec.json.Encoder(enc_hook=str)
-
-
-def _json(written: msgspec.Struct) -> bytes:
-    try:
-        return _ENCODER.encode(written)
-    except UnicodeEncodeError:  # half of a surrogate pair is no character, whoever wrote it
-        return _ENCODER.encode(_whole(msgspec.to_builtins(written, enc_hook=str)))
-
-
-def _plain(written: msgspec.Struct) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.decode(_json(written))
-    return found
-
-
-def _whole(value: Any) -> Any:
-    """The value with a question mark for each half of a surrogate pair."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_whole(key): _whole(item) for key, item in value.items()}
-    return [_whole(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _entry(name: str, type_: str, weight: float, score: EvaluationScore) -> _Entry:
-    return _Entry(
-        name,
-        type_,
-        weight,
-        score.score,
-        score.verdict,
-        score.hits,
-        score.misses,
-        score.reasoning,
-        score.details,
-        score.failed_gate,
-        score.error,
-        score.skipped,
-    )
-
-
 class EvaluatorResult(msgspec.Struct, frozen=True):
     """The score that one evaluator of a case gave."""
 
@@ -106,8 +48,7 @@ class EvaluatorResult(msgspec.Struct, frozen=True):
     score: EvaluationScore
 
     def to_dict(self) -> dict[str, Any]:
-        """Score, verdict, hits and misses always; the rest when there is something to say."""
-        return _plain(_entry(self.name, self.type, self.weight, self.score))
+        return as_dict(self.score.written(self.name, self.type, self.weight))
 
 
 class EvalCaseResult(msgspec.Struct, frozen=True):
@@ -158,15 +99,15 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
 
     @property
     def details(self) -> dict[str, Any]:
-        return _plain(self._details())
+        return as_dict(self._details())
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of a result file."""
-        return _plain(self._written())
+        return as_dict(self._written())
 
     def to_json(self) -> bytes:
         """The same as bytes; made without the dictionaries."""
-        return _json(self._written())
+        return as_json(self._written())
 
     def _written(self) -> _Written:
         return _Written(
@@ -185,7 +126,7 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
             self.score,
             self.verdict,
             [
-                _entry(spec.name, spec.type, spec.weight, score)
+                score.written(spec.name, spec.type, spec.weight)
                 for spec, score in zip(case.evaluators, self.scores, strict=False)
             ],
             seen.response,

@@ -8,6 +8,8 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec.structs import force_setattr
 
+from assay.model.written import as_dict
+
 Verdict = Literal["pass", "borderline", "fail"]
 
 _VERDICTS: tuple[str, ...] = get_args(Verdict)  # the laxest first
@@ -50,6 +52,26 @@ def weighted(pairs: Iterable[tuple[float, float]]) -> float:
         total += share
         points += share * score
     return points / total
+
+
+class WrittenScore(msgspec.Struct, omit_defaults=True, rename="camel"):
+    """A score as JSON; what has a default is written when there is something to say.
+
+    In a result file it begins with the evaluator that gave it.
+    """
+
+    name: str | msgspec.UnsetType
+    type: str | msgspec.UnsetType
+    weight: float | msgspec.UnsetType
+    score: float | None
+    verdict: Verdict | None
+    hits: tuple[str, ...]
+    misses: tuple[str, ...]
+    reasoning: str = ""
+    details: dict[str, Any] = {}
+    failed_gate: str = ""
+    error: str = ""
+    skipped: str = ""
 
 
 class EvaluationScore(msgspec.Struct, frozen=True):
@@ -103,6 +125,31 @@ class EvaluationScore(msgspec.Struct, frozen=True):
     def errored(cls, reason: str, **details: Any) -> EvaluationScore:
         """The evaluator could not judge; the reason is shown to the user."""
         return cls(error=reason or "unknown error", details=details)
+
+    def to_dict(self) -> dict[str, Any]:
+        return as_dict(self.written())
+
+    def written(
+        self,
+        name: str | msgspec.UnsetType = msgspec.UNSET,
+        type: str | msgspec.UnsetType = msgspec.UNSET,  # noqa: A002 - the key's name
+        weight: float | msgspec.UnsetType = msgspec.UNSET,
+    ) -> WrittenScore:
+        """What is written of it, behind the evaluator that gave it."""
+        return WrittenScore(
+            name,
+            type,
+            weight,
+            self.score,
+            self.verdict,
+            self.hits,
+            self.misses,
+            self.reasoning,
+            self.details,
+            self.failed_gate,
+            self.error,
+            self.skipped,
+        )
 
 
 def checks(hits: Iterable[str], misses: Iterable[str], **rest: Any) -> EvaluationScore:
