@@ -13,10 +13,8 @@ from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult, Outcome
 from assay.model.score import (
     PASS_FROM,
-    TOLERANCE,
     EvaluationScore,
     reaches,
-    shares_of,
     verdict_of,
     weighted,
 )
@@ -77,16 +75,17 @@ class Preparation:
 class Grader:
     """A case made ready, to grade any number of observations."""
 
-    __slots__ = ("_checks", "_least", "_total", "_weights", "case")
+    __slots__ = ("_checks", "_plain", "case")
 
     def __init__(self, case: EvalCase, checks: list[Check]) -> None:
         self.case, self._checks = case, checks
         specs = case.evaluators
-        # What most cases need to be told that they passed, so that grading looks at no spec.
-        plain = all(spec.required is False for spec in specs)
-        self._weights = shares_of([spec.weight for spec in specs]) if plain else []
-        self._total = sum(self._weights)
-        self._least = threshold_of(case) - TOLERANCE
+        #: Whether full marks of every evaluator are all that it takes to pass, as in most cases.
+        self._plain = (
+            any(spec.weight for spec in specs)
+            and all(spec.required is False for spec in specs)
+            and reaches(1.0, threshold_of(case))
+        )
 
     def grade(
         self, observation: Observation, repeat: int = 0
@@ -100,26 +99,15 @@ class Grader:
         scores = scores_of(self._checks, Context(case, observation, repeat))
         if not isinstance(scores, list):
             return self._later(observation, scores)
-        return self._passed(observation, scores) or aggregate(case, observation, scores)
+        return self._result(observation, scores)
 
-    def _passed(
-        self, observation: Observation, scores: list[EvaluationScore]
-    ) -> EvalCaseResult | None:
-        """The result of the plain case: every evaluator scored, and together they reach."""
-        if not self._total:
-            return None
-        points = 0.0
-        for weight, score in zip(self._weights, scores, strict=True):
-            value = score.score
-            if value is None or score.failed_gate:
-                return None
-            points += weight * value
-        mean = points / self._total
-        if not mean >= self._least:
-            return None
-        return EvalCaseResult(
-            self.case, "passed", mean, verdict_of(mean), tuple(scores), observation
-        )
+    def _result(self, observation: Observation, scores: list[EvaluationScore]) -> EvalCaseResult:
+        if not self._plain:
+            return aggregate(self.case, observation, scores)
+        for score in scores:
+            if score.score != 1.0 or score.failed_gate:
+                return aggregate(self.case, observation, scores)
+        return EvalCaseResult(self.case, "passed", 1.0, "pass", tuple(scores), observation)
 
     async def graded(self, observation: Observation, repeat: int = 0) -> EvalCaseResult:
         """The result, waited for."""
@@ -129,7 +117,7 @@ class Grader:
     async def _later(
         self, observation: Observation, scores: Awaitable[list[EvaluationScore]]
     ) -> EvalCaseResult:
-        return aggregate(self.case, observation, await scores)
+        return self._result(observation, await scores)
 
 
 def threshold_of(case: EvalCase) -> float:
@@ -141,17 +129,15 @@ def aggregate(
 ) -> EvalCaseResult:
     """Weights, gates and the threshold: what the scores of a case come to."""
     pairs = list(zip(case.evaluators, scores, strict=True))
-    judged = [(spec.weight, score.score) for spec, score in pairs if score.score is not None]
-    errors = [
-        f"{spec.name}: {score.error}"
-        for spec, score in pairs
-        if score.error and (spec.weight or spec.required is not False)
-    ]
-    gates = [
-        gate
-        for spec, score in pairs
-        if (score.failed_gate or spec.required is not False) and (gate := failed_gate(spec, score))
-    ]
+    judged: list[tuple[float, float]] = []
+    errors, gates = [], []
+    for spec, score in pairs:
+        if score.score is not None:
+            judged.append((spec.weight, score.score))
+            if gate := failed_gate(spec, score):
+                gates.append(gate)
+        elif score.error and (spec.weight or spec.required is not False):
+            errors.append(f"{spec.name}: {score.error}")
     if errors and not gates:
         return _unjudged(case, observation, "errored", *errors, scores=scores)
     if not judged:

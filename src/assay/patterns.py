@@ -80,8 +80,8 @@ def _backtracking(pattern: str) -> Pattern:
 
 #: A class, an escape, a counted repeat, a group's start with its flags, or any character.
 _PART = re.compile(
-    r"(?P<klass>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<escape>\\.)|\{(?P<least>\d*),?(?P<most>\d*)\}"
-    r"|(?P<open>\()|(?P<close>\))|(?P<end>\$)|(?P<other>.)",
+    r"(?P<klass>\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\])|(?P<escape>\\.)"
+    r"|\{(?P<least>\d*),?(?P<most>\d*)\}|(?P<open>\()|(?P<close>\))|(?P<end>\$)|(?P<other>.)",
     re.DOTALL,
 )
 

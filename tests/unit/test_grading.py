@@ -319,7 +319,7 @@ def test_what_was_prepared_is_not_kept_for_ever() -> None:
 
 # Properties
 
-scores = st.floats(0, 1) | st.none()
+scores = st.floats(0, 1) | st.just(1.0) | st.none()
 
 
 @given(
@@ -329,11 +329,15 @@ scores = st.floats(0, 1) | st.none()
 def test_passed_means_no_error_no_failed_gate_and_enough_points(
     rows: list[tuple[float | None, float, bool]], threshold: float
 ) -> None:
-    specs = [spec(weight=w, required=r, name=f"e{i}") for i, (_, w, r) in enumerate(rows)]
     given_scores = [
         EvaluationScore.errored("x") if s is None else EvaluationScore(s) for s, _, _ in rows
     ]
+    specs = [
+        spec(given_scores[i], weight=w, required=r, name=f"e{i}")
+        for i, (_, w, r) in enumerate(rows)
+    ]
     result = aggregate(case(*specs, threshold=threshold), SEEN, given_scores)
+    assert grade(*specs, threshold=threshold) == result
     gates = any(r and s is not None and s < 0.8 - 1e-9 for s, _, r in rows)
     errors = any(s is None and (w or r) for s, w, r in rows)
     if gates:

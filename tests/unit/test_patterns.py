@@ -18,6 +18,8 @@ from assay.errors import BadPattern
         ("(?!x)end$", "end\n", False),
         ("(?!x)end$", "the end", True),
         (r"(?!x)[$]5\$", "$5$", True),
+        ("(?!x)[[:digit:]$]+$", "5$", True),
+        ("(?!x)[[:^digit:]$]$", "5\n", True),
         (r"\(?m(?=x)x$", "mx\n", False),
         (r"[(?m](?=x)x$", "mx\n", False),
         ("(?m)(?!x)end$", "end\nmore", True),

@@ -70,11 +70,11 @@ class ExpectedStep:
         return any(option.limit is not None for option in self.options)
 
     @property
-    def plain(self) -> tuple[str, Texts] | None:
-        """Tool and texts of a step that asks for nothing else."""
+    def plain(self) -> tuple[str, Texts | None]:
+        """Its tool, and the texts that are all it asks for; None when it asks for more."""
         first = self.options[0]
-        if len(self.options) > 1 or self.limited or first.compare_output or first.texts is None:
-            return None
+        if len(self.options) > 1 or self.limited or first.compare_output:
+            return first.tool, None
         return first.tool, first.texts
 
     def fulfilled(self) -> Callable[[ToolCall], bool]:

@@ -17,6 +17,8 @@ from assay.model.score import EvaluationScore
 
 #: Whether something that counts holds, and what is said about it.
 Aspect = tuple[bool, str]
+#: Tool and texts of a plain step; the test and the written form of any.
+Test = tuple[str, Texts | None, Callable[[ToolCall], bool], dict[str, Any]]
 #: Hits, misses, diff and how many steps are matched.
 Walk = tuple[tuple[str, ...], tuple[str, ...], list[dict[str, Any]], int]
 
@@ -33,8 +35,8 @@ class Trajectory:
     forbidden: frozenset[str]
 
     def judge(self, calls: tuple[ToolCall, ...]) -> EvaluationScore:
-        if self._steps_alone and len(calls) == len(self._written) and self._in_place(calls):
-            return self._all_matched(calls)
+        if self._steps_alone and (diff := self._in_place(calls)) is not None:
+            return self._all_matched(diff)
         banned: list[str] = []
         if self.forbidden:
             banned = [call.tool for call in calls if call.tool in self.forbidden]
@@ -54,8 +56,8 @@ class Trajectory:
         steps = self.steps
         if steps is None:
             return (), (), [], 0
-        if len(steps) == len(calls) and self._in_place(calls):
-            return self._hits, (), self._matched(calls), len(steps)
+        if (diff := self._in_place(calls)) is not None:
+            return self._hits, (), diff, len(steps)
         alignment = Alignment(self.mode, steps, calls, counts)
         aspects = list(alignment.aspects())
         hits = tuple(words for held, words in aspects if held)
@@ -68,56 +70,40 @@ class Trajectory:
         others = self.minimums or self.maximums or self.ignore or self.forbidden
         return self.steps is not None and not others
 
-    def _all_matched(self, calls: Sequence[ToolCall]) -> EvaluationScore:
+    def _all_matched(self, diff: list[dict[str, Any]]) -> EvaluationScore:
         """The score of a path on which every call is in its place: most are."""
-        number = len(calls)
-        diff = self._matched(calls)
+        number = len(diff)
         details = {"diff": diff, "matched": number, "expected": number, "actual": number}
         return EvaluationScore(1.0, "pass", self._hits, (), self._all_hold, details)
-
-    def _matched(self, calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
-        diff = []
-        for expected, call in zip(self._written, calls, strict=True):
-            given = call.input
-            actual = {"tool": call.tool} if given is None else {"tool": call.tool, "args": given}
-            diff.append({"status": "matched", "expected": expected, "actual": actual})
-        return diff
 
     @cached_property
     def _all_hold(self) -> str:
         return _reasoning(len(self._hits), len(self._hits))
 
-    def _in_place(self, calls: Sequence[ToolCall]) -> bool:
-        """Is every call the one that the step in its place asks for?"""
-        if self._plain is None:
-            tests = zip(self._tests, calls, strict=True)
-            return all(fulfilled_by(call) for fulfilled_by, call in tests)
-        # Nearly all paths in nearly all runs come to this loop, so it calls no function.
-        for (tool, texts), call in zip(self._plain, calls, strict=True):
-            if call.tool != tool:
-                return False
-            if texts:
-                given = call.input
-                if type(given) is not dict:
-                    return False
+    def _in_place(self, calls: Sequence[ToolCall]) -> list[dict[str, Any]] | None:
+        """The diff, when every call is the one that the step in its place asks for."""
+        if len(calls) != len(self._tests):
+            return None
+        diff = []
+        # Nearly all paths in nearly all runs come to this loop, so it calls no function for them.
+        for (tool, texts, fulfilled_by, expected), call in zip(self._tests, calls, strict=True):
+            given = call.input
+            if texts is None:
+                if not fulfilled_by(call):
+                    return None
+            elif call.tool != tool or (texts and type(given) is not dict):
+                return None
+            else:
                 for key, text in texts:
                     if given.get(key) != text:
-                        return False
-        return True
+                        return None
+            actual = {"tool": call.tool} if given is None else {"tool": call.tool, "args": given}
+            diff.append({"status": "matched", "expected": expected, "actual": actual})
+        return diff
 
     @cached_property
-    def _plain(self) -> tuple[tuple[str, Texts], ...] | None:
-        """All steps, when each of them is told by a tool and some texts."""
-        plain = [step.plain for step in self.steps or ()]
-        return tuple(p for p in plain if p is not None) if None not in plain else None
-
-    @cached_property
-    def _tests(self) -> tuple[Callable[[ToolCall], bool], ...]:
-        return tuple(step.fulfilled() for step in self.steps or ())
-
-    @cached_property
-    def _written(self) -> tuple[dict[str, Any], ...]:
-        return tuple(step.written for step in self.steps or ())
+    def _tests(self) -> tuple[Test, ...]:
+        return tuple((*step.plain, step.fulfilled(), step.written) for step in self.steps or ())
 
     @cached_property
     def _hits(self) -> tuple[str, ...]:

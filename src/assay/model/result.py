@@ -8,9 +8,35 @@ import msgspec
 
 from assay.model.case import EvalCase
 from assay.model.observation import Observation
-from assay.model.score import EvaluationScore, Verdict
+from assay.model.score import EvaluationScore, Verdict, WrittenScore
+from assay.model.written import as_dict, as_json
 
 Outcome = Literal["passed", "failed", "errored", "skipped"]
+
+
+class _Details(msgspec.Struct, omit_defaults=True, rename="camel"):
+    outcome: Outcome
+    score: float | None
+    verdict: Verdict | None
+    evaluators: list[WrittenScore]
+    response: str
+    failures: tuple[str, ...]
+    tools_called: list[str] | None = None
+    usage: dict[str, int] | None = None
+    cost_usd: float | None = None
+    skipped_assertions: int = 0
+    source: str = ""
+
+
+class _Written(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
+    """A result as a result file has it."""
+
+    id: str
+    description: str
+    passed: bool
+    duration_ms: float
+    error: str | None = None
+    details: _Details
 
 
 class EvaluatorResult(msgspec.Struct, frozen=True):
@@ -22,8 +48,7 @@ class EvaluatorResult(msgspec.Struct, frozen=True):
     score: EvaluationScore
 
     def to_dict(self) -> dict[str, Any]:
-        head = {"name": self.name, "type": self.type, "weight": self.weight}
-        return head | self.score.to_dict()
+        return as_dict(self.score.written(self.name, self.type, self.weight))
 
 
 class EvalCaseResult(msgspec.Struct, frozen=True):
@@ -74,36 +99,41 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
 
     @property
     def details(self) -> dict[str, Any]:
-        seen = self.observation
-        details: dict[str, Any] = {
-            "outcome": self.outcome,
-            "score": self.score,
-            "verdict": self.verdict,
-            "evaluators": [result.to_dict() for result in self.evaluators],
-            "response": seen.response,
-            "failures": list(self.failures),
-        }
-        if seen.tool_calls is not None:
-            details["toolsCalled"] = [call.tool for call in seen.tool_calls]
-        if seen.usage is not None:
-            details["usage"] = seen.usage.to_dict()
-        if seen.cost_usd is not None:
-            details["costUsd"] = seen.cost_usd
-        if self.skipped_assertions:
-            details["skippedAssertions"] = self.skipped_assertions
-        if self.case.locate is not None:
-            origin = self.case.origin
-            details["source"] = f"{origin.file}:{origin.line}"
-        return details
+        return as_dict(self._details())
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of a result file."""
-        result: dict[str, Any] = {
-            "id": self.id,
-            "description": self.description,
-            "passed": self.passed,
-            "durationMs": self.duration_ms,
-        }
-        if self.error:
-            result["error"] = self.error
-        return result | {"details": self.details}
+        return as_dict(self._written())
+
+    def to_json(self) -> bytes:
+        """The same as bytes; made without the dictionaries."""
+        return as_json(self._written())
+
+    def _written(self) -> _Written:
+        return _Written(
+            id=self.case.id,
+            description=self.case.description,
+            passed=self.passed,
+            duration_ms=self.duration_ms,
+            error=self.error or None,
+            details=self._details(),
+        )
+
+    def _details(self) -> _Details:
+        seen, case = self.observation, self.case
+        return _Details(
+            self.outcome,
+            self.score,
+            self.verdict,
+            [
+                score.written(spec.name, spec.type, spec.weight)
+                for spec, score in zip(case.evaluators, self.scores, strict=False)
+            ],
+            seen.response,
+            self.failures,
+            None if seen.tool_calls is None else [call.tool for call in seen.tool_calls],
+            None if seen.usage is None else seen.usage.to_dict(),
+            seen.cost_usd,
+            self.skipped_assertions,
+            "" if case.locate is None else ":".join(map(str, case.origin[:2])),
+        )

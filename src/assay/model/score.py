@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
+
+from assay.model.written import as_dict
 
 Verdict = Literal["pass", "borderline", "fail"]
 
@@ -41,17 +43,35 @@ def _check_verdict(verdict: str, score: float) -> None:
 def weighted(pairs: Iterable[tuple[float, float]]) -> float:
     """The mean of scores by weight, of (weight, score) pairs; 0 when nothing has weight."""
     pairs = list(pairs)
+    largest = max([weight for weight, _ in pairs], default=0.0)
+    if not largest:
+        return 0.0
     total = points = 0.0
-    for share, (_, score) in zip(shares_of([pair[0] for pair in pairs]), pairs, strict=True):
+    for weight, score in pairs:
+        share = weight / largest  # so that the sum is finite however large the weights are
         total += share
         points += share * score
-    return points / total if total else 0.0
+    return points / total
 
 
-def shares_of(weights: Sequence[float]) -> list[float]:
-    """Weights as parts of the largest, so that their sum is finite however large they are."""
-    largest = max(weights, default=0.0)
-    return [weight / largest for weight in weights] if largest else [0.0] * len(weights)
+class WrittenScore(msgspec.Struct, omit_defaults=True, rename="camel"):
+    """A score as JSON; what has a default is written when there is something to say.
+
+    In a result file it begins with the evaluator that gave it.
+    """
+
+    name: str | msgspec.UnsetType
+    type: str | msgspec.UnsetType
+    weight: float | msgspec.UnsetType
+    score: float | None
+    verdict: Verdict | None
+    hits: tuple[str, ...]
+    misses: tuple[str, ...]
+    reasoning: str = ""
+    details: dict[str, Any] = {}
+    failed_gate: str = ""
+    error: str = ""
+    skipped: str = ""
 
 
 class EvaluationScore(msgspec.Struct, frozen=True):
@@ -107,21 +127,29 @@ class EvaluationScore(msgspec.Struct, frozen=True):
         return cls(error=reason or "unknown error", details=details)
 
     def to_dict(self) -> dict[str, Any]:
-        """Score, verdict, hits and misses always; the rest when there is something to say."""
-        always = {
-            "score": self.score,
-            "verdict": self.verdict,
-            "hits": list(self.hits),
-            "misses": list(self.misses),
-        }
-        rest = {
-            "reasoning": self.reasoning,
-            "details": dict(self.details),
-            "failedGate": self.failed_gate,
-            "error": self.error,
-            "skipped": self.skipped,
-        }
-        return always | {key: value for key, value in rest.items() if value}
+        return as_dict(self.written())
+
+    def written(
+        self,
+        name: str | msgspec.UnsetType = msgspec.UNSET,
+        type: str | msgspec.UnsetType = msgspec.UNSET,  # noqa: A002 - the key's name
+        weight: float | msgspec.UnsetType = msgspec.UNSET,
+    ) -> WrittenScore:
+        """What is written of it, behind the evaluator that gave it."""
+        return WrittenScore(
+            name,
+            type,
+            weight,
+            self.score,
+            self.verdict,
+            self.hits,
+            self.misses,
+            self.reasoning,
+            self.details,
+            self.failed_gate,
+            self.error,
+            self.skipped,
+        )
 
 
 def checks(hits: Iterable[str], misses: Iterable[str], **rest: Any) -> EvaluationScore:

@@ -8,9 +8,9 @@ from assay.model.message import ToolCall
 from assay.model.observation import Observation
 from assay.observations import agentv
 from assay.observations.calls import read_call, slips
-from assay.observations.measures import measures
+from assay.observations.measures import measures, read_usage
 from assay.observations.pairing import last_said
-from assay.observations.records import Record, as_text, error_text
+from assay.observations.records import Record, as_text, error_text, is_measure
 
 _KEYS = frozenset(
     {
@@ -18,8 +18,9 @@ _KEYS = frozenset(
         *("tool_calls", "cost_usd", "duration_ms", "llm_calls", "error", "notes", "messages"),
     }
 )
-_PLAIN = frozenset({"name", "params", "result"})
-_BARE = frozenset({"id", "response"})
+#: The keys of nearly every line: no other spelling of them has to be looked for.
+_COMMON = frozenset({"id", "response", "toolCalls", "durationMs", "costUsd", "usage", "llmCalls"})
+_COMMON_OF_CALL = frozenset({"name", "params", "result", "success", "durationMs"})
 
 
 def fits(value: Any) -> bool:
@@ -33,8 +34,8 @@ def failed(value: Any) -> bool:
 
 def read(value: Any) -> Observation:
     response = value.get("response")
-    if type(response) is str and _BARE.issuperset(value):
-        return Observation(response, raw=value)  # most replays: nothing left to check
+    if type(response) is str and _COMMON.issuperset(value):
+        return _common(response, value)
     record = Record(value)
     measured = measures(record)
     notes = record.texts("notes")
@@ -55,21 +56,41 @@ def read(value: Any) -> Observation:
     )
 
 
+def _common(response: str, value: dict[str, Any]) -> Observation:
+    if len(value) == 2 and "id" in value:
+        return Observation(response, raw=value)  # the barest replay: nothing left to check
+    record = Record(value)
+    return Observation(
+        response=response,
+        tool_calls=_calls(record),
+        usage=read_usage(record.record("usage")) if "usage" in value else None,
+        cost_usd=record.number("costUsd"),
+        duration_ms=record.number("durationMs"),
+        llm_calls=record.count("llmCalls") if "llmCalls" in value else None,
+        raw=value,
+    )
+
+
 def _calls(record: Record) -> tuple[ToolCall, ...] | None:
     name, given = record.find("toolCalls", "tool_calls")
     if given is None:
         return None
-    if type(given) is list and all(map(_is_plain, given)):  # as most are
-        return tuple(ToolCall(raw["name"], raw.get("params"), raw.get("result")) for raw in given)
-    return tuple(map(read_call, record.records(name)))
+    return _common_calls(given) or tuple(map(read_call, record.records(name)))
 
 
-def _is_plain(raw: Any) -> bool:
-    """A call with nothing in it that could be wrong."""
-    return (
-        type(raw) is dict
-        and _PLAIN.issuperset(raw)
-        and type(raw.get("name")) is str
-        and raw["name"] != ""
-        and type(raw.get("params")) is not str
-    )
+def _common_calls(given: Any) -> tuple[ToolCall, ...]:
+    """The calls, when there is nothing in any of them that could be wrong or odd."""
+    calls = []
+    for raw in given if type(given) is list else ():
+        if type(raw) is not dict or not _COMMON_OF_CALL.issuperset(raw):
+            return ()
+        name, params, success = raw.get("name"), raw.get("params"), raw.get("success")
+        if type(name) is not str or not name or type(params) is str:
+            return ()
+        if success is not None and type(success) is not bool:
+            return ()
+        took = raw.get("durationMs")
+        if took is not None and not is_measure(took):
+            return ()
+        calls.append(ToolCall(name, params, raw.get("result"), None, took, success))
+    return tuple(calls)

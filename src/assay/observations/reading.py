@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from assay.documents.document import MAX_DEPTH, too_deep
 from assay.errors import ObservationError, printable
 from assay.model.observation import Observation
@@ -45,6 +47,19 @@ def read(value: Any) -> Observation:
         raise _unknown(value)
     if too_deep(value):
         raise ObservationError(f"the observation is nested deeper than {MAX_DEPTH} levels")
+    return _read(value)
+
+
+def read_json(data: bytes) -> Observation:
+    """The observation that a line of JSON tells of; raises also what msgspec raises."""
+    value = msgspec.json.decode(data)
+    # So few brackets cannot be nested too deeply, and need no walk through the record.
+    if type(value) is dict and data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
+        return _read(value)
+    return read(value)
+
+
+def _read(value: Any) -> Observation:
     for shape in SHAPES:
         if shape.fits(value):
             return shape.read(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeGuard
 
 from assay.errors import MAX_MESSAGE, ObservationError, printable
 from assay.model.shape import shown
@@ -59,9 +59,7 @@ class Record:
 
     def number(self, *names: str) -> float | None:
         name, value = self.find(*names)
-        if value is None:
-            return None
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e300:
+        if value is None or is_measure(value):
             return value
         raise broken(self.place(name), f"is {shown(value)}, not a number from 0")
 
@@ -91,6 +89,11 @@ class Record:
         if all(isinstance(item, str) for item in items):
             return tuple(items)
         raise broken(self.place(self.find(*names)[0]), "is not a list of texts")
+
+
+def is_measure(value: Any) -> TypeGuard[float]:
+    """A number that something can take: not negative, not infinite, not a boolean."""
+    return isinstance(value, (int, float)) and type(value) is not bool and 0 <= value < 1e300
 
 
 def records(items: list[Any], at: str = "") -> list[Record]:

@@ -30,7 +30,7 @@ from assay.errors import (
 from assay.model.observation import Observation
 from assay.model.shape import Reading, Text, shown
 from assay.model.target import TargetSpec
-from assay.observations.reading import read
+from assay.observations.reading import read_json
 from assay.ports import Request
 from assay.settings import shown_path
 
@@ -129,7 +129,7 @@ class Replay:
                 if _HEAD.decode(data).id != identity:
                     continue  # another id of the same hash
                 if passed == repeat:
-                    return read(msgspec.json.decode(data))
+                    return read_json(data)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObservationError) as e:
                 place = f"{self._shown}:{self._number(index.offsets[line])}"
                 raise TargetError(f"{place}: {e}") from None

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from assay.errors import ObservationError
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation, Usage
-from assay.observations.reading import read
+from assay.observations.reading import read, read_json
 from assay.observations.records import BAD_JSON, PLAIN_TEXT
 
 
@@ -112,3 +116,60 @@ def test_messages_beside_the_response_are_those_of_eval_files() -> None:
     known = ToolCall("t", {}, success=False, error="no", notes=("odd",))
     assert seen.messages == (Message("assistant", None, (known,)),)
     assert read(seen.to_dict()) == seen
+
+
+# Common records are read by a shorter way, which must not show.
+
+ODD = st.sampled_from(
+    [None, True, False, 0, 1, 2.5, -1, "", "x", '{"a": 1}', [], [1], {}, {"a": 1}]
+)
+CALLS = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys(("name", "params", "result", "success", "durationMs"), ODD)
+) | st.builds(
+    lambda success, params: {"name": "t", "params": params, "success": success, "durationMs": 3},
+    st.none() | st.booleans(),
+    st.just({"a": 1}) | st.none() | st.just([1]),
+)
+RECORDS = st.fixed_dictionaries(
+    {"response": st.text(max_size=3) | ODD},
+    optional={
+        "toolCalls": st.lists(CALLS | ODD, max_size=3) | ODD,
+        "usage": st.just({"inputTokens": 1, "outputTokens": 2}) | ODD,
+        **dict.fromkeys(("id", "durationMs", "costUsd", "llmCalls"), ODD),
+    },
+)
+
+
+def attempt(record: Any) -> Any:
+    try:
+        return read(record)
+    except ObservationError as error:
+        return str(error)
+
+
+@given(RECORDS)
+def test_the_short_way_reads_what_the_long_way_reads(record: dict[str, Any]) -> None:
+    longer = {**record, "aside": 1}
+    if isinstance(calls := record.get("toolCalls"), list):
+        longer["toolCalls"] = [{**c, "aside": 1} if isinstance(c, dict) else c for c in calls]
+    short, long = attempt(record), attempt(longer)
+    if not isinstance(short, str):  # of several faults either way tells of one
+        assert repr(short) == repr(long)  # as text, since 1 equals 1.0 and True
+    assert type(short) is type(long)
+
+
+@given(RECORDS)
+def test_bytes_are_read_like_what_they_hold(record: dict[str, Any]) -> None:
+    data = json.dumps(record).encode()
+    try:
+        seen: Any = read_json(data)
+    except ObservationError as error:
+        seen = str(error)
+    assert repr(seen) == repr(attempt(record))
+    assert not isinstance(seen, Observation) or seen.raw == record
+
+
+def test_bytes_that_are_nested_too_deeply_are_refused() -> None:
+    deep = b'{"response": "", "toolCalls": [{"name": "t", "params": ' + b"[" * 200 + b"]" * 200
+    with pytest.raises(ObservationError, match="nested deeper than 100 levels"):
+        read_json(deep + b"}]}")
