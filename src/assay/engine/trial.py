@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Protocol
@@ -26,7 +25,7 @@ from assay.retrying import Retrying
 #: those that have forgotten theirs.
 GRADING_SECONDS = 1800.0
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_KEY = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 
 class Redact(Protocol):
@@ -100,14 +99,6 @@ class Trials:
     ) -> TrialRecord:
         """The result as the store keeps it: as JSON, and without secrets."""
         case, seen = planned.case, result.observation
-        entry = result.to_dict()
-        details = entry["details"]
-        if seen.notes:
-            details["notes"] = list(seen.notes)
-        for name, value in (("cached", cached), ("critical", case.critical)):
-            if value:
-                details[name] = True
-        details["trials"] = [trial_entry(repeat, result, confirms=confirms)]
         return TrialRecord(
             run_id=self.run_id,
             position=planned.position,
@@ -118,7 +109,7 @@ class Trials:
             score=result.score,
             duration_ms=result.duration_ms,
             cost_usd=0.0 if cached else seen.cost_usd,
-            judge_cost_usd=judge_cost(details["evaluators"]),
+            judge_cost_usd=judge_cost(score.details for score in result.scores),
             comparability=comparability.key(case, self.preparation),
             critical=case.critical,
             cluster=case.cluster,
@@ -126,8 +117,8 @@ class Trials:
             skipped_assertions=result.skipped_assertions,
             confirms=confirms,
             final=final,
-            result=self._redact.encoded(encoded(entry)),
-            observation=self._redact.encoded(encoded({"id": case.id} | seen.to_dict())),
+            result=self._redact.encoded(result.recorded(repeat, cached=cached, confirms=confirms)),
+            observation=self._redact.encoded(seen.to_json(case.id)),
         )
 
     async def _ask(self, planned: Planned, repeat: int) -> Asked:
@@ -147,7 +138,7 @@ class Trials:
         except Exception as error:  # whatever a stranger's target does
             return Asked(Observation(error=f"{target.name} raised {cause_of(error)}"))
         if cache is not None and seen.error is None:
-            cache.put(key, msgspec.json.decode(encoded(seen.to_dict())))
+            cache.put(key, msgspec.json.decode(seen.to_json(case.id)))
         return Asked(seen)
 
     async def _graded(
@@ -165,63 +156,25 @@ class Trials:
             return await grader.graded(replace(observation, error=late), repeat)
 
 
-def trial_entry(repeat: int, result: EvalCaseResult, *, confirms: bool) -> dict[str, Any]:
-    """One trial in the `trials` of a case's details."""
-    entry: dict[str, Any] = {
-        "repeat": repeat,
-        "outcome": result.outcome,
-        "score": result.score,
-        "durationMs": result.duration_ms,
-    }
-    if result.error:
-        entry["error"] = result.error
-    if confirms:
-        entry["confirms"] = True
-    return entry
-
-
 def answer_key(target: Retrying, planned: Planned, repeat: int) -> str:
     """What an answer depends on: whom we ask what, and how often before; never what we expect."""
     case = planned.case
     messages = [message.to_dict() for message in case.input_messages]
     question = [target.identity, messages, case.stubs, case.max_turns]
-    return "answer:" + sha256(encoded([*question, repeat])).hexdigest()
+    return "answer:" + sha256(_KEY.encode([*question, repeat])).hexdigest()
 
 
-def judge_cost(evaluators: list[dict[str, Any]]) -> float | None:
+def judge_cost(details: Iterable[Mapping[str, Any]]) -> float | None:
     """What the judges of a case cost together; None when none was asked or one does not tell."""
-    asked = [found for entry in evaluators for found in _judged(entry.get("details", {}))]
+    asked = [judge for one in details if one for judge in _judges(one)]
     costs = [judge.get("costUsd") for judge in asked if judge.get("calls")]
-    known = [cost for cost in costs if isinstance(cost, (int, float))]
+    known = [cost for cost in costs if cost is not None]
     return sum(known) if known and len(known) == len(costs) else None
 
 
-def _judged(details: dict[str, Any]) -> list[dict[str, Any]]:
+def _judges(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """What evaluators tell of their judges; those of a composite are among its members."""
-    found = [details["judge"]] if isinstance(details.get("judge"), dict) else []
+    found = [details["judge"]] if "judge" in details else []
     for member in details.get("members", ()):
-        found += _judged(member.get("details", {}))
+        found += _judges(member.get("details", {}))
     return found
-
-
-def encoded(value: Any) -> bytes:
-    """The value as JSON; what JSON cannot hold becomes text."""
-    try:
-        return msgspec.json.encode(value, enc_hook=_plain)
-    except UnicodeEncodeError:  # half a pair of surrogates, which a model may well send
-        return msgspec.json.encode(_whole(value), enc_hook=_plain)
-
-
-def _plain(value: Any) -> Any:
-    try:
-        return dict(value) if hasattr(value, "keys") else str(value)
-    except Exception:  # whatever an evaluator of a stranger's put into its details
-        return f"a {type(value).__name__}"
-
-
-def _whole(value: Any) -> Any:
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, dict):
-        return {_whole(key): _whole(item) for key, item in value.items()}
-    return [_whole(item) for item in value] if isinstance(value, (list, tuple)) else value

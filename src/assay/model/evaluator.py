@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
+import msgspec
 from pydantic import (
     BeforeValidator,
     Field,
@@ -31,6 +32,13 @@ from assay.model.shape import (
     together,
 )
 
+
+def _plain(value: Any) -> Any:
+    """What a shape holds; anything else that is no JSON, as text."""
+    return dict(value.__dict__) if isinstance(value, Shape) else repr(value)
+
+
+_ENCODER = msgspec.json.Encoder(order="sorted", enc_hook=_plain)
 #: What an evaluator is called changes nothing about its judgement.
 _NAME = {"name"}
 
@@ -82,8 +90,8 @@ class EvaluatorSpec(Shape):
 
     def settings_but(self, left_out: set[str]) -> bytes:
         """The version and the settings as JSON, some of them left out."""
-        settings = self.__pydantic_serializer__.to_json(self, exclude=left_out, fallback=repr)
-        return b"%d%s" % (self.version, settings)
+        settings = {k: v for k, v in self.__dict__.items() if k not in left_out}
+        return b"%d%s" % (self.version, _ENCODER.encode(settings))
 
     def cannot_fail(self) -> str:
         """Why no answer could fail this evaluator; empty when some answer can."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.model.message import Message, ToolCall
+from assay.model.written import as_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,10 @@ class Observation:
             "messages": [spoken(message) for message in self.messages] or None,
         }
         return {key: value for key, value in pairs.items() if value is not None}
+
+    def to_json(self, case_id: str) -> bytes:
+        """A line of a replay file."""
+        return as_json({"id": case_id} | self.to_dict())
 
 
 def spoken(message: Message) -> dict[str, Any]:

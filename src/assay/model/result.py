@@ -14,6 +14,18 @@ from assay.model.written import as_dict, as_json
 Outcome = Literal["passed", "failed", "errored", "skipped"]
 
 
+class _Trial(msgspec.Struct, omit_defaults=True, rename="camel"):
+    """One attempt at a case, in the `trials` of its details."""
+
+    repeat: int
+    outcome: Outcome
+    score: float | None
+    duration_ms: float
+    error: str = ""
+    cached: bool = False
+    confirms: bool = False
+
+
 class _Details(msgspec.Struct, omit_defaults=True, rename="camel"):
     outcome: Outcome
     score: float | None
@@ -26,6 +38,9 @@ class _Details(msgspec.Struct, omit_defaults=True, rename="camel"):
     cost_usd: float | None = None
     skipped_assertions: int = 0
     source: str = ""
+    notes: tuple[str, ...] = ()
+    critical: bool = False
+    trials: list[_Trial] = []
 
 
 class _Written(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
@@ -109,6 +124,14 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
         """The same as bytes; made without the dictionaries."""
         return as_json(self._written())
 
+    def recorded(self, repeat: int, *, cached: bool = False, confirms: bool = False) -> bytes:
+        """The same as one trial of a run."""
+        spent, error = self.duration_ms, self.error or ""
+        trial = _Trial(repeat, self.outcome, self.score, spent, error, cached, confirms)
+        written = self._written()
+        written.details.trials = [trial]
+        return as_json(written)
+
     def _written(self) -> _Written:
         return _Written(
             id=self.case.id,
@@ -136,4 +159,6 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
             seen.cost_usd,
             self.skipped_assertions,
             "" if case.locate is None else ":".join(map(str, case.origin[:2])),
+            seen.notes,
+            case.critical,
         )

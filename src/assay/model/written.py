@@ -10,7 +10,7 @@ import msgspec
 _ENCODER = msgspec.json.Encoder(enc_hook=str)
 
 
-def as_json(record: msgspec.Struct) -> bytes:
+def as_json(record: msgspec.Struct | dict[str, Any]) -> bytes:
     try:
         return _ENCODER.encode(record)
     except UnicodeEncodeError:  # half of a surrogate pair, which is no character
