@@ -12,6 +12,7 @@
       StoreError         3     the store could not be read or written
         NotInStore       2     a run or baseline that the store does not have
       ResultFileError    2     a file of results that cannot be read
+      ExecutorError      3     a process that graded died
       ObservationError   2     a record of what a target did that cannot be read
       EvalFileErrors     2     the group of all EvalFileError of a load
 
@@ -304,6 +305,13 @@ class ResultFileError(AssayError):
 
     slug = "bad-result-file"
     exit_code = 2
+
+
+class ExecutorError(AssayError):
+    """Work that was given to other processes did not come back."""
+
+    slug = "executor-failed"
+    exit_code = 3
 
 
 class ObservationError(AssayError):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypeVar
 
-from assay.errors import UsageError
+from assay.errors import Problem, UsageError
 from assay.model.case import EvalCase, Suite
 from assay.model.context import Context
 from assay.model.message import Message
@@ -51,6 +51,28 @@ class Loader(Protocol):
         ...
 
 
+class CaseStream(Protocol):
+    """The cases of a suite that is `streamed`: checked while they are read, in any process.
+
+    A loader that can make one has `stream(file, settings) -> Suite` beside `load`.
+    """
+
+    #: What messages call the file.
+    name: str
+
+    def chunks(self) -> Iterator[tuple[int, bytes]]:
+        """The file in pieces, each with the number of its first line, from 1."""
+        ...
+
+    def read(self, number: int, chunk: bytes) -> Iterator[tuple[int, EvalCase | None]]:
+        """The case of every line of a chunk, with the line's number; None where it is wrong."""
+        ...
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the lines that were read since it was last asked."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a target is asked: messages, and the case they came from when there is one.
@@ -67,8 +89,9 @@ class Request:
 class Target(Protocol):
     """The agent under test, or a judge. One instance serves many requests at once.
 
-    It may also have `recorded = True`, when nobody is called and no time is to be measured,
-    and `requests(observation)`, when an answer takes another number of requests than one.
+    It may also have `recorded = True`, when nobody is called and no time is to be measured, and
+    then `answer(case_id, repeat)`, which has the number of the record and the observation; and
+    `requests(observation)`, when an answer takes another number of requests than one.
     """
 
     #: What results call it, and what tells two judges apart: `openai:gpt-4`.

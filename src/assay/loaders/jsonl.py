@@ -6,7 +6,8 @@ import hashlib
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, overload
@@ -28,6 +29,8 @@ HELD_BYTES = 32 * 1024 * 1024
 SIDECAR_SUFFIXES = (".yaml", ".yml")
 _INPUT_WORD = re.compile(rf"""["'](?:{"|".join(INPUT_KEYS)})["']""".encode())
 MAX_LINE = 4 * MAX_SCALAR
+#: How much of a stream is read at a time.
+CHUNK_BYTES = 64 * 1024
 
 
 def load(file: Path, settings: Settings) -> Suite:
@@ -39,6 +42,14 @@ def load(file: Path, settings: Settings) -> Suite:
     found = lines.validate(keep=held)
     cases = tuple(found.cases) if held else StreamedCases(lines, found)
     return suite_of(file, sidecar.keys, cases, found.problems)
+
+
+def stream(file: Path, settings: Settings) -> Suite:
+    """The suite of a file of which nothing but the sidecar has been looked at yet."""
+    sidecar = Sidecar(file, settings)
+    problems = Problems(shown_path(file), sidecar.problems)
+    cases = UncheckedCases(CaseLines(file, settings, sidecar))
+    return replace(suite_of(file, sidecar.keys, cases, problems), streamed=True)
 
 
 def recognises(file: Path) -> str:
@@ -228,6 +239,46 @@ def _text(line: _Line, file: str) -> str:
 
 def _hash(identity: str) -> int:
     return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8).digest())
+
+
+class UncheckedCases(Sequence[EvalCase]):
+    """The cases of a file that is checked while it is read, line by line, by whoever reads it."""
+
+    def __init__(self, lines: CaseLines) -> None:
+        self._lines = lines
+        self.name = lines.name
+        self._reader, self._parser = lines._reader(), Reader(lines.name)
+
+    def chunks(self) -> Iterator[tuple[int, bytes]]:
+        """The file in pieces of whole lines, each with the number of its first line."""
+        number = 1
+        with open_binary(self._lines.file, self.name) as stream:
+            while data := stream.read(CHUNK_BYTES):
+                data += stream.readline(MAX_LINE + 1)
+                yield number, data
+                number += data.count(b"\n")
+
+    def read(self, number: int, chunk: bytes) -> Iterator[tuple[int, EvalCase | None]]:
+        """The case of every line of a chunk with its number; None where it is wrong."""
+        for line in _lines(BytesIO(chunk), self.name, number):
+            yield line.number, self._lines._case(line, self._parser, self._reader)
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the lines that were read since it was last asked."""
+        reader = self._reader
+        if not reader.problems:
+            return []
+        problems, reader.problems = reader.problems.told(), Problems(self.name)
+        return problems
+
+    def __iter__(self) -> Iterator[EvalCase]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, index: Any) -> Any:
+        raise TypeError("the cases of a stream have no numbers: read them in their order")
 
 
 class StreamedCases(Sequence[EvalCase]):

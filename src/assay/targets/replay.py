@@ -7,6 +7,7 @@ repeats in order. A million lines are indexed in 20 bytes each; the lines stay i
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from array import array
 from collections.abc import Iterable, Iterator
@@ -84,10 +85,34 @@ class Replay:
     async def ask(self, request: Request) -> Observation:
         if request.case is None:
             raise TargetError("only cases are recorded, and the question belongs to none")
-        index = self._index
-        if index is None:
-            index = await asyncio.to_thread(self._indexed)
-        return self._recorded(index, request.case.id, request.repeat)
+        if self._index is None:
+            await asyncio.to_thread(self._indexed)
+        return self.answer(request.case.id, request.repeat)[1]
+
+    def answer(self, case_id: str, repeat: int) -> tuple[int, Observation]:
+        """The line of a case's repeat, counted without those that cannot be read, and what it says.
+
+        Processes that were forked since the first answer share the index.
+        """
+        index = self._indexed()
+        passed = 0
+        for line in index.lines(case_id):
+            try:
+                data = self._line(index, line)
+                if _HEAD.decode(data).id != case_id:
+                    continue  # another id of the same hash
+                if passed == repeat:
+                    return line, read_json(data)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObservationError) as e:
+                place = f"{self._shown}:{self._number(index.offsets[line])}"
+                raise TargetError(f"{place}: {e}") from None
+            passed += 1
+        raise TargetError(self._none(index, case_id, passed, repeat))
+
+    @property
+    def records(self) -> int:
+        """How many lines can be read."""
+        return len(self._indexed().offsets)
 
     async def close(self) -> None:
         with self._lock:
@@ -109,6 +134,8 @@ class Replay:
         return used.count(0)
 
     def _indexed(self) -> _Index:
+        if self._index is not None:
+            return self._index
         with self._lock:
             if self._index is None:
                 self._stream = self._open()
@@ -121,21 +148,6 @@ class Replay:
         except EvalFileErrors as error:
             raise UsageError(f"{self._shown}: {error.problems[0].message}") from None
 
-    def _recorded(self, index: _Index, identity: str, repeat: int) -> Observation:
-        passed = 0
-        for line in index.lines(identity):
-            data = self._line(index.offsets[line])
-            try:
-                if _HEAD.decode(data).id != identity:
-                    continue  # another id of the same hash
-                if passed == repeat:
-                    return read_json(data)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObservationError) as e:
-                place = f"{self._shown}:{self._number(index.offsets[line])}"
-                raise TargetError(f"{place}: {e}") from None
-            passed += 1
-        raise TargetError(self._none(index, identity, passed, repeat))
-
     def _none(self, index: _Index, identity: str, passed: int, repeat: int) -> str:
         message = f"no recorded observation for {shown(identity)} in {self._shown}"
         if passed:
@@ -145,11 +157,14 @@ class Replay:
             message += f" (some lines cannot be read; the first: {first.place}: {first.message})"
         return message
 
-    def _line(self, offset: int) -> bytes:
-        with self._lock:
-            assert self._stream is not None
-            self._stream.seek(offset)
-            return self._stream.readline(MAX_LINE)
+    def _line(self, index: _Index, line: int) -> bytes:
+        """Read at a place of its own: others, in this process or a forked one, read too."""
+        offset, stream = index.offsets[line], self._stream
+        end = index.offsets[line + 1] if line + 1 < len(index.offsets) else index.end
+        assert stream is not None
+        data = os.pread(stream.fileno(), end - offset, offset)
+        # Behind the line there may be others that cannot be read.
+        return data if data.find(b"\n") in (-1, len(data) - 1) else data[: data.index(b"\n")]
 
     def _number(self, offset: int) -> int:
         """Which line starts at the offset; counted only when there is something to tell."""
@@ -173,6 +188,8 @@ class _Index:
     def __init__(self, stream: BinaryIO, shown: str) -> None:
         self.offsets, self._hashes = array("Q"), array("I")
         self.problems = Problems(shown)
+        #: Where the last line ends.
+        self.end = 0
         self._read(stream, shown)
         size = 4
         while size < len(self.offsets) * 1.5:
@@ -212,6 +229,7 @@ class _Index:
                     self.problems.append(_fault(reader, data, number, error))
             offset += len(data)
             number += 1
+            self.end = offset
 
 
 def _fault(reader: Reader, data: bytes, number: int, error: Exception) -> Problem:

@@ -1,0 +1,189 @@
+"""Suites far larger than memory, over recorded answers: read, checked and graded in one pass.
+
+The file is cut into chunks of lines. An executor has each of them read, graded and recorded,
+on all cores; here the records are saved, and counted. A line that is wrong ends the run with
+all that is wrong, and nothing of it is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+import msgspec
+
+from assay.engine.plan import Plan, Planned
+from assay.engine.trial import Trials
+from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, TargetError
+from assay.model.case import EvalCase
+from assay.model.observation import Observation
+from assay.model.result import EvalCaseResult
+from assay.model.run import TrialRecord, position_of
+from assay.ports import CaseStream, Executor, Store
+
+#: How many saves of a chunk wait for the disk at once.
+_UNDER_WAY = 8
+
+Chunk = tuple[int, bytes]
+
+
+class Answers(Protocol):
+    """A target whose answers are recorded, each under a number of its own."""
+
+    #: How many there are.
+    records: int
+
+    def answer(self, case_id: str, repeat: int) -> tuple[int, Observation]: ...
+
+
+class Graded(msgspec.Struct, array_like=True):
+    """What came of a chunk. `used` are the numbers of the answers, `alone` ids that had none."""
+
+    trials: list[TrialRecord]
+    problems: list[Any]
+    used: list[int]
+    alone: list[str]
+    last: int
+
+
+_GRADED = msgspec.msgpack.Decoder(Graded)
+
+
+class ChunkGrader:
+    """Reads, grades and records the cases of a chunk; what executors carry out."""
+
+    def __init__(
+        self, suite: int, stream: CaseStream, plan: Plan, trials: Trials, answers: Answers
+    ) -> None:
+        self._suite, self._stream, self._plan = suite, stream, plan
+        self._trials, self._answers = trials, answers
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __call__(self, chunk: Chunk) -> bytes:
+        graded = Graded([], [], [], [], 0)
+        number = chunk[0]
+        for number, case in self._stream.read(*chunk):
+            if case is None:
+                continue
+            graded.last = number
+            if self._plan.matches(self._suite, case):
+                self._grade(number, case, graded)
+        graded.problems = [problem.to_dict() for problem in self._stream.problems()]
+        return msgspec.msgpack.encode(graded)
+
+    def _grade(self, number: int, case: EvalCase, graded: Graded) -> None:
+        planned = self._plan.planned_case(position_of(self._suite, number - 1), self._suite, case)
+        for repeat in range(planned.repeats):
+            observation = Observation()
+            if case.skip is None:
+                try:
+                    line, observation = self._answers.answer(case.id, repeat)
+                    graded.used.append(line)
+                except TargetError as error:
+                    observation = Observation(error=str(error))
+                    graded.alone.append(case.id)
+            graded.trials.append(self._recorded(planned, observation, repeat))
+
+    def _recorded(self, planned: Planned, observation: Observation, repeat: int) -> TrialRecord:
+        result = self._trials.preparation.grader(planned.case).grade(observation, repeat)
+        if not isinstance(result, EvalCaseResult):
+            result = self._waited_for(result)
+        return self._trials.record(planned, repeat, result)
+
+    def _waited_for(self, result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
+        """The result of evaluators that take their time, in an event loop of this process."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(_waited_for(result))
+
+
+async def _waited_for(result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
+    return await result
+
+
+class StreamRun:
+    """Has a stream graded and saves what comes of it. `stop` is asked between chunks."""
+
+    def __init__(
+        self,
+        grader: ChunkGrader,
+        stream: CaseStream,
+        store: Store,
+        executor: Executor,
+        records: int,
+        tell: Callable[[TrialRecord], None],
+        stop: Callable[[], bool],
+    ) -> None:
+        self._grader, self._stream, self._store = grader, stream, store
+        self._executor, self._tell, self._stop = executor, tell, stop
+        self._used, self._alone = bytearray(records), set[int]()
+        self._problems: list[Problem] = []
+        self.cases = 0
+
+    def run(self) -> None:
+        """All chunks; raises EvalFileErrors when a line is wrong."""
+        under_way: deque[tuple[Future[None], list[TrialRecord]]] = deque()
+        for data in self._executor.run(self._grader, self._chunks()):
+            graded = _GRADED.decode(data)
+            self._check(graded)
+            if self._problems or not graded.trials:
+                continue
+            under_way.append((self._store.save(*graded.trials), graded.trials))
+            if len(under_way) >= _UNDER_WAY:
+                self._settle(under_way)
+        while under_way:
+            self._settle(under_way)
+        if self._problems:
+            ordered = sorted(self._problems, key=lambda p: (p.line, p.column))
+            raise EvalFileErrors(ordered[:MAX_PROBLEMS])
+
+    @property
+    def unused(self) -> int:
+        """How many recorded answers belong to no case of the stream."""
+        return self._used.count(0)
+
+    def _chunks(self) -> Iterator[Chunk]:
+        for chunk in self._stream.chunks():
+            if self._stop() or len(self._problems) >= MAX_PROBLEMS:
+                return
+            yield chunk
+
+    def _settle(self, under_way: deque[tuple[Future[None], list[TrialRecord]]]) -> None:
+        saving, trials = under_way.popleft()
+        saving.result()
+        for trial in trials:
+            self._tell(trial)
+
+    def _check(self, graded: Graded) -> None:
+        """Every id once: two cases of one id would be given the same answer."""
+        self._problems += [Problem(**problem) for problem in graded.problems]
+        self.cases += sum(trial.repeat == 0 for trial in graded.trials)
+        twice = False
+        for line in graded.used:
+            twice = twice or self._used[line] == 1
+            self._used[line] = 1
+        for identity in graded.alone:
+            hashed = hash(identity)
+            twice = twice or hashed in self._alone
+            self._alone.add(hashed)
+        if twice:
+            self._find_twins()
+
+    def _find_twins(self) -> None:
+        """Some id was there before; which, and on which line, is looked up from the start."""
+        if any(problem.code == "duplicate-id" for problem in self._problems):
+            return
+        seen: dict[int, int] = {}
+        for chunk in self._stream.chunks():
+            for number, case in self._stream.read(*chunk):
+                if case is None:
+                    continue
+                first = seen.setdefault(hash(case.id), number)
+                if first != number:
+                    message = f"the id {case.id!r} is taken by the case on line {first}"
+                    place = case.origin_of(("id",))
+                    self._problems.append(Problem(*place, "error", "duplicate-id", message))
+            self._stream.problems()

@@ -1,0 +1,152 @@
+"""`processes`: work is spread over the cores of this machine.
+
+The processes are forked, so that they have everything the work needs without its being sent.
+Only pieces and results travel. One that dies, as when the system is out of memory, is replaced
+and its pieces are done again; a piece that kills twice ends it all.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
+
+from assay.errors import ExecutorError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: How many pieces a process has at hand, so that it never waits for the next.
+AT_HAND = 2
+
+
+class Processes:
+    """As many processes as there are cores that this one may use, unless told otherwise."""
+
+    def __init__(self, count: int | None = None) -> None:
+        self.count = count or len(os.sched_getaffinity(0))
+
+    def run(self, work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
+        source = iter(pieces)
+        workers = [_Worker(work) for _ in range(self.count)]
+        try:
+            for worker in workers:
+                _feed(worker, source)
+            while busy := {w.connection: w for w in workers if w.at_hand}:
+                for connection in wait(list(busy)):
+                    yield from _taken(busy[connection], source)  # type: ignore[index]
+        finally:
+            for worker in workers:
+                worker.end()
+
+
+def _feed(worker: _Worker, source: Iterator[Any]) -> None:
+    while len(worker.at_hand) < AT_HAND:
+        try:
+            worker.give(next(source))
+        except StopIteration:
+            return
+
+
+def _taken(worker: _Worker, source: Iterator[Any]) -> Iterator[Any]:
+    """The next result of a process, which gets another piece for it."""
+    try:
+        failed, result = worker.take()
+    except (EOFError, OSError):
+        worker.replace()
+        return
+    if failed:
+        raise result
+    _feed(worker, source)
+    yield result
+
+
+class _Worker:
+    """A process, and the pieces that it has not answered yet."""
+
+    def __init__(self, work: Callable[[Any], Any]) -> None:
+        self._work, self._deaths = work, 0
+        self.at_hand: deque[Any] = deque()
+        self._start()
+
+    def give(self, piece: Any) -> None:
+        self.at_hand.append(piece)
+        self._send(piece)
+
+    def take(self) -> tuple[bool, Any]:
+        answer: tuple[bool, Any] = self.connection.recv()
+        self.at_hand.popleft()
+        self._deaths = 0
+        return answer
+
+    def replace(self) -> None:
+        """Another process for one that died, with the same pieces."""
+        self._process.join()
+        code = self._process.exitcode or 0
+        self._deaths += 1
+        if self._deaths > 1:
+            ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            raise ExecutorError(f"a process that graded ended with {ended}, twice on the same work")
+        self.connection.close()
+        self._start()
+        for piece in self.at_hand:
+            self._send(piece)
+
+    def end(self) -> None:
+        self.connection.close()
+        if self._process.is_alive():
+            self._process.terminate()
+        self._process.join()
+
+    def _send(self, piece: Any) -> None:
+        with suppress(OSError):  # it died; whoever takes its answer finds out
+            self.connection.send(piece)
+
+    def _start(self) -> None:
+        context = get_context("fork")
+        self.connection, other = context.Pipe()
+        own: Connection = self.connection
+        self._process = context.Process(target=_serve, args=(self._work, other, own), daemon=True)
+        with warnings.catch_warnings():
+            # Newer Pythons warn of threads. Ours write to the store, which no child touches.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._process.start()
+        other.close()
+
+
+def _serve(work: Callable[[Any], Any], connection: Connection, parents: Connection) -> None:
+    """Answer pieces until the connection is closed. It leaves without cleaning up: what it
+    inherited, open files and databases, belongs to its parent."""
+    parents.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        while True:
+            piece = connection.recv()
+            try:
+                answer = (False, work(piece))
+            except Exception as error:
+                answer = (True, _portable(error))
+            connection.send(answer)
+    except (EOFError, OSError):
+        pass
+    finally:
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or its words when it cannot travel."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever its class does
+        return ExecutorError(f"{type(error).__name__}: {error}")
+    return error
