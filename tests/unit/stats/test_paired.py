@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
@@ -69,6 +70,12 @@ def test_a_more_uneven_split_is_stronger(few: int, many: int) -> None:
     assert mcnemar_exact(few, many + 1) <= mcnemar_exact(few, many)
     if few:
         assert mcnemar_exact(few - 1, many + 1) <= mcnemar_exact(few, many)
+
+
+@pytest.mark.parametrize("test", [mcnemar_exact, mcnemar_corrected])
+def test_counts_are_not_negative(test: Callable[[int, int], float]) -> None:
+    with pytest.raises(ValueError, match="-2 is no number of cases"):
+        test(-2, 3)
 
 
 def test_the_correction_is_close_for_many_pairs_and_careful() -> None:

@@ -137,6 +137,7 @@ def test_too_few_cases_cannot_show_anything() -> None:
 
 
 def test_many_cases() -> None:
+    assert cases_needed(1e-6, 0.2) == pytest.approx(approximate_cases(1e-6, 0.2), rel=0.01)
     assert cases_needed(0.001, 0.2) == pytest.approx(approximate_cases(0.001, 0.2), rel=0.01)
     assert paired_power(10_000, 1, 1) == 1
 
