@@ -12,8 +12,8 @@ from assay.stats.sequential import Side
 from unit.stats import simulations as sim
 
 FULL = pytest.mark.full
-runs = pytest.mark.parametrize("runs", [100, pytest.param(5000, marks=FULL)])
-few_runs = pytest.mark.parametrize("runs", [100, pytest.param(2000, marks=FULL)])
+runs = pytest.mark.parametrize("runs", [100, pytest.param(2000, marks=FULL)])
+few_runs = pytest.mark.parametrize("runs", [200, pytest.param(2000, marks=FULL)])
 
 
 def noise(count: int) -> float:
