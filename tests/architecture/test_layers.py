@@ -17,7 +17,17 @@ SOURCE = Path(assay.__file__).parent
 #: The first step of a module's name below `assay`, by layer. A package imports only from
 #: layers below its own; in layer 0 and 1 the order of the list is the order of imports.
 LAYERS: list[list[str]] = [
-    ["version", "errors", "redaction", "tokens", "patterns", "blocking", "replacing", "model"],
+    [
+        "version",
+        "errors",
+        "redaction",
+        "tokens",
+        "patterns",
+        "blocking",
+        "replacing",
+        "stats",
+        "model",
+    ],
     [
         "documents",
         "observations",

@@ -33,8 +33,7 @@ class Pairs:
     neither: int
 
     def __post_init__(self) -> None:
-        if min(self.both, self.lost, self.gained, self.neither) < 0:
-            raise ValueError(f"{self!r} counts cases; no count may be negative")
+        _check(min(self.both, self.lost, self.gained, self.neither))
 
     @classmethod
     def of(cls, outcomes: Iterable[tuple[bool, bool]]) -> Pairs:
@@ -70,6 +69,7 @@ def mcnemar(lost: int, gained: int) -> PValue:
 def mcnemar_exact(lost: int, gained: int) -> float:
     """Two-sided: how often fair coins fall at least as unevenly."""
     few, n = min(lost, gained), lost + gained
+    _check(few)
     if lost == gained:
         return 1.0
     if n > _WHOLE_NUMBERS_UP_TO:
@@ -83,6 +83,7 @@ def mcnemar_exact(lost: int, gained: int) -> float:
 
 def mcnemar_corrected(lost: int, gained: int) -> float:
     """Chi-square with continuity correction, which never makes a difference out of none."""
+    _check(min(lost, gained))
     if lost == gained:
         return 1.0
     statistic = (abs(lost - gained) - 1) ** 2 / (lost + gained)
@@ -161,6 +162,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
         least = max(least, min(1.0, (len(p_values) - rank) * p_values[at]))
         adjusted[at] = least
     return adjusted
+
+
+def _check(least: int) -> None:
+    if least < 0:
+        raise ValueError(f"{least!r} is no number of cases; no count may be negative")
 
 
 def _phi(pairs: Pairs) -> float:

@@ -61,10 +61,10 @@ def clustered_rate(
     rate = sum(passed) / n
     error = clustered_error([float(p) for p in passed], clusters)
     worth = float(groups)
-    if error and 0 < rate < 1:
+    if error is not None and 0 < rate < 1:
         # Few clusters tell their own spread badly: Student's t says how badly.
         ratio = z / t_quantile((1 + level) / 2, groups - 1)
-        worth = min(rate * (1 - rate) / error**2 * ratio**2, n)
+        worth = min(rate * (1 - rate) / error**2 * ratio**2, n) if error else n
     limits = wilson_limits(rate, worth, z)
     return Estimate(rate, limits.low, limits.high, level, "wilson-clustered")
 

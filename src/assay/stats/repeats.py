@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from assay.stats.estimates import Estimate
-from assay.stats.means import bootstrap, mean
+from assay.stats.means import DRAWS, bootstrap, mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,17 @@ class Attempts:
 
 
 def mean_pass_at_k(
-    cases: Sequence[Attempts], k: int, level: float = 0.95, *, seed: int = 0
+    cases: Sequence[Attempts], k: int, level: float = 0.95, *, draws: int = DRAWS, seed: int = 0
 ) -> Estimate | None:
     """pass@k over cases; None when there is no case, or one has fewer than k attempts."""
-    return _over_cases([case.pass_at_k(k) for case in cases], level, seed)
+    return _over_cases([case.pass_at_k(k) for case in cases], level, draws, seed)
 
 
 def mean_pass_hat_k(
-    cases: Sequence[Attempts], k: int, level: float = 0.95, *, seed: int = 0
+    cases: Sequence[Attempts], k: int, level: float = 0.95, *, draws: int = DRAWS, seed: int = 0
 ) -> Estimate | None:
     """pass^k over cases; None when there is no case, or one has fewer than k attempts."""
-    return _over_cases([case.pass_hat_k(k) for case in cases], level, seed)
+    return _over_cases([case.pass_hat_k(k) for case in cases], level, draws, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,13 @@ def _drawn(marked: int, n: int, k: int, shown: Callable[[float], float]) -> floa
     return shown(math.comb(marked, k) / math.comb(n, k)) if k <= n else None
 
 
-def _over_cases(shares: Sequence[float | None], level: float, seed: int) -> Estimate | None:
+def _over_cases(
+    shares: Sequence[float | None], level: float, draws: int, seed: int
+) -> Estimate | None:
     known = [share for share in shares if share is not None]
     if len(known) < len(shares):
         return None
-    found = bootstrap(known, level, seed=seed)
+    found = bootstrap(known, level, draws=draws, seed=seed)
     return None if found is None else found.clipped(0.0, 1.0)
 
 
