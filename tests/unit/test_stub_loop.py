@@ -182,6 +182,13 @@ def test_measures_are_summed_over_turns(provided: Any) -> None:
         assert provided(server).requests(seen) == 2
 
 
+def test_what_is_odd_about_several_turns_is_told_once() -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "get_time", "input": {}}
+    cut = provider.sends(provider.anthropic([call], "max_tokens"))
+    seen, _ = run(claude, cut, cut, provider.says("Noon"), stubs=STUBS)
+    assert seen.notes == ("the answer was cut at the limit of tokens",)
+
+
 def test_the_cost_is_unknown_when_that_of_a_turn_is() -> None:
     untold = provider.openai({"content": "Noon"}) | {"usage": None}
     seen, _ = run(openai, calls(("get_time", {})), provider.sends(untold), stubs=STUBS)
@@ -417,6 +424,17 @@ def test_calls_that_cannot_be_paired_are_told(provided: Any, messages: Any, word
     with ProviderServer(provider.says("Hello")) as server:
         assert words in str(fault(provided(server), request(messages=messages)))
     assert server.asked == []
+
+
+def test_arguments_that_are_no_object_are_sent_as_each_provider_takes_them() -> None:
+    made = (ToolCall("a", "text", 1), ToolCall("b", [5], 2))
+    talk = (Message("user", "?"), Message("assistant", None, made), TALK[-1])
+    _, (sent,) = run(openai, provider.says("Hello"), messages=talk)
+    arguments = [call["function"]["arguments"] for call in sent["messages"][1]["tool_calls"]]
+    assert arguments == ['"text"', "[5]"]
+    _, (sent,) = run(claude, provider.says("Hello"), messages=talk)
+    inputs = [block["input"] for block in sent["messages"][1]["content"]]
+    assert inputs == [{"input": "text"}, {"input": [5]}]
 
 
 def test_ids_that_are_given_to_calls_are_those_of_no_other() -> None:

@@ -108,16 +108,20 @@ def _messages(step: Step) -> list[dict[str, Any]]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    """A call with its arguments as JSON in a text; what is text already never was JSON."""
-    given = {} if call.input is None else call.input
-    arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    """A call with its arguments as JSON in a text."""
+    arguments = json.dumps({} if call.input is None else call.input, ensure_ascii=False)
     function = {"name": call.tool, "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 
 def _echo(call: ToolCall, raw: dict[str, Any]) -> dict[str, Any]:
     """A call as the model made it, with its id, and with keys that only its provider knows."""
-    return {**raw, "id": call.id} if "custom" in raw else {**raw, **_call(call)}
+    if "custom" in raw:
+        return {**raw, "id": call.id}
+    echo, function = {**raw, **_call(call)}, raw.get("function")
+    if isinstance(function, dict) and isinstance(function.get("arguments"), str):
+        echo["function"] = function  # its arguments may be no JSON, and are not made so
+    return echo
 
 
 def _results(answers: Iterable[Answer]) -> list[dict[str, Any]]:
