@@ -3,12 +3,14 @@
     AssayError                 slug (explained in docs/errors.md) and exit code
       UsageError         2     a wrong argument
         UnknownName      2     a name that no registry, file or command knows
+        ToolRegistryError 2    the registry of tools cannot be had
       ConfigError        2     assay.yaml or [tool.assay] is wrong
       EvalFileError      2     one Problem of an eval file
       LedgerError        2     a locked regression case was changed or removed
       BadPattern         2     a regular expression that cannot be compiled
       PluginError        3     a registered plugin could not be loaded
       TargetError        3     a target gave no answer
+      SnapshotError      3     the snapshot could not be captured
       StoreError         3     the store could not be read or written
         NotInStore       2     a run or baseline that the store does not have
       ResultFileError    2     a file of results that cannot be read
@@ -217,6 +219,12 @@ class UnknownName(UsageError):
         super().__init__(f"no {kind} is called {name!r}" + (f" ({self.hint})" if self.hint else ""))
 
 
+class ToolRegistryError(UsageError):
+    """The function or program that lists the tools failed, or lists none."""
+
+    slug = "tool-registry"
+
+
 class ConfigError(AssayError):
     """The project's configuration is wrong; `problems` says where."""
 
@@ -279,6 +287,13 @@ class TargetError(AssayError):
             unreachable=self.unreachable,
             overloaded=self.overloaded,
         )
+
+
+class SnapshotError(AssayError):
+    """The function or program that captures the snapshot failed, or gave no JSON object."""
+
+    slug = "snapshot-failed"
+    exit_code = 3
 
 
 class StoreError(AssayError):

@@ -1,7 +1,7 @@
 """The regression ledger: a hash per case, kept in git, so that a case never changes.
 
 `<tool>.regression.lock.json` holds the hashes, `<tool>.regression.archive.json` the
-cases that no longer apply. Checking never writes; only `lock` and `archive` do.
+cases that no longer apply. Checking never writes; only `lock`, `archive` and `add` do.
 """
 
 from __future__ import annotations
@@ -9,18 +9,27 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
+from assay.documents import checking
 from assay.documents import json as documents
 from assay.documents.document import Document
+from assay.documents.editing import with_item, without_item
 from assay.documents.source import is_absent, read_text
 from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
+from assay.model.shape import Reading
+from assay.model.tiers import RegressionEvalCase
 from assay.replacing import replacing
-from assay.settings import shown_path
+from assay.settings import no_file, shown_path
 
 SUFFIX, LOCK_SUFFIX = ".regression.json", ".regression.lock.json"
+#: What the description of a case that was added begins with.
+PREFIX = "regression — "
 Status = Literal["locked", "unlocked", "changed", "gone", "archived"]
 
 
@@ -33,6 +42,16 @@ class LedgerEntry:
     created_at: str = ""
     bug_ref: str = ""
     description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """A bug that must not come back: what was asked, what should come, where it was fixed."""
+
+    prompt: str
+    expect: Mapping[str, Any]
+    description: str
+    bug_ref: str
 
 
 def locked_file(lock: Path) -> Path | None:
@@ -128,7 +147,7 @@ def archive(file: Path, identity: str) -> Path:
             _write(target, json.dumps(archived, indent=2, ensure_ascii=False) + "\n")
         elif not book.is_archived(identity, raw):
             raise LedgerError(f"another case {identity!r} is archived: take the next number")
-        _write(file, _without_item(book, index))
+        _write(file, without_item(book.text, book.document, book.base, index))
     elif not (identity in book.hashes and book.is_archived(identity)):
         raise LedgerError(_not_here(book, identity))
     if identity in book.hashes:
@@ -136,12 +155,55 @@ def archive(file: Path, identity: str) -> Path:
     return target
 
 
+def add(file: Path, bug: Bug, today: date) -> str:
+    """Append a case for a bug to a regression file that loads, or is not there, and lock it.
+
+    The id, which is returned, has the next number that no case of the tool ever had. A crash
+    in between leaves a case that is not locked.
+    """
+    book = _Book(file)
+    if broken := [p for p in _check(book) if p.severity == "error"]:
+        raise LedgerError("\n".join(str(p) for p in broken))
+    case = _case(book.next_id(file), bug, today)
+    _write(file, with_item(book.text, book.document, book.base, case))
+    _write(lock_file(file), _lock_text({**book.hashes, case["id"]: case_hash(case)}))
+    return str(case["id"])
+
+
+def _case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
+    """The new case; raises EvalFileErrors when it would not load."""
+    description = bug.description.strip()
+    case = {
+        "id": identity,
+        "description": PREFIX + description.removeprefix(PREFIX.strip()).strip(),
+        "difficulty": "regression",
+        "createdAt": today.isoformat(),
+        "bugRef": bug.bug_ref,
+        "input": {"message": bug.prompt},
+        "expect": dict(bug.expect),
+    }
+    if case["description"] == PREFIX:
+        raise LedgerError("the new case has no description: say what the bug was")
+    try:
+        document = documents.parse(json.dumps(case, allow_nan=False), "the new case")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LedgerError(f"the new case cannot be written as JSON: {error}") from None
+    reading = Reading(no_file, no_file, no_file)
+    found, problems = checking.check(RegressionEvalCase, document, (), document.data, reading)
+    if found is not None and not found.expect.asserted():
+        problems.append(document.problem(("expect",), "asserts-nothing", "it asserts nothing"))
+    if wrong := [p for p in (*document.problems, *problems) if p.severity == "error"]:
+        raise EvalFileErrors(wrong)
+    written: dict[str, Any] = document.data
+    return written
+
+
 class _Book:
     """A regression file with its lock and its archive; without the file it has no cases."""
 
     def __init__(self, file: Path) -> None:
         self.lost = is_absent(file)
-        self.text = "[]" if self.lost else read_text(file, shown_path(file))
+        self.text = "[]\n" if self.lost else read_text(file, shown_path(file))
         self.document: Document = documents.parse(self.text, shown_path(file))
         data = self.document.data
         self.base: tuple[str, ...] = ("cases",) if isinstance(data, dict) else ()
@@ -173,6 +235,17 @@ class _Book:
         if not self.lost:
             return self.document.file, 1, 1
         return self.lock.file, *self.lock.position(("cases", identity), key=True)
+
+    def next_id(self, file: Path) -> str:
+        """The id after the highest that is in use, locked or archived."""
+        data = self.document.data
+        metadata = data.get("metadata") if isinstance(data, dict) else None
+        tool = (metadata or {}).get("toolName") or file.name.removesuffix(SUFFIX)
+        known = [identity for identity, _ in self.cases]
+        known += [*self.hashes, *(str(case.get("id")) for case in self.archived)]
+        numbered = re.compile(rf"rg-{re.escape(tool)}-([0-9]{{3,18}})")
+        numbers = [int(match[1]) for match in map(numbered.fullmatch, known) if match]
+        return f"rg-{tool}-{max(numbers, default=0) + 1:03}"
 
     def is_archived(self, identity: str, raw: Any = None) -> bool:
         """Is a case with this id archived, and with this content when it is given?"""
@@ -228,19 +301,6 @@ def _not_here(book: _Book, identity: str) -> str:
     if any(case.get("id") == identity for case in book.archived):
         hint = "it is archived already"
     return f"{book.document.file} has no case {identity!r}" + (f" ({hint})" if hint else "")
-
-
-def _without_item(book: _Book, index: int) -> str:
-    """The file's text without one case; everything else stays as the author laid it out."""
-    text, decoder = book.text, json.JSONDecoder()
-    starts = [book.document.mark((*book.base, i)).index for i in range(len(book.cases))]
-    end = decoder.raw_decode(text, starts[index])[1]
-    if index + 1 < len(starts):
-        return text[: starts[index]] + text[starts[index + 1] :]
-    if index > 0:
-        return text[: decoder.raw_decode(text, starts[index - 1])[1]] + text[end:]
-    opening = text.rindex("[", 0, starts[0])
-    return text[: opening + 1] + text[end:].lstrip()
 
 
 def _write(file: Path, text: str) -> None:

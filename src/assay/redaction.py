@@ -67,7 +67,13 @@ def _spelled(*words: str) -> str:
     return mixed + "|" + "[_-]?".join(word.upper() for word in words)
 
 
-_NAMES = [("password",), ("passwd",), ("passphrase",), ("secret",), ("authorization",)]
+_NAMES: list[tuple[str, ...]] = [
+    ("password",),
+    ("passwd",),
+    ("passphrase",),
+    ("secret",),
+    ("authorization",),
+]
 _NAMES += [(word, "key") for word in ("api", "access", "private", "secret")]
 _NAMES += [(w, "token") for w in ("access", "auth", "refresh", "session", "api", "bot")]
 _NAME = "|".join(_spelled(*words) for words in _NAMES)

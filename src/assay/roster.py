@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -12,7 +13,7 @@ from typing import Any, Self
 from assay.agentv import targets_file, translated
 from assay.documents.checking import check
 from assay.documents.document import DocPath, Document, TextMark
-from assay.errors import ConfigError, Problem, UnknownName, UsageError
+from assay.errors import AssayError, ConfigError, Problem, UnknownName, UsageError
 from assay.model.shape import Reading
 from assay.model.target import RateLimits, TargetSpec
 from assay.ports import Target
@@ -22,7 +23,9 @@ from assay.retrying import Clock, Retrying, RetryPolicy, SystemClock
 from assay.settings import Settings, TargetEntry, environment, no_file
 
 #: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
-_VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
+VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
+
+Translate = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Roster:
@@ -65,6 +68,26 @@ class Roster:
         if target is None and model is None and isinstance(self._judge, Retrying):
             return self._judge
         return self._connect((target, model or ""), lambda: self._judging(target, model))
+
+    def specs(self) -> Iterator[TargetSpec]:
+        """Every target and judge that is configured and right; none is connected."""
+        for document, path, translate in self.entries():
+            with suppress(AssayError):  # who uses it is told what is wrong
+                yield self._spec(document, path, self.settings.root, translate)
+
+    def entries(self) -> Iterator[tuple[Document, DocPath, Translate]]:
+        """Where targets and the judge are written, in the configuration and in that of AgentV."""
+        config, document = self.settings.config, self.settings.document
+        if document is not None:
+            for index in range(len(config.targets)):
+                yield document, ("targets", index), dict
+            if isinstance(config.judge, TargetEntry):
+                yield document, ("judge",), dict
+        with suppress(ConfigError):
+            document, entries = targets_file(self.settings.root)
+            if document is not None:
+                for index in range(len(entries)):
+                    yield document, ("targets", index), translated
 
     async def close(self) -> None:
         for target in self._connected.values():
@@ -157,7 +180,7 @@ class Roster:
         document: Document,
         path: DocPath,
         base: Path,
-        translate: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+        translate: Translate = dict,
     ) -> TargetSpec:
         """The entry at `path` as its provider understands it; its paths begin at `base`."""
         problems: list[Problem] = []
@@ -218,8 +241,4 @@ def _interpolated(value: Any, document: Document, path: DocPath, problems: list[
             problems.append(document.problem(path, "unset-variable", message))
         return found.get(name, "")
 
-    return _VARIABLE.sub(replaced, value)
-
-
-def secrets_of(settings: Settings) -> set[str]:
-    return set()
+    return VARIABLE.sub(replaced, value)

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from assay import registry, snapshot
 from assay.blocking import wait_for
 from assay.comparing import Rules, compare
+from assay.confidential import secrets_of
 from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
 from assay.engine import session
@@ -31,10 +32,9 @@ from assay.model.run import RunRecord
 from assay.model.shape import Reading
 from assay.outcomes import find_run, outcomes_of
 from assay.ports import Store, Target
-from assay.roster import secrets_of
 from assay.runs import Run
 from assay.seeds import Seeds
-from assay.service import Paths, as_paths, lead_path, project, validate
+from assay.service import Paths, as_paths, project, validate
 from assay.settings import Settings
 
 AnyTarget = str | Target | Callable[[Any], Any]
@@ -104,7 +104,7 @@ def regrade(
 async def carry_out(order: Order, given: dict[str, Any]) -> Run:
     """The run that a door ordered."""
     settings = project()
-    lead_path(settings)
+    settings.lead_path()
     store = open_store(settings, order.store)
     try:
         return Run.of(await session.run(_job(order, given, settings, store)), store)

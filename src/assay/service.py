@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import ledger, registry
 from assay.discovery import discover, loader_for
+from assay.documents.source import is_absent
 from assay.errors import (
     EvalFileErrors,
     LedgerError,
@@ -161,7 +163,7 @@ async def aevaluate(
 
     observed = read(observation)
     settings = project().for_file(Path(case.origin.file))
-    lead_path(settings)
+    settings.lead_path()
     async with Roster(settings, judge) as roster:
         resources = Resources(roster.judge, {"seed": Seeds(settings).data})
         return await Preparation(resources).grader(case).graded(observed)
@@ -262,7 +264,7 @@ def plugins() -> list[Registered]:
 
 def _plugin(module: str, settings: Settings) -> Registered:
     """Run a module under `plugins`, whose evaluators register themselves."""
-    lead_path(settings)
+    settings.lead_path()
     fault = ""
     try:
         import_module(module)
@@ -275,6 +277,20 @@ def _plugin(module: str, settings: Settings) -> Registered:
 def lock_regressions(paths: Paths) -> dict[str, list[str]]:
     """Lock the unlocked cases of all regression files; which ones, by file."""
     return {shown_path(file): ledger.lock(file) for file in regression_files(paths)}
+
+
+def add_regression(
+    folder: str | os.PathLike[str], tool: str, bug: ledger.Bug, today: date
+) -> tuple[Path, str]:
+    """Add a locked case for a bug to the regression file of a tool; the file and the new id."""
+    if not re.fullmatch(r"[^\s./\\:][^\s/\\:]*", tool) or not tool.isprintable():
+        raise UsageError(f"{tool!r} is not the name of a tool that a file can be called after")
+    file = _working_directory() / folder / f"{tool}{ledger.SUFFIX}"
+    if not is_absent(file):
+        problems = _load_file(file, _settings().for_file(file))[1]
+        if any(p.severity == "error" for p in problems):
+            raise EvalFileErrors(problems)
+    return file, ledger.add(file, bug, today)
 
 
 def archive_regression(identity: str, paths: Paths) -> Path:
@@ -342,12 +358,6 @@ def _import_plugins(settings: Settings) -> list[Problem]:
             place = ("plugins", index)
             problems.append(settings.document.problem(place, "plugin-failed", message))
     return problems
-
-
-def lead_path(settings: Settings) -> None:
-    """A project's own modules are found before others."""
-    if (root := str(settings.root)) not in sys.path:
-        sys.path.insert(0, root)
 
 
 def _working_directory() -> Path:

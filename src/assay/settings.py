@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from assay.documents.source import is_absent, read_text
 from assay.errors import ConfigError, EvalFileErrors, Problem
 from assay.model.options import RunOptions
 from assay.model.shape import Empty, Flag, Reading, Shape, Text, problem, shown
+from assay.model.source import AnySource, LiveSource
 from assay.model.target import Price
 
 #: Settings of targets that are never written down.
@@ -83,7 +85,7 @@ def _store_url(value: str) -> str:
 
 
 class Config(Shape):
-    """The keys of assay.yaml."""
+    """The keys of assay.yaml. Those that a text can give may also stand in the environment."""
 
     allow_outside_root: Flag = False
     seed_manifest: Annotated[Text, AfterValidator(_relative)] = "evals/seed-manifest.json"
@@ -93,6 +95,8 @@ class Config(Shape):
         PlainValidator(_judge, json_schema_input_type=Text | JudgeEntry),
     ] = None
     store: Annotated[Text, AfterValidator(_store_url)] = "sqlite:.assay/assay.db"
+    tools: AnySource = None
+    snapshot: LiveSource = None
     plugins: list[ModuleName] = Empty(list)
     prices: dict[str, Price] = Empty(dict)
     defaults: RunOptions = Empty(RunOptions)
@@ -117,10 +121,10 @@ class Settings:
                 file = folder / name
                 document = None if is_absent(file) else read(file)
                 if document is not None:
-                    return cls(folder, _checked(document), document)
+                    return cls(folder, _overridden(_checked(document)), document)
             if git is None and (folder / ".git").exists():
                 git = folder
-        return cls(git or start)
+        return cls(git or start, _overridden(Config()))
 
     def for_file(self, file: Path) -> Settings:
         """These settings, or those of the file's own project when it lies outside this one."""
@@ -140,9 +144,22 @@ class Settings:
                 entry.pop(name, None)
         return written
 
+    def lead_path(self) -> None:
+        """Let the project's own modules be found, before others."""
+        if (root := str(self.root)) not in sys.path:
+            sys.path.insert(0, root)
+
     @property
     def seed_manifest(self) -> Path:
         return self.root / self.config.seed_manifest
+
+
+#: A key of the configuration and the variable that overrides it.
+OVERRIDES = {
+    key: f"ASSAY_{key.upper()}"
+    for key, info in Config.model_fields.items()
+    if info.default_factory is None  # lists and mappings are not written as one text
+}
 
 
 #: What every program of the user's may see of the environment; secrets are passed on by name.
@@ -210,3 +227,24 @@ def _checked(document: Document) -> Config:
     if config is None or any(p.severity == "error" for p in problems):
         raise ConfigError(problems)
     return config
+
+
+def _overridden(config: Config) -> Config:
+    """The configuration with what the environment says instead; an empty variable says nothing."""
+    changes: dict[str, Any] = {}
+    problems: list[Problem] = []
+    given = environment(OVERRIDES.values())
+    for key, variable in OVERRIDES.items():
+        if text := given.get(variable):
+            raw = {key: _flag(text) if isinstance(getattr(config, key), bool) else text}
+            document = Document(f"environment variable {variable}", raw, [], TextMark(-1, -1, 0))
+            found, wrong = check(Config, document, (), raw, Reading(no_file, no_file, no_file))
+            problems += wrong
+            changes[key] = getattr(found, key, None)
+    if problems:
+        raise ConfigError(problems)
+    return config.model_copy(update=changes) if changes else config
+
+
+def _flag(text: str) -> bool | str:
+    return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)

@@ -17,7 +17,7 @@ from pydantic_core import PydanticUndefined
 
 from assay.evaluators import composite, field_accuracy, tool_trajectory
 from assay.evaluators.python import FunctionSpec
-from assay.model import expect, rubric, suite, target, tiers
+from assay.model import expect, rubric, source, suite, target, tiers, tool
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
 from assay.model.rules import Ruled
 from assay.model.shape import Shape
@@ -53,6 +53,8 @@ TABLES: dict[type[Shape], tuple[str, str]] = {
     TargetEntry: (CONFIG, "Targets"),
     target.RateLimits: (CONFIG, "Limits"),
     target.Price: (CONFIG, "Prices"),
+    source.Source: (CONFIG, "Sources"),
+    tool.ToolEntry: (CONFIG, "Registry of tools"),
     ToolDefinition: (CONFIG, "Tools"),
     ReplyPaths: (CONFIG, "Reply paths"),
     **{targets.get(name): (CONFIG, name) for name in targets},

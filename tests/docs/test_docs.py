@@ -42,6 +42,7 @@ from assay.model import expect, message, suite, tiers
 from assay.model.shape import Shape
 from assay.registry import evaluators
 from assay.schema import schema
+from assay.settings import OVERRIDES
 
 FILES = sorted(
     [
@@ -379,6 +380,12 @@ def test_variables_of_prompts_are_documented() -> None:
 
 
 # Other tables
+
+
+def test_variables_of_the_environment_are_documented() -> None:
+    rows = PAGES["docs/config.md"].table("Environment")
+    told = {code_words(row["Key"])[0]: code_words(row["Variable"])[0] for row in rows}
+    assert told == OVERRIDES
 
 
 def test_csv_columns_are_documented() -> None:

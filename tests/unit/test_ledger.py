@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 import assay
 from assay import ledger, service
-from assay.errors import EvalFileErrors, LedgerError
+from assay.errors import EvalFileErrors, LedgerError, UsageError
 
 
 def case(number: int, **changes: Any) -> dict[str, Any]:
@@ -233,3 +235,142 @@ def test_a_file_that_breaks_while_it_is_read_is_a_problem(
     with pytest.raises(EvalFileErrors) as caught:
         verb(".")
     assert [(p.file, p.code) for p in caught.value.problems] == [(broken, "unreadable")]
+
+
+# Adding
+
+
+TODAY = date(2026, 3, 21)
+BUG = ledger.Bug("Is it cold in Oslo?", {"responseContains": ["-4"]}, "sign was lost", "WX-212")
+
+
+def added(number: int) -> dict[str, Any]:
+    return {
+        "id": f"rg-get_weather-{number:03}",
+        "description": "regression — sign was lost",
+        "difficulty": "regression",
+        "createdAt": "2026-03-21",
+        "bugRef": "WX-212",
+        "input": {"message": "Is it cold in Oslo?"},
+        "expect": {"responseContains": ["-4"]},
+    }
+
+
+def test_adding_appends_a_locked_case_with_the_next_number(file: Path) -> None:
+    ledger.lock(file)
+    ledger.archive(file, "rg-get_weather-003")
+    before = file.read_text()
+    assert ledger.add(file, BUG, TODAY) == "rg-get_weather-004"
+    assert json.loads(file.read_text()) == [case(1), case(2), added(4)]
+    assert file.read_text().startswith(before.rstrip("]\n"))
+    assert codes(file) == []
+
+
+def test_adding_locks_no_other_case(file: Path) -> None:
+    ledger.add(file, BUG, TODAY)
+    assert codes(file) == ["unlocked-regression"] * 3
+    assert list(json.loads(ledger.lock_file(file).read_text())["cases"]) == ["rg-get_weather-004"]
+
+
+def test_adding_makes_the_file(file: Path) -> None:
+    file.unlink()
+    assert service.add_regression(".", "get_weather", BUG, TODAY) == (file, "rg-get_weather-001")
+    assert file.read_text() == json.dumps([added(1)], indent=2, ensure_ascii=False) + "\n"
+    assert codes(file) == []
+    assert service.add_regression(".", "get_weather", BUG, TODAY)[1] == "rg-get_weather-002"
+    assert file.read_text().count("\n  {\n") == 2
+    assert not list(file.parent.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("content", "identity"),
+    [
+        ({"metadata": {"toolName": "a.b"}, "cases": []}, "rg-a.b-001"),
+        ([case(1), case(2, id="rg-get_weathers-900")], "rg-get_weather-002"),
+        ([case(1, id="rg-get_weather-1000"), case(2)], "rg-get_weather-1001"),
+        ([case(1, id=f"rg-get_weather-{'9' * 5000}"), case(2)], "rg-get_weather-003"),
+    ],
+)
+def test_the_id_names_the_tool_and_the_next_number(file: Path, content: Any, identity: str) -> None:
+    file.write_text(json.dumps(content))
+    assert ledger.add(file, BUG, TODAY) == identity
+    assert "error" not in {p.severity for p in service.validate(file).problems}
+
+
+@pytest.mark.parametrize("said", ["regression — x", "regression —x", "  x ", "regression — x\n"])
+def test_the_description_begins_as_it_should(file: Path, said: str) -> None:
+    ledger.add(file, replace(BUG, description=said), TODAY)
+    assert json.loads(file.read_text())[-1]["description"] == "regression — x"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"bug_ref": " "}, "bugRef"),
+        ({"prompt": ""}, "message"),
+        ({"prompt": "{{seed:a}}"}, "seed:a"),
+        ({"prompt": "\ud800"}, "surrogate"),
+        ({"description": "regression — "}, "has no description"),
+        ({"expect": {}}, "asserts nothing"),
+        ({"expect": {"responseNonEmpty": False}}, "asserts nothing"),
+        ({"expect": {"toolCalled": ["a"]}}, "toolCalled"),
+        ({"expect": {"responseContains": ["{{snapshot:x}}"]}}, "snapshot-token"),
+        ({"expect": {"maxLatencyMs": float("nan")}}, "cannot be written as JSON"),
+        ({"expect": {"responseContains": {"a"}}}, "cannot be written as JSON"),
+    ],
+)
+def test_a_case_that_would_not_load_is_not_added(
+    file: Path, changes: dict[str, Any], told: str
+) -> None:
+    before = file.read_text()
+    with pytest.raises((LedgerError, EvalFileErrors)) as caught:
+        ledger.add(file, replace(BUG, **changes), TODAY)
+    assert told in str(caught.value)
+    assert file.read_text() == before
+    assert not ledger.lock_file(file).exists()
+
+
+def test_nothing_is_added_while_a_locked_case_is_changed_or_gone(file: Path) -> None:
+    ledger.lock(file)
+    lock = ledger.lock_file(file).read_text()
+    for cases in ([case(1, bugRef="#99"), case(2), case(3)], [case(1)]):
+        file.write_text(json.dumps(cases))
+        with pytest.raises(LedgerError, match="archive"):
+            service.add_regression(".", "get_weather", BUG, TODAY)
+        assert json.loads(file.read_text()) == cases
+    file.unlink()
+    with pytest.raises(LedgerError, match="is gone"):
+        service.add_regression(".", "get_weather", BUG, TODAY)
+    assert ledger.lock_file(file).read_text() == lock
+
+
+@pytest.mark.parametrize("text", ["", "[", "{}", '{"cases": 3}', "[3]", '[{"id": "x"}]', "null"])
+def test_nothing_is_added_to_a_file_that_does_not_load(file: Path, text: str) -> None:
+    file.write_text(text)
+    with pytest.raises(EvalFileErrors):
+        service.add_regression(".", "get_weather", BUG, TODAY)
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize("tool", ["", ".", "..", "../x", "a/b", "a\\b", "a b", "a\0b", "c:x", ".x"])
+def test_a_tool_is_named_like_a_file(file: Path, tool: str) -> None:
+    with pytest.raises(UsageError, match="is not the name of a tool"):
+        service.add_regression(".", tool, BUG, TODAY)
+
+
+def test_a_failed_write_adds_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = file.read_text()
+
+    def refuse(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", refuse)
+    with pytest.raises(LedgerError, match="disk full"):
+        ledger.add(file, BUG, TODAY)
+    assert file.read_text() == before
+    assert not list(file.parent.glob(".*"))
+
+
+def test_a_folder_that_is_not_there_is_told(file: Path) -> None:
+    with pytest.raises(LedgerError, match="cannot write"):
+        service.add_regression("nowhere", "get_weather", BUG, TODAY)

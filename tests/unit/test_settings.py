@@ -11,6 +11,7 @@ import pytest
 
 from assay import service
 from assay.errors import ConfigError
+from assay.model.script import shell_argv
 from assay.settings import Settings, environment, shown_path
 
 if TYPE_CHECKING:
@@ -178,3 +179,98 @@ def test_a_slip_in_toml_has_its_place(project: Project) -> None:
     with pytest.raises(ConfigError) as caught:
         Settings.find(project.root)
     assert str(caught.value) == "pyproject.toml:2:17: error[toml-syntax]: Invalid value"
+
+
+# Sources, the store, and the environment
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("store: runs.db\n", "1:8: error[wrong-value]: 'store' is not the URL of a store"),
+        ("store: ''\n", "must not be empty"),
+        ("tools: 3\n", "1:8: error[wrong-type]: 'tools' is 3, neither text nor a mapping"),
+        ("tools: {}\n", "needs 'file', 'callable' or 'command'"),
+        ("tools: python:tools\n", "'package.module:function'"),
+        ("tools: 'command: '\n", "the script is empty"),
+        ("tools: {command: []}\n", "must have at least 1 item"),
+        ("tools: {command: [a], file: b}\n", "1:18: error[conflicting-keys]"),
+        ("tools: {file: b, env: [A]}\n", "'file' and 'env' exclude each other"),
+        ("tools: {command: a, timeout: 3}\n", "did you mean 'timeout_seconds'?"),
+        ("snapshot: state.json\n", "'state.json' is neither a function nor a program"),
+        ("snapshot: {callable: 'a:b', timeout_seconds: 0}\n", "must be > 0"),
+    ],
+)
+def test_a_wrong_source_or_store_says_where(project: Project, text: str, part: str) -> None:
+    project.write("assay.yaml", text)
+    with pytest.raises(ConfigError) as caught:
+        Settings.find(project.root)
+    assert part in str(caught.value)
+
+
+def test_a_text_is_short_for_a_source(project: Project) -> None:
+    for text, key, value in (
+        ("tools: a/b.json", "file", "a/b.json"),
+        ("tools: python:a.b:c.d", "callable", "a.b:c.d"),
+        ("tools: command:./list --all | sort", "command", shell_argv("./list --all | sort")),
+        ("tools: {command: [./list, --all]}", "command", ["./list", "--all"]),
+        ("tools: python", "file", "python"),
+    ):
+        project.write("assay.yaml", text + "\n")
+        assert getattr(Settings.find(project.root).config.tools, key) == value
+
+
+def test_the_store_has_a_default(project: Project) -> None:
+    assert Settings.find(project.root).config.store == "sqlite:.assay/assay.db"
+
+
+@pytest.mark.parametrize("file", ["assay.yaml", None])
+def test_the_environment_wins_over_the_file(
+    project: Project, monkeypatch: pytest.MonkeyPatch, file: str | None
+) -> None:
+    if file:
+        project.write(file, "store: 'memory:'\nseed_manifest: a.json\ntools: {file: b.json}\n")
+    monkeypatch.setenv("ASSAY_STORE", "postgresql://host/db")
+    monkeypatch.setenv("ASSAY_JUDGE", "echo:")
+    monkeypatch.setenv("ASSAY_ALLOW_OUTSIDE_ROOT", "True")
+    monkeypatch.setenv("ASSAY_TOOLS", "python:a:b")
+    monkeypatch.setenv("ASSAY_SEED_MANIFEST", "")
+    monkeypatch.setenv("ASSAY_TARGETS", "not read")
+    config = Settings.find(project.root).config
+    assert (config.store, config.judge, config.targets) == ("postgresql://host/db", "echo:", [])
+    assert config.allow_outside_root is True
+    assert config.tools is not None
+    assert (config.tools.file, config.tools.callable) == (None, "a:b")
+    assert config.seed_manifest == ("a.json" if file else "evals/seed-manifest.json")
+
+
+@pytest.mark.parametrize("text", ["0", "false", "FALSE"])
+def test_a_flag_of_the_environment_may_be_off(
+    project: Project, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    project.write("assay.yaml", "allow_outside_root: true\n")
+    monkeypatch.setenv("ASSAY_ALLOW_OUTSIDE_ROOT", text)
+    assert Settings.find(project.root).config.allow_outside_root is False
+
+
+def test_every_wrong_variable_is_named(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_STORE", "here")
+    monkeypatch.setenv("ASSAY_ALLOW_OUTSIDE_ROOT", "maybe")
+    monkeypatch.setenv("ASSAY_SNAPSHOT", "x.json")
+    monkeypatch.setenv("ASSAY_SEED_MANIFEST", "/etc/passwd")
+    with pytest.raises(ConfigError) as caught:
+        Settings.find(project.root)
+    assert {p.file for p in caught.value.problems} == {
+        f"environment variable ASSAY_{name}"
+        for name in ("STORE", "ALLOW_OUTSIDE_ROOT", "SNAPSHOT", "SEED_MANIFEST")
+    }
+    assert "'allow_outside_root' is 'maybe'; it must be true or false" in str(caught.value)
+
+
+def test_a_password_in_a_wrong_store_is_not_printed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_STORE", "//me:pa55word@host")
+    with pytest.raises(ConfigError) as caught:
+        Settings.find(project.root)
+    assert "pa55word" not in str(caught.value)

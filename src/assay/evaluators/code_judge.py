@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, ValidationInfo
 
 from assay.cores import a_core
 from assay.documents.json import parse
@@ -20,6 +20,7 @@ from assay.model.evaluator import EvaluatorSpec
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
 from assay.model.score import EvaluationScore
+from assay.model.script import Script
 from assay.model.shape import (
     Empty,
     Json,
@@ -28,36 +29,11 @@ from assay.model.shape import (
     Reading,
     Spelling,
     Text,
-    Words,
     problem,
     shown,
 )
 from assay.process import Finished, Limits, run, signal_name
 from assay.settings import HARMLESS, environment
-
-
-def shell_argv(script: str) -> list[str]:
-    """A script written as one text goes to the platform's shell."""
-    return ["cmd.exe", "/c", script] if os.name == "nt" else ["sh", "-c", script]
-
-
-def _script(raw: Any) -> Any:
-    if isinstance(raw, str):
-        if not raw.strip():
-            raise problem("wrong-value", "the script is empty")
-        return shell_argv(raw)
-    if not isinstance(raw, list):
-        raise problem("wrong-type", f"is {shown(raw)}, neither a list of arguments nor text")
-    return raw
-
-
-Script = Annotated[
-    list[Text],
-    Field(min_length=1),
-    BeforeValidator(
-        _script, json_schema_input_type=Words | Annotated[list[Text], Field(min_length=1)]
-    ),
-]
 
 
 def _folder(value: str, info: ValidationInfo) -> str:

@@ -17,12 +17,12 @@ from assay.evaluators.aggregators import (
     settle,
     share_of_passes,
 )
-from assay.evaluators.code_judge import Script
 from assay.evaluators.llm_judge import Prompt
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
 from assay.model.rules import BelongsTo, Rule, Ruled
 from assay.model.score import EvaluationScore
+from assay.model.script import Script
 from assay.model.shape import Empty, Key, Number, Rate, problem, raise_all
 from assay.ports import Check, Resources
 from assay.scoring import ready, scores_of

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, SecretStr
 
 from assay.model.shape import AtLeastOne, Number, Positive, Shape, Text
 
@@ -61,3 +62,17 @@ class TargetSpec(RateLimits):
         """All settings but secrets: what tells its answers from those of another target."""
         hidden = {"api_key", "headers", "prices", "name", *RateLimits.model_fields}
         return self.model_dump_json(exclude=hidden, warnings="none")
+
+    @property
+    def secrets(self) -> set[str]:
+        """The values of its secret settings, and the words of each: `Bearer` and a token."""
+        values = list(_secret_values(self.model_dump(warnings="none")))
+        return {text for value in values for text in (value, *value.split())}
+
+
+def _secret_values(value: Any) -> Iterator[str]:
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+    elif isinstance(value, (dict, list, tuple)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _secret_values(part)

@@ -1,0 +1,82 @@
+"""Where a project gets data from before a run: a file, a function or a program."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, PlainValidator, ValidationInfo
+
+from assay.model.rules import Excludes, NeedsOne, Rule, Ruled
+from assay.model.script import Script
+from assay.model.shape import Empty, Positive, Text, problem, shown
+
+_NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+_FUNCTION = re.compile(rf"{_NAME}:{_NAME}")
+
+
+def _function(value: str) -> str:
+    if not _FUNCTION.fullmatch(value):
+        message = f"{value!r} does not have the form 'package.module:function'"
+        raise problem("wrong-value", message)
+    return value
+
+
+class Source(Ruled):
+    """One of `file`, `callable` and `command`; the other keys are for a program."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        NeedsOne(("file", "callable", "command"), "needs 'file', 'callable' or 'command'"),
+        Excludes("file", ("callable", "command", "cwd", "env")),
+        Excludes("callable", ("command", "cwd", "env")),
+    )
+
+    file: Text | None = None
+    callable: Annotated[Text, AfterValidator(_function)] | None = None
+    command: Script | None = None
+    cwd: Text = "."
+    env: list[Text] = Empty(list)
+    timeout_seconds: Positive = 60.0
+    max_output_mb: Positive = 10.0
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        if self.callable is not None:
+            return f"python:{self.callable}"
+        return self.file if self.file is not None else f"command {(self.command or [''])[-1]!r}"
+
+
+def _written_out(raw: Any) -> Any:
+    """A text is short for a mapping: `python:...`, `command:...`, or the path of a file."""
+    if not isinstance(raw, str):
+        return raw
+    start, colon, rest = raw.partition(":")
+    key = {"python": "callable", "command": "command"}.get(start) if colon else None
+    return {"file": raw} if key is None else {key: rest}
+
+
+def _source(raw: Any, info: ValidationInfo) -> Source | None:
+    if raw is None:
+        return None
+    if not isinstance(raw, (str, dict)):
+        raise problem("wrong-type", f"is {shown(raw)}, neither text nor a mapping")
+    return Source.model_validate(_written_out(raw), context=info.context)
+
+
+def _program(raw: Any, info: ValidationInfo) -> Source | None:
+    source = _source(raw, info)
+    if source is not None and source.file is not None:
+        hint = "for example 'python:my_module:capture' or 'command:./capture.sh'"
+        raise problem("wrong-value", f"{source.file!r} is neither a function nor a program", hint)
+    return source
+
+
+#: A text or a mapping; as a text, one that is neither a function nor a program is a file.
+AnySource = Annotated[
+    Source | None, PlainValidator(_source, json_schema_input_type=Text | Source | None)
+]
+#: The same without a file: what is captured anew for every run.
+LiveSource = Annotated[
+    Source | None, PlainValidator(_program, json_schema_input_type=Text | Source | None)
+]

@@ -1,0 +1,18 @@
+"""A tool of the agent, as a registry lists it."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict
+
+from assay.model.shape import Flag, Shape, Text
+
+
+class ToolEntry(Shape):
+    """One tool; other keys, such as a schema of its parameters, are not read."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Text
+    version: str | None = None
+    description: str | None = None
+    deprecated: Flag | None = None
