@@ -213,7 +213,7 @@ class Reporter(Protocol):
 
 
 class Executor(Protocol):
-    """Carries out pieces of work, here or elsewhere.
+    """Carries out pieces of work, here or elsewhere. It is made without arguments.
 
     Results come in any order, and a piece may be carried out twice. No more pieces are taken
     than can be worked on soon, so that an endless stream of them does not fill the memory.

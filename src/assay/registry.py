@@ -12,7 +12,7 @@ from assay.errors import PluginError, UnknownName, cause_of
 if TYPE_CHECKING:
     from assay.model.evaluator import EvaluatorSpec
     from assay.model.target import TargetSpec
-    from assay.ports import Loader, Reporter, StoreOpener
+    from assay.ports import Executor, Loader, Reporter, StoreOpener
 
 T = TypeVar("T")
 
@@ -128,4 +128,5 @@ evaluators: Registry[type[EvaluatorSpec]] = _Evaluators("assay.evaluators", "eva
 loaders: Registry[Loader] = Registry("assay.loaders", "loader")
 targets: Registry[type[TargetSpec]] = Registry("assay.targets", "target provider")
 stores: Registry[StoreOpener] = Registry("assay.stores", "store")
+executors: Registry[type[Executor]] = Registry("assay.executors", "executor")
 reporters: Registry[Reporter] = Registry("assay.reporters", "reporter")

@@ -59,6 +59,10 @@ class Roster:
         """The target called `name`, or written inline, as `provider:setting` or an address."""
         return self._connect((name, None), lambda: self._named(name))
 
+    def spec(self, name: str) -> TargetSpec:
+        """The settings of the target called `name`, or written inline."""
+        return self._named(name)
+
     def adopt(self, target: Target) -> Retrying:
         """A target at hand, under the policy of this roster; it stays the caller's to close."""
         return self._retrying(target, getattr(target, "identity", ""), RateLimits())

@@ -32,6 +32,7 @@ from assay.model.run import RunRecord
 from assay.model.shape import Reading
 from assay.outcomes import find_run, outcomes_of
 from assay.ports import Store, Target
+from assay.roster import Roster
 from assay.runs import Run
 from assay.seeds import Seeds
 from assay.service import Paths, as_paths, project, validate
@@ -141,7 +142,8 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
     earlier = find_run(order.earlier, store) if order.earlier else None
     options = options_of(given, settings, earlier)
-    suites, paths = _suites(order.cases, settings, earlier)
+    stream = _streams(order, options, settings)
+    suites, paths = _suites(order.cases, settings, earlier, stream=stream)
     job = session.Job(
         settings=settings,
         suites=suites,
@@ -202,8 +204,18 @@ def _comparer(options: RunOptions, store: Store) -> session.Compare | None:
     return compared
 
 
+def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
+    """May large files be read as a stream? Nobody is asked, and nothing needs their number."""
+    counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
+    if any(counted) or order.rerun_failed or order.regrade:
+        return False
+    if isinstance(order.target, str) or order.target is None:
+        return options.target is not None and Roster(settings).spec(options.target).recorded
+    return False
+
+
 def _suites(
-    cases: Cases, settings: Settings, earlier: RunRecord | None
+    cases: Cases, settings: Settings, earlier: RunRecord | None, *, stream: bool
 ) -> tuple[Sequence[Suite], list[str]]:
     """The suites, and their paths as a resumed run must name them."""
     if isinstance(cases, (list, tuple)) and cases and isinstance(cases[0], Suite):
@@ -214,7 +226,7 @@ def _suites(
         paths = [settings.root / path for path in earlier.plan["paths"]]
     if not paths:
         raise UsageError("no path is given: name eval files or folders, such as 'evals/'")
-    loaded = validate(paths)
+    loaded = validate(paths, stream=stream)
     if loaded.errors:
         raise EvalFileErrors(loaded.problems)
     return loaded.suites, [session.project_path(str(path), settings) for path in paths]

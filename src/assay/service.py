@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from assay.ports import Store, Target
 
 SCHEMAS = NAMES
+#: Smaller files are loaded whole, even when they could be read as a stream.
+STREAMED_BYTES = 4 * 1024 * 1024
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
@@ -69,8 +71,11 @@ def load(paths: Paths) -> list[Suite]:
     return list(loaded.suites)
 
 
-def validate(paths: Paths) -> Loaded:
-    """Load everything and keep going: all suites, and all problems of all files."""
+def validate(paths: Paths, *, stream: bool = False) -> Loaded:
+    """Load everything and keep going: all suites, and all problems of all files.
+
+    `stream` leaves the cases of large files for whoever reads them, as far as loaders can.
+    """
     settings = _settings()
     broken_plugins = _import_plugins(settings)
     suites: list[Suite] = []
@@ -78,7 +83,7 @@ def validate(paths: Paths) -> Loaded:
         found = discover(as_paths(paths), settings)
         problems = list(found.problems)
         for file in found.files:
-            suite, new = _load_file(file, settings.for_file(file))
+            suite, new = _load_file(file, settings.for_file(file), stream=stream)
             if suite is not None and suite.tier == "regression":
                 suite, new = _check_ledger(file, suite)
             problems += new
@@ -100,13 +105,19 @@ def lint(paths: Paths) -> Loaded:
     return replace(loaded, problems=(*loaded.problems, *weaknesses(loaded.suites)))
 
 
-def _load_file(file: Path, settings: Settings) -> tuple[Suite | None, list[Problem]]:
+def _load_file(
+    file: Path, settings: Settings, *, stream: bool = False
+) -> tuple[Suite | None, list[Problem]]:
     """The suite of a file, or None, and its problems."""
     loader = loader_for(file)
     if loader is None:  # discovery let it through, so a loader was there
         raise UsageError(f"no loader for {shown_path(file)}")
     try:
-        suite = loader.load(file, settings)
+        later = getattr(loader, "stream", None) if stream else None
+        if later is not None and file.stat().st_size >= STREAMED_BYTES:
+            suite = later(file, settings)
+        else:
+            suite = loader.load(file, settings)
     except EvalFileErrors as error:
         return None, list(error.problems)
     except OSError as error:  # it broke while it was being read

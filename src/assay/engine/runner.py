@@ -93,7 +93,7 @@ class Runner:
         brake: Brake | None = None,
         grace: float = GRACE_SECONDS,
     ) -> None:
-        self._plan, self._trials, self._store, self._listen = plan, trials, store, listen
+        self._plan, self.trials, self._store, self._listen = plan, trials, store, listen
         self._workers, self._live, self._grace = workers, live, grace
         self._brake = brake or Brake()
         self._tally = Tally(plan.options)
@@ -107,7 +107,7 @@ class Runner:
         self._brake.connect(self._braked)
         *deterministic, judged = TIERS
         await self._phase(self._open(deterministic), self._one)
-        refusals = rubric_refusals(self._plan, self._store, self._trials.run_id)
+        refusals = rubric_refusals(self._plan, self._store, self.trials.run_id)
         await self._phase(self._open([judged]), lambda trial: self._gated(trial, refusals))
         if self._stopped:
             return "interrupted"
@@ -118,14 +118,14 @@ class Runner:
         for repeat in range(first, first + times):
             if self._stopped or self.gave_up:
                 return True
-            finished = await self._trials.run(planned, repeat, confirms=True)
+            finished = await self.trials.run(planned, repeat, confirms=True)
             await self._keep(finished, planned)
             if finished.record.outcome == "passed":
                 return False
         return True
 
     def _open(self, tiers: list[Tier]) -> Iterator[Trial]:
-        done = self._store.finished(self._trials.run_id)
+        done = self._store.finished(self.trials.run_id)
         return self._plan.trials(tiers, done, shuffled=self._live)
 
     async def _phase(
@@ -145,7 +145,7 @@ class Runner:
             await self._leave(rest, trials)
 
     async def _one(self, trial: Trial) -> None:
-        finished = await self._trials.run(*trial)
+        finished = await self.trials.run(*trial)
         await self._keep(finished, trial.planned)
 
     async def _gated(self, trial: Trial, refusals: dict[str, str]) -> None:
@@ -155,7 +155,7 @@ class Runner:
         if refusal is None or planned.case.skip is not None:
             await self._one(trial)
             return
-        record = self._trials.unasked(planned, repeat, "skipped", refusal, final=True)
+        record = self.trials.unasked(planned, repeat, "skipped", refusal, final=True)
         await self._keep(Finished(record), planned)
 
     async def _keep(self, finished: Finished, planned: Planned) -> None:
@@ -164,9 +164,9 @@ class Runner:
         saving = asyncio.wrap_future(self._store.save(record))
         # What was asked is kept, even if the wait for it is cancelled.
         await asyncio.shield(saving)
-        self._tell(record, cached=finished.cached)
+        self.tell(record, cached=finished.cached)
         if record.outcome != "skipped":
-            self._tally.count(finished, self._trials.target_of(planned).name)
+            self._tally.count(finished, self.trials.target_of(planned).name)
         if not self.gave_up and (reason := self._tally.reason_to_stop()):
             self.gave_up = reason
             self._listen(Notice(f"no more is asked: {reason}"))
@@ -177,9 +177,9 @@ class Runner:
         reason = f"not asked: {self.gave_up}"
 
         def leave(trial: Trial) -> None:
-            record = self._trials.unasked(*trial, "errored", reason, final=False)
+            record = self.trials.unasked(*trial, "errored", reason, final=False)
             under_way.append(self._store.save(record))
-            self._tell(record)
+            self.tell(record)
 
         for trial in rest:
             leave(trial)
@@ -190,7 +190,7 @@ class Runner:
         for saving in under_way:
             await asyncio.wrap_future(saving)
 
-    def _tell(self, record: TrialRecord, *, cached: bool = False) -> None:
+    def tell(self, record: TrialRecord, *, cached: bool = False) -> None:
         self._listen(
             TrialFinished(
                 record.position,

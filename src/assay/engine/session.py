@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+from msgspec import structs
 
 from assay import staleness
 from assay.engine.gating import lonely_rubrics
@@ -15,8 +18,9 @@ from assay.engine.lease import Lease
 from assay.engine.plan import Plan, Planned
 from assay.engine.provenance import environment_of
 from assay.engine.runner import Brake, Runner
+from assay.engine.stream import Answers, ChunkGrader, StreamRun
 from assay.engine.trial import Trials
-from assay.errors import UsageError
+from assay.errors import EvalFileErrors, UsageError
 from assay.grading import Preparation
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
@@ -26,8 +30,9 @@ from assay.model.options import TIMEOUT_SECONDS, WORKERS, RunOptions
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, new_run_id
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
-from assay.ports import Request, Resources, Store, Target
+from assay.ports import CaseStream, Request, Resources, Store, Target
 from assay.redaction import Redactor
+from assay.registry import executors
 from assay.results import conclude, result_of, write_files
 from assay.retrying import Retrying, RetryPolicy
 from assay.roster import Roster
@@ -115,7 +120,8 @@ class _Session:
 
     def _preflight(self) -> None:
         """All that can be wrong before the first question is told before it."""
-        if not len(self.plan):
+        if any(suite.streamed for suite in self.job.suites):
+            self._target_named(self.job.options.target)
             return
         for planned in self.plan:
             self.preparation.grader(planned.case)
@@ -124,8 +130,11 @@ class _Session:
         for target in self._targets.values():
             hook = getattr(target.target, "unused", None)
             if hook is not None and (lines := hook(p.case.id for p in self.plan)):
-                noun = "line has" if lines == 1 else "lines have"
-                self._tell(f"{target.name}: {lines} {noun} an id that no selected case has")
+                self._unused(target.name, lines)
+
+    def _unused(self, target: str, lines: int) -> None:
+        noun = "line has" if lines == 1 else "lines have"
+        self._tell(f"{target}: {lines:,} {noun} an id that no selected case has")
 
     def _record(self) -> RunRecord:
         job, now = self.job, self.job.now()
@@ -168,10 +177,46 @@ class _Session:
     async def _asked(self, runner: Runner, record: RunRecord) -> RunStatus:
         job = self.job
         done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
-        job.listen(RunStarted(record.id, record.target, self.plan.planned, done))
+        streamed = [i for i, suite in enumerate(job.suites) if suite.streamed]
+        planned = None if streamed else self.plan.planned
+        job.listen(RunStarted(record.id, record.target, planned, done))
+        for index in streamed:
+            self._stream(index, record, runner)
         status = await runner.run()
         job.listen(RunFinished(status))
         return status
+
+    def _stream(self, index: int, record: RunRecord, runner: Runner) -> None:
+        """A suite that is checked while it is graded; if a line is wrong, there was no run."""
+        job = self.job
+        answers, stream = self._answers(), cast("CaseStream", job.suites[index].cases)
+        grader = ChunkGrader(index, stream, self.plan, runner.trials, answers)
+        name = "processes" if hasattr(os, "fork") else "local"
+        run = StreamRun(
+            grader,
+            stream,
+            job.store,
+            executors.get(name)(),
+            answers.records,
+            runner.tell,
+            lambda: job.brake.presses > 0,
+        )
+        try:
+            run.run()
+        except EvalFileErrors:
+            job.store.delete(record.id)
+            raise
+        record.suites[index] = structs.replace(record.suites[index], selected=run.cases)
+        job.store.describe(record.id, record.suites)
+        if run.unused and not job.brake.presses and job.resumed is None:
+            self._unused(self._targets[job.options.target].name, run.unused)
+
+    def _answers(self) -> Answers:
+        """The recorded answers, with their index made before any process is forked."""
+        target = self._target_named(self.job.options.target)
+        answers = cast("Answers", target.target)
+        assert answers.records >= 0
+        return answers
 
     async def _compared(
         self, runner: Runner, record: RunRecord, status: RunStatus
@@ -221,6 +266,9 @@ class _Session:
         name = None
         if self.job.target is None:
             name = self.job.options.target or planned.case.target or self._only_target()
+        return self._target_named(name)
+
+    def _target_named(self, name: str | None) -> Retrying:
         if name not in self._targets:
             known = self.job.target
             self._targets[name] = (
@@ -238,6 +286,8 @@ class _Session:
 
     def _suite_target(self, index: int) -> str:
         suite = self.job.suites[index]
+        if suite.streamed:
+            return self._target_named(self.job.options.target).name
         planned = next((case for case in suite.cases), None)
         if planned is None or planned.skip is not None:
             return ""

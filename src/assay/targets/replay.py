@@ -47,6 +47,7 @@ class ReplayTarget(TargetSpec):
     """A file of recorded observations."""
 
     inline_key: ClassVar[str] = "file"
+    recorded: ClassVar[bool] = True
 
     provider: Text = "replay"
     file: Annotated[Text, AfterValidator(_found)]
