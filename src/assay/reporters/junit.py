@@ -92,8 +92,11 @@ def _seconds(milliseconds: float) -> str:
 
 
 def _attributes(**values: str) -> str:
-    shown = ((name, html.escape(printable(value))) for name, value in values.items())
-    return "".join(f' {name}="{value}"' for name, value in shown)
+    return "".join(f' {name}="{_quoted(value)}"' for name, value in values.items())
+
+
+def _quoted(value: str) -> str:
+    return html.escape(printable(value), quote=False).replace('"', "&quot;")
 
 
 def _text(lines: Iterable[str]) -> str:
