@@ -15,8 +15,8 @@ from assay.settings import environment
 WIDTH = 100
 
 _STYLES = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
-#: `##[error]`, `##vso[...]`, `##teamcity[...]`: build servers obey these anywhere in a line.
-_LOG_COMMAND = re.compile(r"##(?=\w*\[)")
+#: `##[error]`, `##vso[...]`, and `::error::` where it begins a line: build servers obey these.
+_LOG_COMMAND = re.compile(r"#(?=#\w*\[)|^ *:(?=:)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def _width(out: TextIO) -> int:
 def safe(text: str, limit: int = 1000) -> str:
     """What a model or user wrote, in one line that neither terminal nor build server obeys."""
     # The text may be huge, so it is cut before it is looked at character by character.
-    return cut(_LOG_COMMAND.sub("# #", printable(text[: limit + 1])), limit)
+    return cut(_LOG_COMMAND.sub(r"\g<0> ", printable(text[: limit + 1])), limit)
 
 
 def cut(text: str, width: int) -> str:

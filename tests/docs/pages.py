@@ -11,6 +11,7 @@ The words after a block's language say how it is tried:
     console              every `$ command` runs; the output shown is the output, where a line
                          `...` stands for lines left out; `$ echo $?` shows the exit code,
                          which is otherwise 0
+    text report=NAME     is what this reporter writes; `...` as above; any language
     python run           runs; a `text output` block after it shows what it prints
 
 The blocks of a page are tried in order, in one folder of their own.

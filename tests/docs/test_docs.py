@@ -146,7 +146,9 @@ def test_blocks_are_tried_or_are_plain(page: Page) -> None:
         words = [w for w in block.words[1:] if "=" not in w]
         options = {w.partition("=")[0] for w in block.words[1:] if "=" in w}
         assert known.issuperset(words), f"{page.name}:{block.line}: {words}"
-        assert {"file", "reports", "lint"} >= options, f"{page.name}:{block.line}: {options}"
+        assert {"file", "reports", "lint", "report"} >= options, (
+            f"{page.name}:{block.line}: {options}"
+        )
         if block.language in ("json", "jsonl", "csv"):
             assert block.words[1:], f"{page.name}:{block.line}: the block is not tried"
         if block.language == "yaml" and not block.words[1:]:

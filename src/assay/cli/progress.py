@@ -61,7 +61,7 @@ class Progress:
                 self._show(self._clock())
         elif isinstance(event, RunFinished):
             ended = f"{event.status} after {duration(1000 * self._elapsed(self._clock()))}"
-            self._write(f"{self._done()}, {ended}: {', '.join(self._parts())}\n")
+            self._write(": ".join(filter(None, (f"{self._done()}, {ended}", self._parts()))) + "\n")
 
     def _elapsed(self, now: float) -> float:
         return max(now - self._began, 0.0)
@@ -71,17 +71,17 @@ class Progress:
 
     def _show(self, now: float) -> None:
         self._due = now + self._pause
-        parts = [*self._parts(), *self._speed(now)]
+        parts = ", ".join(filter(None, (self._parts(), self._speed(now))))
         if not self._terminal.live:
-            self._write(f"{self._done()}: {', '.join(parts)}\n")
+            self._write(f"{self._done()}: {parts}\n")
             return
-        line = f"{self._bar()}{self._done()}  {', '.join(parts)}"
+        line = f"{self._bar()}{self._done()}  {parts}"
         # A line as wide as the terminal would wrap. Colours are left out where it must be cut.
         shown = cut(line, self._terminal.width - 1)
         self._write(self._painted(shown) if shown == line else shown)
         self._drawn = True
 
-    def _parts(self) -> list[str]:
+    def _parts(self) -> str:
         """What there is to say at any time."""
         parts = [f"{number:,} {outcome}" for outcome, number in self._counts.items() if number]
         if self._before:
@@ -90,18 +90,16 @@ class Progress:
             parts.append(f"{self._cached:,} cached")
         if self._cost:
             parts.append(money(self._cost))
-        return parts or ["nothing yet"]
+        return ", ".join(parts)
 
-    def _speed(self, now: float) -> list[str]:
+    def _speed(self, now: float) -> str:
         finished, elapsed = self._finished(), self._elapsed(now)
         if not finished or not elapsed:
-            return []
+            return ""
         rate = finished / elapsed
-        parts = [f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"]
-        if self._planned is not None:
-            left = max(self._planned - self._before - finished, 0)
-            parts.append(f"{duration(1000 * left / rate)} left")
-        return parts
+        speed = f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"
+        left = (self._planned or 0) - self._before - finished
+        return f"{speed}, {duration(1000 * left / rate)} left" if left > 0 else speed
 
     def _done(self) -> str:
         done = self._before + self._finished()

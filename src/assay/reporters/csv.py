@@ -13,7 +13,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def write(run: RunResult, out: TextIO) -> None:
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out, lineterminator="\r\n")  # with it, every cell that has either is quoted
     writer.writerow(COLUMNS)
     for row in rows(run):
         writer.writerow([_cell(row[column]) for column in COLUMNS])

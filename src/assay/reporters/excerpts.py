@@ -17,6 +17,7 @@ from assay.model.diff import render_diff
 from assay.model.result import Outcome
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult
+from assay.reporters.words import count
 
 #: How many cases of an outcome are told in full.
 MAX_CASES = 100
@@ -132,7 +133,7 @@ def reasons_of(case: CaseResult) -> tuple[str, ...]:
     reasons = case.failures or [case.error or "no reason was given"]
     told = [_short(reason) for reason in reasons[:MAX_REASONS]]
     if len(reasons) > MAX_REASONS:
-        told.append(f"and {len(reasons) - MAX_REASONS:,} more reasons")
+        told.append(f"and {count(len(reasons) - MAX_REASONS, 'more reason')}")
     return tuple(told)
 
 
@@ -165,4 +166,4 @@ def _diffs(
 def _drawn(steps: list[dict[str, Any]]) -> Iterator[str]:
     yield from (line.removeprefix("  ") for line in render_diff(islice(steps, MAX_STEPS)))
     if len(steps) > MAX_STEPS:
-        yield f"and {len(steps) - MAX_STEPS:,} more steps"
+        yield f"and {count(len(steps) - MAX_STEPS, 'more step')}"

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from assay.model.run_result import RunResult
 from assay.reporters.excerpts import Excerpt, gather
-from assay.reporters.words import verdict
+from assay.reporters.words import count, verdict
 from assay.terminal import Terminal, safe
 
 _TITLE = 200
@@ -26,7 +26,7 @@ def _commands(run: RunResult) -> Iterator[str]:
     yield from (_case(level, case) for case in (*found.failed, *found.errored))
     left = summary.failed + summary.errored - len(found.failed) - len(found.errored)
     if left:
-        yield _command(level, "Assay", [f"{left:,} more cases did not pass"])
+        yield _command(level, "Assay", [f"{count(left, 'more case')} did not pass"])
     for suite in run.suites:
         for text in suite.staleness_warnings:
             yield _command("warning", f"stale: {suite.name}", [text], suite.file)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Iterator
 from typing import TextIO
-from xml.sax.saxutils import escape, quoteattr
 
 from assay.errors import printable
 from assay.model.run_result import RunResult
@@ -92,13 +92,17 @@ def _seconds(milliseconds: float) -> str:
 
 
 def _attributes(**values: str) -> str:
-    return "".join(f" {name}={quoteattr(printable(value))}" for name, value in values.items())
+    return "".join(f' {name}="{_quoted(value)}"' for name, value in values.items())
+
+
+def _quoted(value: str) -> str:
+    return html.escape(printable(value), quote=False).replace('"', "&quot;")
 
 
 def _text(lines: Iterable[str]) -> str:
     """Lines as text. What XML cannot hold, no line holds any more once it is printable."""
     shown = [printable(line[:MAX_BODY]) for line in lines]
-    return escape(_cut("\n".join(shown), MAX_BODY))
+    return html.escape(_cut("\n".join(shown), MAX_BODY), quote=False)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -27,6 +27,9 @@ MAX_CHARACTERS = 600_000
 #: The signs of ASCII that Markdown, HTML or GitHub may take for more than themselves.
 _SIGNS = re.compile(r"[!-$&-*:<>?@\[-`{-~]|(?<=www)\.", re.IGNORECASE)
 
+#: The facts that are not in our own words.
+_FOREIGN = ("Run", "Target", "Results")
+
 
 def write(run: RunResult, out: TextIO) -> None:
     """Title with the verdict, suites, what changed, failures to unfold."""
@@ -74,11 +77,12 @@ def _suites(run: RunResult) -> Iterator[str]:
     for suite in run.suites[:MAX_SUITES]:
         yield _row(code(suite.name), suite.tier, suite.summary, rate(suite))
     if len(run.suites) > MAX_SUITES:
-        yield f"| and {len(run.suites) - MAX_SUITES:,} more suites | | | | | | |"
+        yield f"| and {count(len(run.suites) - MAX_SUITES, 'more suite')} | | | | | | |"
     if len(run.suites) > 1:
         yield _row("**All**", "", run.summary, "")
     yield ""
-    yield from (f"- {label}: {code(text)}" for label, text in facts(run))
+    for label, text in facts(run):
+        yield f"- {label}: {code(text) if label in _FOREIGN else text}"
     yield ""
 
 
@@ -97,7 +101,8 @@ def _comparison(comparison: Comparison | None) -> Iterator[str]:
     if comparison.explanation:
         yield code(comparison.explanation, 1000)
         yield ""
-    yield from _listed([f"gate failed: {code(failure)}" for failure in comparison.gate_failures])
+    failures = [f"gate failed: {code(failure)}" for failure in comparison.gate_failures]
+    yield from _listed(failures)
     yield from _listed([f"{title}: {_refs(refs)}" for title, refs in changes(comparison)])
 
 
@@ -121,7 +126,7 @@ def _cases(listed: Sequence[Excerpt], total: int, room: int) -> Iterator[str]:
         yield text
         told += 1
     if told < total:
-        yield f"and {total - told:,} more {outcome} cases"
+        yield f"and {count(total - told, f'more {outcome} case')}"
         yield ""
 
 
@@ -132,7 +137,7 @@ def _case(case: Excerpt) -> Iterator[str]:
     yield ""
     yield "<pre>"
     for line in _lines(case):
-        yield html.escape(line)
+        yield html.escape(line, quote=False)
     yield "</pre>"
     yield "</details>"
     yield ""

@@ -28,17 +28,14 @@ def write(run: RunResult, out: TextIO) -> None:
     _skipped(page, found.skipped)
     if run.comparison is not None:
         _comparison(page, run.comparison)
-    _table(page, run)
+    if run.suites:
+        _table(page, run)
     _facts(page, run)
     _verdict(page, run)
 
 
 class _Page:
-    """Lines, cut to the width of the terminal.
-
-    Every line begins with a word or sign of ours: a build server may obey a line that begins
-    with `::`, and models write what they like.
-    """
+    """Lines, cut to the width of the terminal."""
 
     def __init__(self, out: TextIO) -> None:
         self._out, self.terminal = out, Terminal.of(out)
@@ -60,7 +57,7 @@ def _cases(page: _Page, listed: Sequence[Excerpt], total: int, colour: str) -> N
     for case in listed:
         _case(page, case, colour)
     if total > len(listed) and listed:
-        page.line(f"and {total - len(listed):,} more {listed[0].outcome} cases", colour)
+        page.line(f"and {count(total - len(listed), f'more {listed[0].outcome} case')}", colour)
         page.line()
 
 
@@ -75,7 +72,7 @@ def _case(page: _Page, case: Excerpt, colour: str) -> None:
     for name, lines in case.diffs:
         page.line(f"  trajectory of {safe(name)}:")
         for line in lines:
-            page.line(f"    {line}", *_style_of(line))
+            page.line(f"    {safe(line)}", *_style_of(line))
     page.line()
 
 
@@ -96,7 +93,7 @@ def _comparison(page: _Page, comparison: Comparison) -> None:
     decision = comparison.decision.replace("_", " ")
     page.line(f"AGAINST {safe(comparison.base)}: {decision}", "bold")
     if comparison.explanation:
-        page.line(f"  = {safe(comparison.explanation)}")
+        page.line(f"  {safe(comparison.explanation)}")
     for heading, refs in changes(comparison):
         page.line(f"  {heading}:", *(("red",) if refs is comparison.regressions else ()))
         page.listed([str(ref) for ref in refs], "    ")

@@ -1,0 +1,93 @@
+"""Numbers in words: rounded, but never so that they say something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from assay.reporters.words import VERDICTS, duration, facts, interval, money, percent, rate, verdict
+from unit.runs import LISBON, PORTO, entry, run, suite
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0 %"),
+        (1.0, "100 %"),
+        (5 / 6, "83.3 %"),
+        (0.95, "95 %"),
+        (0.99999, "99.9 %"),
+        (0.00001, "0.1 %"),
+    ],
+)
+def test_all_and_nothing_are_told_only_when_it_is_so(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0 ms"),
+        (999.4, "999 ms"),
+        (999.6, "1.0 s"),
+        (59_900, "59.9 s"),
+        (59_960, "1 min 0 s"),
+        (200_000, "3 min 20 s"),
+        (3_599_600, "1 h 0 min"),
+        (7_500_000, "2 h 5 min"),
+    ],
+)
+def test_durations(milliseconds: float, text: str) -> None:
+    assert duration(milliseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [(0, "$0.00"), (0.00001, "under $0.0001"), (0.0123, "$0.0123"), (1234.5, "$1,234.50")],
+)
+def test_money(usd: float, text: str) -> None:
+    assert money(usd) == text
+
+
+def test_an_interval_is_told_when_there_is_one() -> None:
+    bounds: dict[str, Any] = {"low": 0.5, "high": 1.0, "level": 0.95}
+    assert interval({"passRate": bounds}) == "95 % interval 50 % to 100 %"
+    assert interval({"passRate": {**bounds, "low": None}}) == ""
+    assert interval({"passRate": None}) == ""
+    assert interval({}) == ""
+
+
+def test_the_rate_of_a_suite() -> None:
+    bounds = {"passRate": {"low": 0.095, "high": 0.905}}
+    assert rate(suite(LISBON, PORTO, statistics=bounds)) == "50 % (9.5 to 90.5)"
+    assert rate(suite(LISBON)) == "100 %"
+    assert rate(suite(entry("a", "errored"))) == ""
+
+
+def test_a_suite_that_is_alone_speaks_for_the_run() -> None:
+    alone = suite(LISBON, statistics={"passRate": {"low": 0.2, "high": 1.0, "level": 0.95}})
+    assert dict(facts(run(alone)))["Pass rate"] == "100 % (95 % interval 20 % to 100 %)"
+    assert dict(facts(run(alone, suite(LISBON))))["Pass rate"] == "100 %"
+
+
+@pytest.mark.parametrize(("began", "ended"), [("", None), ("2026-01-31T12:00:00", "yesterday")])
+def test_a_run_that_has_not_ended_has_only_the_time_of_its_cases(
+    began: str, ended: str | None
+) -> None:
+    whole = run(suite(LISBON))
+    record = msgspec.structs.replace(whole.record, started_at=began, finished_at=ended)
+    told = dict(facts(type(whole)(record, whole.suites, whole.summary)))
+    assert told["Duration"] == "1.2 s of cases"
+
+
+def test_assertions_without_data_are_counted() -> None:
+    counts = msgspec.structs.replace(suite(LISBON).summary, skipped_assertions=1)
+    told = dict(facts(run(suite(LISBON, summary=counts))))
+    assert told["Unchecked"] == "1 assertion without data"
+
+
+def test_every_exit_code_has_a_verdict() -> None:
+    assert [verdict(run(exit_code=code)) for code in VERDICTS] == list(VERDICTS.values())
+    assert verdict(run(exit_code=9)) == "exit code 9"
