@@ -171,7 +171,7 @@ def _misses(pairs: list[tuple[EvaluatorSpec, EvaluationScore]], gates: list[str]
         if score.score is None or (score.verdict == "pass" and not score.misses):
             continue
         prefix = "" if spec.type == "expect" else f"{spec.name}: "
-        reasons += [prefix + miss for miss in score.misses]
+        reasons += [f"{prefix}{miss}" for miss in score.misses]
         if not score.misses and not any(gate.startswith(f"{spec.name}: ") for gate in gates):
             said = f" ({score.reasoning})" if score.reasoning else ""
             reasons.append(f"{prefix}scored {score.score:.3g}{said}")

@@ -168,10 +168,14 @@ async def aevaluate(
     """`evaluate` in a running event loop."""
     # Loading and validating need none of these, and must start fast.
     from assay.grading import Preparation
+    from assay.model.shape import shown
     from assay.observations.reading import read
     from assay.ports import Resources
     from assay.roster import Roster
 
+    if not isinstance(case, EvalCase):
+        told = f"the case is {shown(case)}, not an EvalCase; `assay.load` gives the cases of files"
+        raise UsageError(told)
     observed = read(observation)
     settings = project().for_file(Path(case.origin.file))
     settings.lead_path()

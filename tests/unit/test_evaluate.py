@@ -12,6 +12,7 @@ import pytest
 import assay
 from assay.errors import ObservationError, UsageError
 from assay.ports import Request
+from unit.observations.test_shapes import SAMPLES
 
 SUITE = """\
 cases:
@@ -149,6 +150,12 @@ def test_what_is_no_observation_is_refused(project: Path) -> None:
         assay.evaluate(case("lisbon"), 5)
 
 
+@pytest.mark.parametrize("wrong", [None, "lisbon", {"id": "lisbon", "input": "?"}, []])
+def test_what_is_no_case_is_refused(wrong: Any) -> None:
+    with pytest.raises(UsageError, match=r"not an EvalCase; `assay\.load` gives"):
+        assay.evaluate(wrong, ANSWER)
+
+
 # Judges
 
 
@@ -186,9 +193,13 @@ def test_the_judge_of_the_project_is_asked(project: Path) -> None:
 # Loops
 
 
-def test_it_can_be_awaited(project: Path) -> None:
-    result = asyncio.run(assay.aevaluate(case("lisbon"), SHAPES["Assay"]))
-    assert result.passed
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_sample_of_every_shape_can_be_awaited_and_gives_the_same(
+    project: Path, name: str
+) -> None:
+    result = asyncio.run(assay.aevaluate(case("lisbon"), SAMPLES[name]))
+    assert result == assay.evaluate(case("lisbon"), SAMPLES[name])
+    assert result.outcome in ("passed", "failed", "errored")
 
 
 def test_it_blocks_beside_a_running_loop_too(project: Path) -> None:

@@ -59,6 +59,30 @@ def plugin(project: Path, body: str, name: str = "my_checks") -> None:
 # What a function may return
 
 
+class Unspeakable:
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+def endless() -> dict[str, Any]:
+    details: dict[str, Any] = {}
+    details["itself"] = details
+    return details
+
+
+@pytest.mark.parametrize(
+    ("details", "why"), [(endless(), "RecursionError"), ({"x": Unspeakable()}, "no words")]
+)
+def test_a_score_that_cannot_be_written_is_errored(details: dict[str, Any], why: str) -> None:
+    score = score_of(EvaluationScore(1.0, details=details))
+    assert score.error.startswith("its score cannot be written as JSON: ")
+    assert why in score.error
+
+
+def test_details_that_are_no_json_are_kept_as_they_are() -> None:
+    assert score_of(EvaluationScore(1.0, details={"x": {1, 2}})).details == {"x": {1, 2}}
+
+
 @pytest.mark.parametrize(
     ("said", "score", "verdict"),
     [

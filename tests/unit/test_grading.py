@@ -360,6 +360,19 @@ def test_the_order_of_evaluators_does_not_change_the_outcome(order: list[float])
     assert result.score == pytest.approx(0.625)
 
 
+# Strangers
+
+
+@pytest.mark.parametrize(
+    ("misses", "told"),
+    [(["a", "b"], ["f: a", "f: b"]), ("abc", ["f: abc"]), ((1, None), ["f: 1", "f: None"])],
+)
+def test_what_a_stranger_missed_is_told_however_it_is_said(misses: Any, told: list[str]) -> None:
+    result = grade(spec(EvaluationScore(0.0, misses=misses), name="f"))
+    assert list(result.failures)[:-1] == told
+    assert result.to_dict()["details"]["failures"][:-1] == told
+
+
 # The record
 
 

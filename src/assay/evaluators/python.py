@@ -32,6 +32,7 @@ from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.score import EvaluationScore, Verdict
 from assay.model.shape import problem
+from assay.model.written import as_json
 from assay.ports import Check, Resources
 from assay.registry import evaluators as registered
 
@@ -143,7 +144,7 @@ def _strict(annotation: Any) -> Any:
 def score_of(said: Any) -> EvaluationScore:
     """What a function returned, as a score."""
     if isinstance(said, EvaluationScore):
-        return said
+        return _writable(said)
     if isinstance(said, bool):
         return EvaluationScore(float(said))
     if isinstance(said, (int, float)):
@@ -161,6 +162,15 @@ def score_of(said: Any) -> EvaluationScore:
         f"it returned {type(said).__name__}, "
         "neither a bool, a number, a label, an EvaluationScore nor a list of them"
     )
+
+
+def _writable(score: EvaluationScore) -> EvaluationScore:
+    """The score, unless it cannot be written into a result: that breaks here, not a whole run."""
+    try:
+        as_json(score.written())
+    except Exception as error:  # whatever a project's object does when it is made text
+        return EvaluationScore.errored(f"its score cannot be written as JSON: {cause_of(error)}")
+    return score
 
 
 def _all_of(scores: list[EvaluationScore]) -> EvaluationScore:

@@ -54,6 +54,11 @@ def weighted(pairs: Iterable[tuple[float, float]]) -> float:
     return points / total
 
 
+def _texts(given: Any) -> tuple[str, ...]:
+    """A list is as good as a tuple, and one text is one text, not its letters."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 class WrittenScore(msgspec.Struct, omit_defaults=True, rename="camel"):
     """A score as JSON; what has a default is written when there is something to say.
 
@@ -97,6 +102,9 @@ class EvaluationScore(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         score = self.score
+        if type(self.hits) is not tuple or type(self.misses) is not tuple:
+            force_setattr(self, "hits", _texts(self.hits))
+            force_setattr(self, "misses", _texts(self.misses))
         if type(score) is not float or not 0.0 <= score <= 1.0 or self.error or self.skipped:
             self._check()
         if score is not None:

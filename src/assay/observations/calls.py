@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from assay.errors import nearest
 from assay.model.message import ToolCall
@@ -39,7 +40,8 @@ def read_call(record: Record) -> ToolCall:
     )
 
 
-def slips(keys: Iterable[str], known: frozenset[str]) -> list[str]:
+def slips(keys: Iterable[Any], known: frozenset[str]) -> list[str]:
     """Other keys are the user's own, but one that is nearly ours was meant to be ours."""
-    hints = {key: nearest(key, known, 0.85) for key in keys if key not in known}
+    own = [key for key in keys if isinstance(key, str) and key not in known]
+    hints = {key: nearest(key, known, 0.85) for key in own}
     return [f"the key {key!r} is not known ({hint})" for key, hint in hints.items() if hint]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -209,3 +210,22 @@ def test_a_record_may_not_be_nested_without_end() -> None:
         deep = [deep]
     with pytest.raises(ObservationError, match="deeper than 100 levels"):
         read({"response": "x", "toolCalls": [{"name": "t", "params": deep}]})
+
+
+def mappings(data: Any) -> list[dict[Any, Any]]:
+    """Every mapping in a record."""
+    if isinstance(data, list):
+        return [found for item in data for found in mappings(item)]
+    if not isinstance(data, dict):
+        return []
+    return [data, *(found for value in data.values() for found in mappings(value))]
+
+
+# An attribute of a span has one key, so that there another one is a fault.
+@pytest.mark.parametrize("name", [name for name in SAMPLES if not name.startswith("otel")])
+@pytest.mark.parametrize("key", [1, None, (1, 2), True, b"x"])
+def test_keys_that_are_no_text_are_the_users_own(name: str, key: Any) -> None:
+    for place in range(len(mappings(SAMPLES[name]))):
+        odd = copy.deepcopy(SAMPLES[name])
+        mappings(odd)[place][key] = 2
+        assert read(odd).response == read(SAMPLES[name]).response
