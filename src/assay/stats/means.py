@@ -22,7 +22,13 @@ def mean(values: Sequence[float]) -> float | None:
 
 def standard_error(values: Sequence[float]) -> float | None:
     """The standard error of the mean; not known from fewer than two values."""
-    return clustered_error(values, range(len(values)))
+    count, centre = len(values), mean(values)
+    if count < 2 or centre is None:
+        return None
+    if min(values) == max(values):
+        return 0.0  # the squares would be what rounding left
+    squares = math.fsum((value - centre) ** 2 for value in values)
+    return math.sqrt(squares * count / (count - 1)) / count
 
 
 def clustered_error(values: Sequence[float], clusters: Sequence[Hashable]) -> float | None:
@@ -44,14 +50,16 @@ def clustered_error(values: Sequence[float], clusters: Sequence[Hashable]) -> fl
 
 def student_t(values: Sequence[float], level: float = 0.95) -> Estimate | None:
     """The t interval of a mean; without limits when there is only one value."""
-    return _t_estimate(values, range(len(values)), level, "student-t")
+    return _t_estimate(values, standard_error(values), len(values) - 1, level, "student-t")
 
 
 def clustered_t(
     values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95
 ) -> Estimate | None:
     """The t interval with clustered standard error, and one degree less than clusters."""
-    return _t_estimate(values, clusters, level, "student-t-clustered")
+    degrees = len(set(clusters)) - 1
+    error = clustered_error(values, clusters)
+    return _t_estimate(values, error, degrees, level, "student-t-clustered")
 
 
 def bootstrap(
@@ -99,16 +107,15 @@ def score_mean(
 
 
 def _t_estimate(
-    values: Sequence[float], clusters: Sequence[Hashable], level: float, method: str
+    values: Sequence[float], error: float | None, degrees: int, level: float, method: str
 ) -> Estimate | None:
     check_level(level)
     centre = mean(values)
     if centre is None:
         return None
-    error = clustered_error(values, clusters)
     if error is None:
         return Estimate(centre, -math.inf, math.inf, level, method)
-    half = error * t_quantile((1 + level) / 2, len(set(clusters)) - 1)
+    half = error * t_quantile((1 + level) / 2, degrees)
     return Estimate(centre, centre - half, centre + half, level, method)
 
 
