@@ -274,3 +274,9 @@ def test_a_password_in_a_wrong_store_is_not_printed(
     with pytest.raises(ConfigError) as caught:
         Settings.find(project.root)
     assert "pa55word" not in str(caught.value)
+
+
+def test_sources_are_recorded_as_they_are(project: Project) -> None:
+    project.write("assay.yaml", "tools: a.json\nsnapshot: python:a:b\n")
+    recorded = Settings.find(project.root).recorded()
+    assert recorded == {"tools": {"file": "a.json"}, "snapshot": {"callable": "a:b"}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator
 
 from assay.model.rules import Excludes, NeedsOne, Rule, Ruled
 from assay.model.script import Script
@@ -49,23 +49,16 @@ class Source(Ruled):
 
 def _written_out(raw: Any) -> Any:
     """A text is short for a mapping: `python:...`, `command:...`, or the path of a file."""
-    if not isinstance(raw, str):
+    if raw is None or isinstance(raw, dict):
         return raw
+    if not isinstance(raw, str):
+        raise problem("wrong-type", f"is {shown(raw)}, neither text nor a mapping")
     start, colon, rest = raw.partition(":")
     key = {"python": "callable", "command": "command"}.get(start) if colon else None
     return {"file": raw} if key is None else {key: rest}
 
 
-def _source(raw: Any, info: ValidationInfo) -> Source | None:
-    if raw is None:
-        return None
-    if not isinstance(raw, (str, dict)):
-        raise problem("wrong-type", f"is {shown(raw)}, neither text nor a mapping")
-    return Source.model_validate(_written_out(raw), context=info.context)
-
-
-def _program(raw: Any, info: ValidationInfo) -> Source | None:
-    source = _source(raw, info)
+def _no_file(source: Source | None) -> Source | None:
     if source is not None and source.file is not None:
         hint = "for example 'python:my_module:capture' or 'command:./capture.sh'"
         raise problem("wrong-value", f"{source.file!r} is neither a function nor a program", hint)
@@ -74,9 +67,7 @@ def _program(raw: Any, info: ValidationInfo) -> Source | None:
 
 #: A text or a mapping; as a text, one that is neither a function nor a program is a file.
 AnySource = Annotated[
-    Source | None, PlainValidator(_source, json_schema_input_type=Text | Source | None)
+    Source | None, BeforeValidator(_written_out, json_schema_input_type=Text | Source | None)
 ]
 #: The same without a file: what is captured anew for every run.
-LiveSource = Annotated[
-    Source | None, PlainValidator(_program, json_schema_input_type=Text | Source | None)
-]
+LiveSource = Annotated[AnySource, AfterValidator(_no_file)]
