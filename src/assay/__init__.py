@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from assay.errors import AssayError, EvalFileError, EvalFileErrors, Problem
     from assay.evaluators.python import evaluator
     from assay.evaluators.rubric import RubricEvaluator
+    from assay.history import compare
     from assay.model.case import EvalCase, Origin, Suite
     from assay.model.comparison import CaseRef, Comparison
     from assay.model.context import Context
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
         RegressionEvalCase,
         RubricEvalCase,
     )
-    from assay.service import aevaluate, compare, evaluate, lint, load, validate
+    from assay.service import aevaluate, evaluate, lint, load, validate
 
 __all__ = [
     "AssayError",
@@ -69,6 +70,7 @@ _HOMES = {
     "assay.errors": ("AssayError", "EvalFileError", "EvalFileErrors", "Problem"),
     "assay.evaluators.python": ("evaluator",),
     "assay.evaluators.rubric": ("RubricEvaluator",),
+    "assay.history": ("compare",),
     "assay.model.case": ("EvalCase", "Origin", "Suite"),
     "assay.model.comparison": ("CaseRef", "Comparison"),
     "assay.model.context": ("Context",),
@@ -83,7 +85,7 @@ _HOMES = {
         "RegressionEvalCase",
         "RubricEvalCase",
     ),
-    "assay.service": ("aevaluate", "compare", "evaluate", "lint", "load", "validate"),
+    "assay.service": ("aevaluate", "evaluate", "lint", "load", "validate"),
 }
 
 

@@ -23,6 +23,7 @@ from assay.engine import session
 from assay.engine.recorded import StoredAnswers
 from assay.engine.runner import Brake
 from assay.errors import EvalFileErrors, UsageError
+from assay.history import open_store
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.evaluator import Evaluators, EvaluatorSpec
@@ -112,15 +113,6 @@ async def carry_out(order: Order, given: dict[str, Any]) -> Run:
     except BaseException:
         store.close()
         raise
-
-
-def open_store(settings: Settings, url: str | None = None) -> Store:
-    """The store of the project, or of a URL."""
-    url = url or settings.config.store
-    scheme, colon, _ = url.partition(":")
-    if not colon:
-        raise UsageError(f"{url!r} is no URL of a store, such as 'sqlite:.assay/assay.db'")
-    return registry.stores.get(scheme)(url, settings.root)
 
 
 def options_of(given: dict[str, Any], settings: Settings, earlier: RunRecord | None) -> RunOptions:

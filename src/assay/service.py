@@ -1,4 +1,4 @@
-"""The verbs. Command line, Python API and other doors call these and nothing deeper."""
+"""The verbs of eval files. Command line, Python API and other doors call nothing deeper."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib import import_module
@@ -33,13 +33,8 @@ from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 
 if TYPE_CHECKING:
-    from assay.model.comparison import Comparison
-    from assay.model.options import Gate
     from assay.model.result import EvalCaseResult
-    from assay.model.run import RunRecord
-    from assay.model.run_result import RunResult
-    from assay.outcomes import Source
-    from assay.ports import Store, Target
+    from assay.ports import Target
 
 SCHEMAS = NAMES
 #: Smaller files are loaded whole, even when they could be read as a stream.
@@ -141,7 +136,7 @@ def _check_ledger(file: Path, suite: Suite | None) -> tuple[Suite | None, list[P
 
 def start_project(folder: str | os.PathLike[str] = ".") -> list[Path]:
     """Write a small project to start from; the files that were written."""
-    return write_project(_working_directory() / folder)
+    return write_project(working_directory() / folder)
 
 
 def describe(name: str) -> dict[str, Any]:
@@ -184,88 +179,6 @@ async def aevaluate(
         return await Preparation(resources).grader(case).graded(observed)
 
 
-def compare(
-    base: str | os.PathLike[str] | RunResult,
-    candidate: str | os.PathLike[str] | RunResult,
-    *,
-    gate: Gate = "regression",
-    margin: float = 0.02,
-    strict: bool = False,
-) -> Comparison:
-    """Two runs case by case: what changed, whether that is chance, and whether the gate fails.
-
-    A run is a result of `run`, an id or the start of one, the name of a baseline, `latest`, or
-    a file of results. docs/compare.md explains the words.
-    """
-    from assay.comparing import Rules
-    from assay.comparing import compare as compared
-
-    rules = Rules(gate, margin, strict).checked()
-    with ExitStack() as stack:
-        one, other = _sources((base, candidate), stack)
-        names = (one.name, other.name)
-        return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
-
-
-def _sources(runs: Iterable[str | os.PathLike[str] | RunResult], stack: ExitStack) -> list[Source]:
-    """Where to read the runs; the store is opened once, and only when one of them is in it."""
-    from assay.outcomes import in_file, names_file, outcomes_of
-
-    store: Store | None = None
-    found = []
-    for run in runs:
-        path = None if isinstance(run, str) or not isinstance(run, os.PathLike) else Path(run)
-        reference = run if isinstance(run, str) else str(getattr(run, "id", ""))
-        if path is None and names_file(reference):
-            path = Path(reference)
-        if path is not None:
-            found.append(in_file(path))
-            continue
-        store = store or stack.enter_context(_open_store(project()))
-        found.append(outcomes_of(reference, store, _working_directory()))
-    return found
-
-
-def set_baseline(name: str, run: str = "latest") -> RunRecord:
-    """Call a run by a name, to compare others with it; the name leaves the run that had it."""
-    from assay.outcomes import check_name, find_run
-
-    check_name(name)
-    with _open_store(project()) as store:
-        found = find_run(run, store)
-        store.set_baseline(name, found.id)
-        return found
-
-
-def baselines() -> dict[str, RunRecord]:
-    """The runs that have a name, by their names in order."""
-    with _open_store(project()) as store:
-        return {name: store.run(run_id) for name, run_id in store.baselines().items()}
-
-
-def baseline(name: str) -> RunRecord:
-    """The run with this name."""
-    with _open_store(project()) as store:
-        return store.run(store.baseline(name))
-
-
-def remove_baseline(name: str) -> None:
-    """Forget the name; the run stays."""
-    with _open_store(project()) as store:
-        store.remove_baseline(name)
-
-
-@contextmanager
-def _open_store(settings: Settings) -> Iterator[Store]:
-    """The store of the project."""
-    url = settings.config.store
-    store = registry.stores.get(url.partition(":")[0])(url, settings.root)
-    try:
-        yield store
-    finally:
-        store.close()
-
-
 def plugins() -> list[Registered]:
     """Everything that is registered, and why what cannot be used cannot."""
     settings = _settings()
@@ -300,7 +213,7 @@ def add_regression(
     """Add a locked case for a bug to the regression file of a tool; the file and the new id."""
     if not re.fullmatch(r"[^\s./\\:][^\s/\\:]*", tool) or not tool.isprintable():
         raise UsageError(f"{tool!r} is not the name of a tool that a file can be called after")
-    file = _working_directory() / folder / f"{tool}{ledger.SUFFIX}"
+    file = working_directory() / folder / f"{tool}{ledger.SUFFIX}"
     if not is_absent(file):
         problems = _load_file(file, _settings().for_file(file))[1]
         if any(p.severity == "error" for p in problems):
@@ -351,7 +264,7 @@ def as_paths(paths: Paths) -> list[Path]:
 
 def _settings() -> Settings:
     """The settings of the project that the working directory is in."""
-    return Settings.find(_working_directory())
+    return Settings.find(working_directory())
 
 
 def project() -> Settings:
@@ -375,7 +288,7 @@ def _import_plugins(settings: Settings) -> list[Problem]:
     return problems
 
 
-def _working_directory() -> Path:
+def working_directory() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError:

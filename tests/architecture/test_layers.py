@@ -57,11 +57,16 @@ LAYERS: list[list[str]] = [
         "staleness",
         "snapshot",
         "folding",
+        "pairing",
+        "deciding",
+        "comparing",
+        "result_files",
+        "outcomes",
         "results",
         "engine",
         "runs",
     ],
-    ["service", "running"],
+    ["service", "history", "running"],
     ["testing", "cli", ""],
 ]
 #: Layers whose members never import each other, and those whose members do in list order.

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from assay import service
+from assay import history
 from assay.errors import printable
 from assay.model.run import RunRecord
 
@@ -39,7 +39,7 @@ def set_name(name: str, run: str) -> None:
       assay baseline set main
       assay baseline set release-2 0198c0de
     """
-    record = service.set_baseline(name, run)
+    record = history.set_baseline(name, run)
     unfinished = "" if record.status == "finished" else f", which is {record.status}"
     click.echo(printable(f"{name} is now {record.id}{unfinished}"))
 
@@ -55,7 +55,7 @@ def show(name: str, as_json: bool) -> None:
       assay baseline show main
       assay baseline show main --json
     """
-    row = _row(name, service.baseline(name))
+    row = _row(name, history.baseline(name))
     if as_json:
         click.echo(json.dumps(row, indent=2, ensure_ascii=False))
         return
@@ -74,7 +74,7 @@ def list_all(as_json: bool) -> None:
       assay baseline list
       assay baseline list --json
     """
-    rows = [_row(name, run) for name, run in service.baselines().items()]
+    rows = [_row(name, run) for name, run in history.baselines().items()]
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
@@ -94,7 +94,7 @@ def remove(name: str) -> None:
     Examples:
       assay baseline rm release-2
     """
-    service.remove_baseline(name)
+    history.remove_baseline(name)
     click.echo(printable(f"{name} is no baseline any more; its run is still there"))
 
 

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import click
 
-from assay import service
+from assay import history
 from assay.errors import printable
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
@@ -66,7 +66,7 @@ def command(
       assay compare 0198c0de latest --gate strict
       assay compare old.jsonl new.jsonl --json
     """
-    found = service.compare(base, candidate, gate=gate, margin=margin, strict=strict)
+    found = history.compare(base, candidate, gate=gate, margin=margin, strict=strict)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     else:
