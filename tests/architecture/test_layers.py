@@ -42,7 +42,7 @@ LAYERS: list[list[str]] = [
         "rate",
         "registry",
     ],
-    ["loaders", "evaluators", "targets", "stores", "reporters"],
+    ["loaders", "evaluators", "targets", "executors", "stores", "reporters"],
     [
         "ledger",
         "discovery",

@@ -30,8 +30,6 @@ class Documents:
         """Print the report, write the files, and tell GitHub when it listens."""
         out = sys.stdout
         reporters.get("json" if self._as_json else "text").write(result, out)
-        if self._as_json:
-            out.write("\n")
         out.flush()
         for file, name in self._files:
             _write(file, name, result)
