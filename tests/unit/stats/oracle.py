@@ -109,7 +109,7 @@ def paired() -> Iterator[Entry]:
 
 
 def newcombe() -> Iterator[Entry]:
-    """Where the runs are not correlated the interval is the one of independent samples."""
+    """Runs that are not correlated give the interval of independent samples; then some that are."""
     for both, lost, gained, neither in ((30, 10, 15, 5), (8, 4, 4, 2), (64, 16, 16, 4)):
         n = both + lost + gained + neither
         limits = confint_proportions_2indep(
@@ -117,6 +117,33 @@ def newcombe() -> Iterator[Entry]:
         )
         arguments = [both, lost, gained, neither]
         yield "paired.newcombe", [arguments], [(gained - lost) / n, *floats(limits)]
+    for arguments in (
+        [36, 12, 2, 0],
+        [36, 14, 0, 0],
+        [14, 5, 0, 22],
+        [1, 1, 7, 12],
+        [70, 3, 9, 18],
+    ):
+        yield "paired.newcombe", [arguments], joined_limits(*arguments)
+
+
+def joined_limits(both: int, lost: int, gained: int, neither: int) -> list[float]:
+    """Method 10 as its paper defines it, on the Wilson limits of statsmodels."""
+    n = both + lost + gained + neither
+    old, new = both + lost, both + gained
+    limits = [proportion_confint(k, n, alpha(0.95), method="wilson") for k in (old, new)]
+    (old_low, old_high), (new_low, new_high) = (floats(pair) for pair in limits)
+    excess: float = both * neither - lost * gained
+    if 0 <= excess <= n / 2:
+        excess = 0
+    elif excess > n / 2:
+        excess -= n / 2
+    scale = float(old * (n - old) * new * (n - new)) ** 0.5
+    phi = excess / scale if scale else 0.0
+    below, above = (new / n - new_low, old_high - old / n), (new_high - new / n, old / n - old_low)
+    reach = [(a * a + b * b - 2 * phi * a * b) ** 0.5 for a, b in (below, above)]
+    difference = (gained - lost) / n
+    return [difference, difference - reach[0], difference + reach[1]]
 
 
 def planning() -> Iterator[Entry]:

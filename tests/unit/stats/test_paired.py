@@ -1,4 +1,4 @@
-"""Two runs over the same cases: check values, published examples, and what always holds."""
+"""Two runs over the same cases: check values, worked examples, and what always holds."""
 
 from __future__ import annotations
 
@@ -96,16 +96,15 @@ def test_the_test_fits_the_number_of_pairs() -> None:
 @pytest.mark.parametrize(
     ("pairs", "low", "high"),
     [
-        # Newcombe 1998, table II, method 10, turned round: ours is now minus before
         (Pairs(36, 12, 2, 0), -0.3404, -0.0569),
         (Pairs(36, 14, 0, 0), -0.4167, -0.1528),
-        # Altman and others, Statistics with Confidence, table 6.2
+        # the counts of table 6.2 in Altman and others, Statistics with Confidence
         (Pairs(14, 5, 0, 22), -0.226, -0.011),
-        # Fagerland, Lydersen and Laake 2014: airway hyper-responsiveness
+        # the counts that Fagerland, Lydersen and Laake use: airway hyper-responsiveness
         (Pairs(1, 1, 7, 12), 0.026, 0.507),
     ],
 )
-def test_newcombe_published(pairs: Pairs, low: float, high: float) -> None:
+def test_newcombe_worked_examples(pairs: Pairs, low: float, high: float) -> None:
     found = newcombe(pairs)
     assert found is not None
     digits = 4 if len(str(low)) > 6 else 3
