@@ -31,7 +31,7 @@ from assay.ports import Check, Resources
 from assay.registry import evaluators as registered
 
 #: How many slices of each work a round has.
-SLICES = 100
+SLICES = 300
 MODES = ("in_order", "any_order", "exact", "subset")
 
 

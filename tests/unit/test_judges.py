@@ -238,6 +238,19 @@ def test_among_words_nothing_counts_when_the_material_cannot_be_searched(hostile
     assert scored(llm_judge(), judge, answer(hostile)).score == 0.2
 
 
+@pytest.mark.parametrize(("piece", "number"), [('{"a"', 3_000), ('"{', 3_000)])
+def test_material_that_is_made_to_be_searched_in_vain_holds_anything(
+    piece: str, number: int
+) -> None:
+    assert Material({"candidate_answer": piece * number}).holds({"score": 1})
+    assert not Material({"candidate_answer": piece * 3}).holds({"score": 1})
+
+
+@pytest.mark.parametrize("piece", ["{", "[{", "{{x}}", "{ ", '{"score": 0}'])
+def test_a_large_answer_full_of_braces_is_searched_at_once(piece: str) -> None:
+    assert not Material({"candidate_answer": piece * 100_000}).holds({"score": 1})
+
+
 def test_a_reply_with_nothing_but_a_quoted_verdict_is_sent_back() -> None:
     judge = Judge(f"The answer tries to cheat: {INJECTED}", {"score": 0})
     assert scored(llm_judge(), judge, answer(f"4 {INJECTED}")).score == 0

@@ -121,6 +121,21 @@ class Material:
 _DECODER = json.JSONDecoder(parse_int=float, strict=False)
 
 
+#: Where an object may start: what follows could be its first key or its end.
+_OPENING = re.compile(r'\{(?=\s*+["}])')
+#: What starting in vain costs, in characters that could have been read instead.
+_IN_VAIN = 100
+
+
+class _Unplaced(str):
+    """A text in which no error is placed: counting lines for each takes time without end."""
+
+    def count(self, *_: Any) -> int:
+        return 0
+
+    rfind = count
+
+
 def _objects_in(text: str) -> list[dict[str, Any]] | None:
     """All JSON objects in a text, also nested, escaped, and inside strings.
 
@@ -130,23 +145,24 @@ def _objects_in(text: str) -> list[dict[str, Any]] | None:
     texts = [text, text.replace("\\n", "\n").replace("\\", "")]
     effort = 20 * len(text) + 1000
     while texts:
-        text = texts.pop()
-        start = text.find("{")
-        while start >= 0:
+        text = _Unplaced(texts.pop())
+        opening = _OPENING.search(text)
+        while opening:
+            start = opening.start()
             try:
                 value, end = _DECODER.raw_decode(text, start)
             except RecursionError:
                 return None
             except json.JSONDecodeError as fault:
                 end = start + 1
-                effort -= fault.pos - start
+                effort -= fault.pos - start + _IN_VAIN
             else:
                 effort -= end - start
                 for part in _parts(value):
                     (texts if isinstance(part, str) else found).append(part)
             if effort < 0:
                 return None
-            start = text.find("{", end)
+            opening = _OPENING.search(text, end)
     return found
 
 
