@@ -1,24 +1,61 @@
-"""The verbs of recorded runs: find, show, compare, name, export and remove them."""
+"""The verbs of recorded runs: list, show, compare, name and remove them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
 
 from assay import registry
 from assay.comparing import Rules
 from assay.comparing import compare as compared
-from assay.errors import UsageError
-from assay.model.comparison import Comparison
-from assay.model.options import Gate
+from assay.engine.lease import Lease
+from assay.errors import AssayError, StoreError, UsageError
+from assay.model.comparison import CaseRef, Comparison
+from assay.model.options import Gate, RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
-from assay.outcomes import Source, check_name, find_run, in_file, names_file, outcomes_of
+from assay.outcomes import Source, check_name, find_run, in_file, names_file, outcomes_of, stored
 from assay.ports import Store
+from assay.results import conclude, files_of, folder_shown, result_of, results_folder
+from assay.runs import Run
 from assay.service import project, working_directory
-from assay.settings import Settings
+from assay.settings import Settings, shown_path
+
+AnyRun = str | os.PathLike[str] | RunResult
+#: How many runs are listed when nobody says.
+LISTED = 20
+_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A run in a list: its record, and the baselines that it is."""
+
+    record: RunRecord
+    baselines: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of `assay runs list`; counts that are not known are None."""
+        record, summary = self.record, self.record.summary or {}
+        counts = ("totalCases", "passed", "failed", "errored", "skipped")
+        return {
+            "runId": record.id,
+            "startedAt": record.started_at,
+            "finishedAt": record.finished_at,
+            "status": record.status,
+            "target": record.target,
+            "suites": [suite.file or suite.name for suite in record.suites],
+            **{name: summary.get(name) for name in counts},
+            "exitCode": summary.get("verdict", {}).get("exitCode"),
+            "baselines": list(self.baselines),
+        }
 
 
 def open_store(settings: Settings, url: str | None = None) -> Store:
@@ -30,9 +67,131 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
     return registry.stores.get(scheme)(url, settings.root)
 
 
+def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[Listed]:
+    """The newest runs, the newest first."""
+    with _project_store(store) as opened:
+        names: dict[str, list[str]] = {}
+        for name, run_id in opened.baselines().items():
+            names.setdefault(run_id, []).append(name)
+        return [
+            Listed(record, tuple(names.get(record.id, ()))) for record in _newest(opened, limit)
+        ]
+
+
+def _newest(store: Store, limit: int) -> Iterator[RunRecord]:
+    before: str | None = None
+    while limit > 0 and (page := store.runs(min(limit, _PAGE), before)):
+        yield from page
+        limit, before = limit - len(page), page[-1].id
+
+
+def show(run: str = "latest", *, store: str | None = None) -> Run:
+    """A recorded run, with its verdict as it was when the run ended.
+
+    `run` is an id or the start of one, the name of a baseline, or `latest`.
+    """
+    settings = project()
+    opened = open_store(settings, store)
+    try:
+        record = find_run(run, opened)
+        return Run.of(_restored(record, opened, settings), opened)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _restored(record: RunRecord, store: Store, settings: Settings) -> RunResult:
+    verdict: dict[str, Any] = (record.summary or {}).get("verdict", {})
+    options = _options(record)
+    comparison, notes = _compared_again(record, options, verdict, store)
+    result = result_of(store, record, comparison=comparison, notes=tuple(notes))
+    if verdict:
+        reasons = tuple(verdict["reasons"])
+        result = replace(result, exit_code=verdict["exitCode"], reasons=reasons)
+    else:
+        result = conclude(result, options)
+    files = [file for file in files_of(result, results_folder(settings)) if file.is_file()]
+    return replace(result, folder=folder_shown(files))
+
+
+def _options(record: RunRecord) -> RunOptions:
+    """The options of the run; those of an older version may no longer be known."""
+    try:
+        return RunOptions.model_validate(record.options)
+    except ValidationError:
+        return RunOptions()
+
+
+def _compared_again(
+    record: RunRecord, options: RunOptions, verdict: dict[str, Any], store: Store
+) -> tuple[Comparison | None, list[str]]:
+    """The comparison that the run ended with, if its baseline is still there; what to say."""
+    notes = list(verdict.get("notes", ()))
+    if not verdict and record.status == "running":
+        notes.append("the run has not ended: it is at work, or its process was killed")
+    base = verdict.get("baseline")
+    if base is None:
+        return None, notes
+    confirmed = verdict.get("confirmed")
+    refs = None if confirmed is None else frozenset(CaseRef(*ref) for ref in confirmed)
+    try:
+        before = outcomes_of(base, store, working_directory())
+        rules = rules_of(options, refs)
+        now = stored(record, store)
+        found = compared(before, now, rules, names=(before.name, record.id), notes=before.notes)
+    except AssayError as error:
+        return None, [*notes, f"it was compared with {base}, which cannot be read now: {error}"]
+    return found, notes
+
+
+def rules_of(options: RunOptions, confirmed: frozenset[CaseRef] | None = None) -> Rules:
+    """How a run with these options is compared with its baseline."""
+    return Rules(
+        options.gate,
+        options.margin,
+        options.strict,
+        confirmed=confirmed,
+        min_pass_rate=options.min_pass_rate,
+    )
+
+
+def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
+    """Remove runs with their result files; the ids. All of them can be removed, or none is."""
+    settings = project()
+    with closing(open_store(settings, store)) as opened:
+        records = {record.id: record for record in (find_run(run, opened) for run in runs)}
+        for record in records.values():
+            _check_removable(record, opened, settings)
+        for run_id in records:
+            opened.delete(run_id)
+            _remove_files(results_folder(settings), run_id)
+    return list(records)
+
+
+def _check_removable(record: RunRecord, store: Store, settings: Settings) -> None:
+    for name, run_id in store.baselines().items():
+        if run_id == record.id:
+            fix = f"`assay baseline rm {name}` first"
+            raise UsageError(f"the run {record.id} is the baseline {name!r}: {fix}")
+    busy = record.status == "running" and Lease(results_folder(settings), record.id)
+    if busy and busy.held_elsewhere():
+        raise UsageError(f"the run {record.id} is at work in another process")
+
+
+def _remove_files(folder: Path, run_id: str) -> None:
+    home = folder / run_id
+    if home.parent != folder or not home.is_dir():  # an id of a foreign store may be any text
+        return
+    try:
+        shutil.rmtree(home)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StoreError(f"{shown_path(home)} cannot be removed: {reason}") from None
+
+
 def compare(
-    base: str | os.PathLike[str] | RunResult,
-    candidate: str | os.PathLike[str] | RunResult,
+    base: AnyRun,
+    candidate: AnyRun,
     *,
     gate: Gate = "regression",
     margin: float = 0.02,
@@ -50,20 +209,19 @@ def compare(
         return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
 
 
-def _sources(runs: Iterable[str | os.PathLike[str] | RunResult], stack: ExitStack) -> list[Source]:
+def _sources(runs: Iterable[AnyRun], stack: ExitStack) -> list[Source]:
     """Where to read the runs; the store is opened once, and only when one of them is in it."""
     store: Store | None = None
     found = []
     for run in runs:
-        path = None if isinstance(run, str) or not isinstance(run, os.PathLike) else Path(run)
-        reference = run if isinstance(run, str) else str(getattr(run, "id", ""))
-        if path is None and names_file(reference):
-            path = Path(reference)
-        if path is not None:
-            found.append(in_file(path))
-            continue
-        store = store or stack.enter_context(_project_store())
-        found.append(outcomes_of(reference, store, working_directory()))
+        if isinstance(run, Run):
+            found.append(stored(run.record, run.store))
+        elif isinstance(run, os.PathLike) or (isinstance(run, str) and names_file(run)):
+            found.append(in_file(Path(run)))
+        else:
+            store = store or stack.enter_context(_project_store())
+            reference = run if isinstance(run, str) else run.id
+            found.append(outcomes_of(reference, store, working_directory()))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.errors import StoreError
 from assay.folding import by_case, entry_of, outcome_of, repeats_of
-from assay.model.comparison import Comparison
+from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, SuiteHeader, TrialFacts, place_of, positions_of
@@ -18,7 +18,7 @@ from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Store
 from assay.replacing import replacing
-from assay.settings import shown_path
+from assay.settings import Settings, shown_path
 
 
 @dataclass(slots=True)
@@ -174,6 +174,31 @@ def _failed(summary: Summary, min_pass_rate: float | None) -> str:
         return ""
     rate = summary.passed / summary.judged
     return f"{rate:.1%} of the judged cases passed, {min_pass_rate:.1%} are needed"
+
+
+def recorded_summary(
+    result: RunResult, confirmed: Collection[CaseRef] | None = None
+) -> dict[str, Any]:
+    """The counts and the verdict as the store keeps them, so that the run can be shown again."""
+    verdict: dict[str, Any] = {
+        "exitCode": result.exit_code,
+        "reasons": list(result.reasons),
+        "notes": list(result.notes),
+    }
+    if result.comparison is not None:
+        verdict["baseline"] = result.comparison.base
+        verdict["confirmed"] = None if confirmed is None else sorted(map(list, confirmed))
+    return result.summary.to_dict() | {"verdict": verdict}
+
+
+def results_folder(settings: Settings) -> Path:
+    """Where the result files of all runs of a project are."""
+    return settings.root / ".assay" / "runs"
+
+
+def folder_shown(files: Sequence[Path]) -> str:
+    """The folder of result files as a report names it; empty when there are none."""
+    return shown_path(files[0].parent) if files else ""
 
 
 def files_of(result: RunResult, folder: Path) -> list[Path]:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from assay import registry, snapshot
 from assay.blocking import wait_for
-from assay.comparing import Rules, compare
+from assay.comparing import compare
 from assay.confidential import secrets_of
 from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
@@ -23,7 +23,7 @@ from assay.engine import session
 from assay.engine.recorded import StoredAnswers
 from assay.engine.runner import Brake
 from assay.errors import EvalFileErrors, UsageError
-from assay.history import open_store
+from assay.history import open_store, rules_of
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.evaluator import Evaluators, EvaluatorSpec
@@ -181,17 +181,11 @@ def _comparer(options: RunOptions, store: Store) -> session.Compare | None:
     if options.baseline is None:
         return None
     base = outcomes_of(options.baseline, store, Path.cwd())
-    rules = Rules(
-        options.gate,
-        options.margin,
-        options.strict,
-        min_pass_rate=options.min_pass_rate,
-    )
 
     def compared(run_id: str, confirmed: frozenset[CaseRef] | None) -> Comparison:
         candidate = outcomes_of(run_id, store, Path.cwd())
-        chosen = replace(rules, confirmed=confirmed)
-        return compare(base, candidate, chosen, names=(base.name, run_id), notes=base.notes)
+        rules = rules_of(options, confirmed)
+        return compare(base, candidate, rules, names=(base.name, run_id), notes=base.notes)
 
     return compared
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import weakref
+from collections.abc import Iterator
 from dataclasses import fields
 
+from assay.engine.recorded import was_asked
 from assay.model.run_result import RunResult
 from assay.ports import Store
 from assay.registry import reporters
@@ -18,10 +20,13 @@ class Run(RunResult):
     assert run.passed, run.report()
     """
 
+    store: Store
+
     @classmethod
     def of(cls, result: RunResult, store: Store) -> Run:
         """The result with the store that its cases are read from; it is closed with the run."""
         run = cls(**{field.name: getattr(result, field.name) for field in fields(result)})
+        object.__setattr__(run, "store", store)  # the record itself is frozen
         weakref.finalize(run, store.close)
         return run
 
@@ -30,3 +35,9 @@ class Run(RunResult):
         out = io.StringIO()
         reporters.get(format).write(self, out)
         return out.getvalue()
+
+    def observations(self) -> Iterator[bytes]:
+        """What the target did, as lines of a replay file: one a trial, repeats in order."""
+        for trial in self.store.trials(self.id):
+            if was_asked(trial) and not trial.confirms:
+                yield trial.observation

@@ -66,7 +66,7 @@ LAYERS: list[list[str]] = [
         "engine",
         "runs",
     ],
-    ["service", "history", "running"],
+    ["service", "history", "bugs", "running", "doctor"],
     ["testing", "cli", ""],
 ]
 #: Layers whose members never import each other, and those whose members do in list order.

@@ -14,12 +14,17 @@ from assay.version import __version__
 COMMANDS = {
     "baseline": "Give runs names to compare others with.",
     "compare": "Tell what changed between two runs, and whether it is chance.",
+    "doctor": "Check that everything a run needs is there.",
+    "export": "Write the results or observations of a recorded run.",
     "init": "Write a small project to start from.",
     "lint": "Find cases that are weak although they load.",
     "plugins": "List what is registered, and what failed to load.",
-    "regression": "Lock, archive and list regression cases.",
+    "regrade": "Grade the observations of a run again, with today's evaluators.",
+    "regression": "Add, lock, archive and list regression cases.",
+    "report": "Write reports of a recorded run.",
     "run": "Ask a target every case, grade, record and compare.",
-    "schema": "Print the JSON Schema of an eval file.",
+    "runs": "List, show and remove recorded runs.",
+    "schema": "Print the JSON Schema of a kind of file.",
     "validate": "Check eval files and report every problem.",
 }
 
@@ -69,5 +74,6 @@ def app() -> None:
       assay init                  write a small project to start from
       assay validate evals/       check every eval file
       assay lint evals/           find cases that are weak
+      assay run evals/            ask the target, grade, record
       assay compare main latest   tell what changed since the baseline
     """

@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any, TextIO
 
 import click
 
@@ -18,22 +21,39 @@ from assay.settings import environment, shown_path
 #: Names of reporters that are no suffix of a file.
 _NO_SUFFIX = ("text", "github")
 
+store_option = click.option("--store", metavar="URL", help="Where runs are recorded.")
+
+
+def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every command that ends with the report of a run."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    output = click.option(
+        *("-o", "--output"), multiple=True, metavar="FILE", help="Write a report, by suffix."
+    )
+    return output(as_json(function))
+
 
 class Documents:
     """The documents that were asked for; what cannot be written is told before the run."""
 
-    def __init__(self, files: tuple[str, ...], *, as_json: bool) -> None:
+    def __init__(self, files: tuple[str, ...], *, as_json: bool = False) -> None:
         self._as_json = as_json
         self._files = [(Path(name), _format(Path(name))) for name in files]
 
     def write(self, result: RunResult) -> None:
         """Print the report, write the files, and tell GitHub when it listens."""
-        out = sys.stdout
-        reporters.get("json" if self._as_json else "text").write(result, out)
-        out.flush()
-        for file, name in self._files:
-            _write(file, name, result)
+        print_report(result, sys.stdout, as_json=self._as_json)
+        self.write_files(result)
         self._tell_github(result)
+
+    def write_files(self, result: RunResult) -> None:
+        """Each file whole, or not at all."""
+        for file, name in self._files:
+            with written(file) as stream:
+                text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+                reporters.get(name).write(result, text)
+                text.flush()
+                text.detach()
 
     def _tell_github(self, result: RunResult) -> None:
         found = environment(["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"])
@@ -47,6 +67,12 @@ class Documents:
                 stream.write(text.getvalue())
 
 
+def print_report(result: RunResult, out: TextIO, *, as_json: bool) -> None:
+    """The report for the terminal, or the JSON document."""
+    reporters.get("json" if as_json else "text").write(result, out)
+    out.flush()
+
+
 def _format(file: Path) -> str:
     """The reporter for a file, if it can be written."""
     suffix = file.suffix.removeprefix(".").lower()
@@ -54,20 +80,25 @@ def _format(file: Path) -> str:
     if suffix not in known:
         endings = ", ".join(f".{name}" for name in sorted(known))
         raise UsageError(f"{shown_path(file)}: a report ends in one of {endings}")
-    folder = file.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise UsageError(f"{shown_path(file)}: its folder is not there, or not writable")
+    writable(file)
     return suffix
 
 
-def _write(file: Path, name: str, result: RunResult) -> None:
-    """The whole file, or nothing."""
+def writable(file: Path) -> None:
+    """Refuse a file that could not be written, before anything is done for it."""
+    folder = file.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"{shown_path(file)}: its folder is not there, or not writable")
+    if file.is_dir():
+        raise UsageError(f"{shown_path(file)} is a folder, not a file")
+
+
+@contextmanager
+def written(file: Path) -> Iterator[IO[bytes]]:
+    """A stream that becomes the file; says so at the end."""
     try:
         with replacing(file) as stream:
-            text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-            reporters.get(name).write(result, text)
-            text.flush()
-            text.detach()
+            yield stream
     except OSError as error:
         reason = error.strerror or str(error)
         raise StoreError(f"{shown_path(file)} cannot be written: {reason}") from None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import Any
 
 import click
 
-from assay import service
+from assay import bugs, service
+from assay.cli.documents import store_option
 from assay.errors import printable
 from assay.settings import shown_path
 
@@ -16,17 +18,47 @@ _paths = click.argument("paths", nargs=-1, metavar="[PATH]...")
 
 @click.group("regression")
 def command() -> None:
-    """Lock, archive and list regression cases.
+    """Add, lock, archive and list regression cases.
 
     A regression case never changes. `lock` records a hash of each case in
     <tool>.regression.lock.json, which belongs in version control; `validate` compares.
 
     \b
     Examples:
+      assay regression add --from latest/oslo --bug WX-212
       assay regression lock evals/
       assay regression archive rg-get_weather-001
       assay regression list --json
     """
+
+
+@command.command("add")
+@click.option("--from", "source", required=True, metavar="RUN/CASE", help="The failed result.")
+@click.option("--bug", "bug_ref", required=True, metavar="REF", help="The issue, or the fix.")
+@click.option("--description", default="", metavar="TEXT", help="What the bug was.")
+@click.option("--tool", default="", metavar="NAME", help="The tool that it is about.")
+@click.option("--file", default="", metavar="FILE", help="The regression file to add to.")
+@click.option("--contains", multiple=True, metavar="TEXT", help="What the answer must contain.")
+@click.option(
+    "--tool-called", "tools_called", multiple=True, metavar="NAME", help="A tool to be called."
+)
+@click.option("--force", is_flag=True, help="Also when it passed, or its file changed since.")
+@store_option
+def add(store: str | None, **report: Any) -> None:
+    """Make a regression case of a recorded result that failed, and lock it.
+
+    RUN is an id, the start of one, the name of a baseline, or `latest`. CASE is the id of a
+    case; SUITE:ID when more than one suite has it. The new case takes the prompt and the
+    `expect` block; --contains and --tool-called add to the block. It goes to
+    <tool>.regression.json beside the eval file, with the next number and today's date.
+
+    \b
+    Examples:
+      assay regression add --from latest/gs-get_weather-003 --bug WX-212
+      assay regression add --from main/oslo --bug 4f2a1c9 --tool get_weather --contains -4
+    """
+    file, identity = bugs.capture(bugs.Report(**report), store=store)
+    click.echo(printable(f"{shown_path(file)}: added and locked {identity}"))
 
 
 @command.command("lock")

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 
-from assay import running
-from assay.blocking import wait_for
-from assay.cli.documents import Documents
+from assay.cli.documents import Documents, report_options, store_option
+from assay.cli.following import follow
 from assay.cli.options import given, run_options
-from assay.cli.progress import Progress
-from assay.engine.runner import Brake
+from assay.running import Order
 
 
 @click.command("run")
@@ -25,9 +18,8 @@ from assay.engine.runner import Brake
 @run_options()
 @click.option("--resume", is_flag=False, flag_value="", metavar="[RUN]", help="Go on with a run.")
 @click.option("--rerun-failed", metavar="RUN", help="Ask again what failed or errored in a run.")
-@click.option("-o", "--output", multiple=True, metavar="FILE", help="Write a report, by suffix.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--store", metavar="URL", help="Where runs are recorded.")
+@report_options
+@store_option
 def command(
     paths: tuple[str, ...],
     resume: str | None,
@@ -52,31 +44,5 @@ def command(
     if resume and Path(resume).exists():
         paths, resume = (resume, *paths), ""  # `--resume evals/` names no run
     documents = Documents(output, as_json=as_json)
-    brake = Brake()
-    with _braking(brake), closing(Progress(sys.stderr)) as progress:
-        order = running.Order(
-            paths,
-            store=store,
-            resume=resume,
-            rerun_failed=rerun_failed,
-            door=running.Door(progress, brake),
-        )
-        result = wait_for(lambda: running.carry_out(order, given(options)))
-    documents.write(result)
-    raise SystemExit(result.exit_code)
-
-
-@contextmanager
-def _braking(brake: Brake) -> Iterator[None]:
-    """Signals press the brake: the first gently, the second at once."""
-
-    def press(number: int, frame: FrameType | None) -> None:
-        brake.press()
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, press) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    order = Order(paths, store=store, resume=resume, rerun_failed=rerun_failed)
+    follow(order, given(options), documents)

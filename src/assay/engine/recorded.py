@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from assay.errors import TargetError
 from assay.model.case import EvalCase
 from assay.model.observation import Observation
-from assay.model.run import RunRecord
+from assay.model.run import RunRecord, TrialRecord
 from assay.observations.reading import read
 from assay.ports import Request, Store
 from assay.redaction import MARK
@@ -44,7 +44,7 @@ class StoredAnswers:
             raise TargetError(f"the run {self._run} has no such case")
         for trial in self._store.trials(self._run, positions=range(position, position + 1)):
             if trial.repeat == request.repeat and not trial.confirms:
-                return self._read(trial.observation)
+                return self._read(trial)
         raise TargetError(f"the run {self._run} has no repeat {request.repeat + 1} of the case")
 
     async def close(self) -> None:
@@ -53,10 +53,25 @@ class StoredAnswers:
     def _key(self, case: EvalCase) -> tuple[str, str]:
         return self._place(case.origin.file), case.id
 
-    def _read(self, recorded: bytes) -> Observation:
-        if MARK.encode() in recorded:
-            self.redacted += 1
-        record: dict[str, Any] = msgspec.json.decode(recorded)
-        if not record.keys() - {"id"}:
+    def remarks(self) -> Iterator[str]:
+        """What there is to say about the answers once all are given."""
+        yield f"the observations are those of the run {self._run}; nobody was asked"
+        if self.redacted:
+            noun = "observation" if self.redacted == 1 else "observations"
+            told = "secrets had been taken out of them when they were recorded"
+            yield f"{self.redacted:,} {noun} were graded as redacted text: {told}"
+
+    def _read(self, trial: TrialRecord) -> Observation:
+        if not was_asked(trial):
             raise TargetError("the case was not asked in that run")
-        return read(record)
+        if MARK.encode() in trial.observation:
+            self.redacted += 1
+        return read(msgspec.json.decode(trial.observation))
+
+
+def was_asked(trial: TrialRecord) -> bool:
+    """Is there an observation? There is none when the run had given up, or skipped the case."""
+    if trial.outcome == "skipped":
+        record: dict[str, Any] = msgspec.json.decode(trial.observation)
+        return record != {"id": trial.case_id, "response": ""}
+    return trial.final

@@ -33,7 +33,14 @@ from assay.model.target import RateLimits
 from assay.ports import CaseStream, Request, Resources, Store, Target
 from assay.redaction import Redactor
 from assay.registry import executors
-from assay.results import conclude, result_of, write_files
+from assay.results import (
+    conclude,
+    folder_shown,
+    recorded_summary,
+    result_of,
+    results_folder,
+    write_files,
+)
 from assay.retrying import Retrying, RetryPolicy
 from assay.roster import Roster
 from assay.settings import Settings
@@ -75,7 +82,7 @@ class Job:
     @property
     def folder(self) -> Path:
         """Where result files are kept."""
-        return self.settings.root / ".assay" / "runs"
+        return results_folder(self.settings)
 
 
 async def run(job: Job) -> RunResult:
@@ -105,6 +112,8 @@ class _Session:
         resources = Resources(self._judge, job.sources, job.store if job.options.cache else None)
         self.preparation = Preparation(resources)
         self.notes: list[str] = []
+        #: The critical regressions that failed in every rerun; None when none was asked again.
+        self.confirmed: frozenset[CaseRef] | None = None
 
     async def run(self) -> RunResult:
         job = self.job
@@ -236,7 +245,8 @@ class _Session:
                 self.job.listen(Notice(f"asking {ref} again: it passed in the baseline"))
                 if await runner.confirm(planned, planned.repeats, times):
                     confirmed.add(ref)
-        return compare(record.id, frozenset(confirmed))
+        self.confirmed = frozenset(confirmed)
+        return compare(record.id, self.confirmed)
 
     def _finished(
         self,
@@ -246,15 +256,22 @@ class _Session:
         comparison: Comparison | None,
     ) -> RunResult:
         job = self.job
+        self._remark()
         ended = _iso(job.now())
         # The record carries the end, and no reader sees counts of a run that is still going.
-        draft = result_of(job.store, record, comparison=comparison)
-        job.store.finish(record.id, status, ended, draft.summary.to_dict())
-        record = job.store.run(record.id)
+        record = structs.replace(job.store.run(record.id), status=status, finished_at=ended)
         result = result_of(job.store, record, comparison=comparison, notes=tuple(self.notes))
         result = conclude(result, job.options, gave_up=runner.gave_up)
-        write_files(result, job.folder)
-        return result
+        job.store.finish(record.id, status, ended, recorded_summary(result, self.confirmed))
+        result = replace(result, record=job.store.run(record.id))
+        return replace(result, folder=folder_shown(write_files(result, job.folder)))
+
+    def _remark(self) -> None:
+        """What a target has to say about its answers once all are given."""
+        for target in self._targets.values():
+            hook = getattr(target.target, "remarks", None)
+            for remark in hook() if hook is not None else ():
+                self._tell(remark)
 
     @property
     def _live(self) -> bool:

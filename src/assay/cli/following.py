@@ -1,0 +1,43 @@
+"""Carries out what a command ordered: draws the progress, brakes on signals, writes reports."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from types import FrameType
+from typing import Any, NoReturn
+
+from assay import running
+from assay.blocking import wait_for
+from assay.cli.documents import Documents
+from assay.cli.progress import Progress
+from assay.engine.runner import Brake
+
+
+def follow(order: running.Order, options: dict[str, Any], documents: Documents) -> NoReturn:
+    """Run, report, and exit with the code of the run."""
+    brake = Brake()
+    with _braking(brake), closing(Progress(sys.stderr)) as progress:
+        order = replace(order, door=running.Door(progress, brake))
+        result = wait_for(lambda: running.carry_out(order, options))
+    documents.write(result)
+    raise SystemExit(result.exit_code)
+
+
+@contextmanager
+def _braking(brake: Brake) -> Iterator[None]:
+    """Signals press the brake: the first gently, the second at once."""
+
+    def press(number: int, frame: FrameType | None) -> None:
+        brake.press()
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, press) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,48 @@
+"""`assay regrade`: the observations of a recorded run, judged by today's evaluators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from assay.cli.documents import Documents, report_options, store_option
+from assay.cli.following import follow
+from assay.cli.options import given, run_options
+from assay.running import Order
+
+#: The options of a run that make sense when nobody but judges is asked.
+OPTIONS = (
+    *("judge", "workers", "max_retries", "requests_per_minute", "tokens_per_minute"),
+    *("filter", "tag", "tier", "limit", "shard", "cache", "evaluators"),
+    *("baseline", "gate", "margin", "min_pass_rate", "min_coverage", "strict"),
+)
+
+
+@click.command("regrade")
+@click.argument("run")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@run_options(*OPTIONS)
+@report_options
+@store_option
+def command(
+    run: str,
+    paths: tuple[str, ...],
+    output: tuple[str, ...],
+    as_json: bool,
+    store: str | None,
+    **options: Any,
+) -> None:
+    """Grade the observations of a recorded run again, with today's evaluators: a new run.
+
+    RUN is an id, the start of one, the name of a baseline, or `latest`. PATHs are those of
+    the run when left out. Nobody but judges is asked. What the run does not have is not
+    graded. Secrets are taken out of what is recorded; the report says when that was graded.
+
+    \b
+    Examples:
+      assay regrade latest
+      assay regrade main evals/ --judge openai:gpt-4o --baseline main
+    """
+    documents = Documents(output, as_json=as_json)
+    follow(Order(paths, store=store, regrade=run), given(options), documents)

@@ -1,0 +1,31 @@
+"""`assay report`: a recorded run in any report format."""
+
+from __future__ import annotations
+
+import click
+
+from assay import history
+from assay.cli.documents import Documents, store_option
+
+
+@click.command("report")
+@click.argument("run", default="latest", metavar="[RUN]")
+@click.option(
+    *("-o", "--output"),
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="Write a report, by suffix.",
+)
+@store_option
+def command(run: str, output: tuple[str, ...], store: str | None) -> None:
+    """Write reports of a recorded run, as `assay run -o` does.
+
+    RUN is an id, the start of one, the name of a baseline, or `latest`, the default.
+
+    \b
+    Examples:
+      assay report -o report.md
+      assay report main -o junit.xml -o results.csv
+    """
+    Documents(output).write_files(history.show(run, store=store))

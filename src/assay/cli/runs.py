@@ -1,0 +1,138 @@
+"""`assay runs`: what was recorded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import click
+import msgspec
+
+from assay import history
+from assay.cli.documents import print_report, store_option
+from assay.errors import printable
+from assay.model.run_result import RunResult
+from assay.model.suite_result import CaseResult, EvalSuiteResult
+
+_COUNTS = ("passed", "failed", "errored", "skipped")
+
+
+@click.group("runs")
+def command() -> None:
+    """List, show and remove recorded runs.
+
+    \b
+    Examples:
+      assay runs list
+      assay runs show latest
+      assay runs rm 0198c0de
+    """
+
+
+@command.command("list")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=history.LISTED,
+    show_default=True,
+    help="How many runs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@store_option
+def list_all(limit: int, as_json: bool, store: str | None) -> None:
+    """List the newest runs, the newest first.
+
+    \b
+    Examples:
+      assay runs list
+      assay runs list --limit 100 --json
+    """
+    rows = [listed.to_dict() for listed in history.list_runs(limit, store=store)]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    for row in rows:
+        click.echo(printable(_line(row)))
+    if not rows:
+        click.echo("no run is recorded; `assay run` records one", err=True)
+
+
+def _line(row: dict[str, Any]) -> str:
+    known = row["totalCases"] is not None
+    counts = ", ".join(f"{row[name]:,} {name}" for name in _COUNTS if known and row[name])
+    suites = row["suites"]
+    files = suites[0] if len(suites) == 1 else f"{len(suites)} suites"
+    names = f"  [{', '.join(row['baselines'])}]" if row["baselines"] else ""
+    facts = (row["runId"], row["startedAt"], row["status"], row["target"], files)
+    return "  ".join((*facts, counts or "no counts yet")) + names
+
+
+@command.command("show")
+@click.argument("run", default="latest", metavar="[RUN]")
+@click.option("--json", "as_json", is_flag=True, help="Print the document of `run --json`.")
+@click.option("--failed", is_flag=True, help="Only the cases that failed or errored.")
+@store_option
+def show(run: str, as_json: bool, failed: bool, store: str | None) -> None:
+    """Show a run as it was reported when it ended.
+
+    RUN is an id, the start of one, the name of a baseline, or `latest`, the default. With
+    --failed each case that failed or errored is one line.
+
+    \b
+    Examples:
+      assay runs show
+      assay runs show main --json
+      assay runs show 0198c0de --failed
+    """
+    found = history.show(run, store=store)
+    if failed and not as_json:
+        for suite in found.suites:
+            for case in _unpassed(suite):
+                click.echo(printable(_case_line(suite, case)))
+        return
+    shown: RunResult = found  # whose store stays open while somebody holds it
+    if failed:
+        suites = tuple(replace(suite, entries=_Unpassed(suite)) for suite in found.suites)
+        shown = replace(shown, suites=suites)
+    print_report(shown, sys.stdout, as_json=as_json)
+
+
+class _Unpassed:
+    """The entries of a suite that failed or errored, read anew each time."""
+
+    def __init__(self, suite: EvalSuiteResult) -> None:
+        self._entries = suite.entries
+
+    def __call__(self) -> Iterator[bytes]:
+        decode = msgspec.json.Decoder(CaseResult).decode
+        return (e for e in self._entries() if decode(e).outcome in ("failed", "errored"))
+
+
+def _unpassed(suite: EvalSuiteResult) -> Iterator[CaseResult]:
+    return replace(suite, entries=_Unpassed(suite)).cases
+
+
+def _case_line(suite: EvalSuiteResult, case: CaseResult) -> str:
+    file, line = case.source
+    place = f"{file}:{line}" if file else suite.file
+    return f"{place}: {case.outcome}: {case.id}: {case.error or ''}".replace("\n", " ").rstrip()
+
+
+@command.command("rm")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@store_option
+def remove(runs: tuple[str, ...], store: str | None) -> None:
+    """Remove runs and their result files, all of them or none.
+
+    A run that is a baseline is refused: remove its name first.
+
+    \b
+    Examples:
+      assay runs rm 0198c0de
+      assay baseline rm old && assay runs rm 0198c0de
+    """
+    for run_id in history.remove_runs(runs, store=store):
+        click.echo(f"removed {run_id}")
