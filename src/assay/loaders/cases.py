@@ -141,7 +141,10 @@ class CaseReader:
     def _case(
         self, written: CaseFile, identity: str, locate: Callable[[Sequence[str | int]], Origin]
     ) -> EvalCase:
-        execution, inherited = written.execution or _NO_EXECUTION, self.inherited
+        execution, inherited = written.execution, self.inherited
+        threshold, repeat = written.threshold, written.repeat
+        if execution is None:
+            execution = inherited
         specs, defaulted = self.evaluators.of(written)
         return EvalCase(
             id=identity,
@@ -155,8 +158,8 @@ class CaseReader:
             metadata=written.metadata,
             conversation_id=written.conversation_id,
             target=_first(execution.target, inherited.target),
-            threshold=_first(written.threshold, execution.threshold, inherited.threshold),
-            repeat=_first(written.repeat, execution.repeat, inherited.repeat),
+            threshold=_first(threshold, execution.threshold, inherited.threshold),
+            repeat=_first(repeat, execution.repeat, inherited.repeat),
             min_pass_rate=written.min_pass_rate,
             timeout_seconds=_first(execution.timeout_seconds, inherited.timeout_seconds),
             skip=written.skip,
