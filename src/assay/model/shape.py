@@ -160,7 +160,7 @@ def Key(  # noqa: N802 - reads as part of the field's type
 ALIASES: dict[str, list[str]] = {}
 
 
-#: How many lists of keys a shape remembers with their canonical names.
+#: How many lists of keys a shape remembers with the aliases in them.
 MANY_SPELLINGS = 100
 
 
@@ -173,7 +173,7 @@ class Spelling:
         self.known, self.any_key = known, any_key
         self.aliases: dict[str, str] = {}
         self._names: dict[str, list[str]] = {}
-        self._renamed: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._renamed: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         self.deprecated: set[str] = set()
         self.legacy: set[str] = set()
 
@@ -203,10 +203,13 @@ class Spelling:
         """Aliases become canonical keys; `x-` keys and `$schema` go; the rest is noted."""
         if type(raw) is not dict or self.known.issuperset(raw):
             return raw
-        keys = tuple(raw)
-        if (renamed := self._renamed.get(keys)) is not None:
-            return dict(zip(renamed, raw.values(), strict=True))
-        return self._rename(raw, keys, reading)
+        aliases = self._renamed.get(keys := tuple(raw))
+        if aliases is None:
+            return self._rename(raw, keys, reading)
+        result = raw.copy()
+        for alias, canonical in aliases:
+            result[canonical] = result.pop(alias)
+        return result
 
     def _rename(self, raw: dict[str, Any], keys: tuple[str, ...], reading: Reading | None) -> Any:
         known, aliases = self.known, self.aliases
@@ -228,19 +231,12 @@ class Spelling:
             else:
                 unknown += 1
                 reading.notes.append(self.unknown(raw, key, hinted=unknown < 100))
-        self._remember(keys, tuple(result))
+        # Cases of a file mostly have the same keys: what becomes of them is found once, when
+        # all that is to be done is to rename them.
+        simple = all(key in known or (key in aliases and key not in self.deprecated) for key in raw)
+        if simple and len(result) == len(raw) and len(self._renamed) < MANY_SPELLINGS:
+            self._renamed[keys] = [(key, aliases[key]) for key in keys if key not in known]
         return result
-
-    def _remember(self, keys: tuple[str, ...], names: tuple[str, ...]) -> None:
-        """Cases of a file mostly have the same keys: what they are renamed to is found once.
-
-        Only when nothing else is to be said or done about them.
-        """
-        if len(keys) != len(names) or len(self._renamed) >= MANY_SPELLINGS:
-            return
-        plain = {**dict.fromkeys(self.known), **self.aliases}
-        if all(key in plain and key not in self.deprecated for key in keys):
-            self._renamed[keys] = names
 
     def _note_alias(
         self, raw: dict[str, Any], key: str, canonical: str, winner: str, reading: Reading
