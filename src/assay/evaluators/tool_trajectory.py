@@ -172,10 +172,11 @@ Output = Annotated[Json, BeforeValidator(_check_output, json_schema_input_type=P
 
 
 def _paths_without_value(call: Call) -> Sequence[Refusal]:
-    paths = call.args_match if isinstance(call.args_match, list) else ()
+    if not isinstance(call.args_match, list):
+        return ()
     return [
         problem("wrong-value", f"the path {path!r} is not in 'args'", at=("args_match", index))
-        for index, path in enumerate(paths)
+        for index, path in enumerate(call.args_match)
         if reach(call.args, path) is MISSING
     ]
 
@@ -212,6 +213,8 @@ class Step(Call):
 
 
 def _above_maximum(spec: ToolTrajectoryEvaluator) -> Sequence[Refusal]:
+    if not spec.minimums:
+        return ()
     found = []
     for tool, least in spec.minimums.items():
         most = spec.maximums.get(tool, least)

@@ -23,7 +23,6 @@ from assay.settings import Settings, shown_path
 LEGACY_KEYS = CaseFile.spelling.legacy
 #: The keys that give a case something that could fail.
 ASSERTING_KEYS = ("expected_outcome", "expected_messages", "rubrics", "evaluators", "expect")
-_NO_EXECUTION = CaseExecution()
 
 
 def reading_of(file: Path, settings: Settings) -> Reading:
@@ -141,8 +140,10 @@ class CaseReader:
     def _case(
         self, written: CaseFile, identity: str, locate: Callable[[Sequence[str | int]], Origin]
     ) -> EvalCase:
-        execution, inherited = written.execution or _NO_EXECUTION, self.inherited
+        execution = written.execution
+        ways = (self.inherited,) if execution is None else (execution, self.inherited)
         specs, defaulted = self.evaluators.of(written)
+        threshold, repeat = written.threshold, written.repeat
         return EvalCase(
             id=identity,
             input_messages=written.input_messages,
@@ -154,11 +155,11 @@ class CaseReader:
             tags=tuple(written.tags),
             metadata=written.metadata,
             conversation_id=written.conversation_id,
-            target=_first(execution.target, inherited.target),
-            threshold=_first(written.threshold, execution.threshold, inherited.threshold),
-            repeat=_first(written.repeat, execution.repeat, inherited.repeat),
+            target=_first(ways, "target"),
+            threshold=_first(ways, "threshold") if threshold is None else threshold,
+            repeat=_first(ways, "repeat") if repeat is None else repeat,
             min_pass_rate=written.min_pass_rate,
-            timeout_seconds=_first(execution.timeout_seconds, inherited.timeout_seconds),
+            timeout_seconds=_first(ways, "timeout_seconds"),
             skip=written.skip,
             cluster=written.cluster,
             critical=written.critical,
@@ -194,9 +195,10 @@ def _nothing(
     return document.problem(path, "asserts-nothing", message, hint)
 
 
-def _first(*values: Any) -> Any:
-    """The first value that was given."""
-    for value in values:
+def _first(ways: tuple[CaseExecution, ...], key: str) -> Any:
+    """What the first says of these that says something about a key."""
+    for way in ways:
+        value = getattr(way, key)
         if value is not None:
             return value
     return None

@@ -144,8 +144,9 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
         raise problem("wrong-type", "evaluators in a file are read through a loader")
     if "-" in written or written.startswith("not_"):
         return _respelled(raw, reading)
-    cls = reading.find_evaluator(written)
-    spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(raw, context=reading)
+    validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
+    reading.validators[written] = validate
+    spec: EvaluatorSpec = validate(raw, context=reading)
     return spec
 
 
@@ -173,7 +174,7 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
     taken: set[str] = set()
     unnamed: list[EvaluatorSpec] = []
     for spec in specs:
-        if "name" not in spec.model_fields_set:
+        if "name" not in spec.__pydantic_fields_set__:
             unnamed.append(spec)
         elif spec.name in taken:
             raise_all(_repeated(specs))
@@ -201,13 +202,33 @@ def _repeated(entries: Any) -> Iterator[Refusal]:
     return repeated(entries, "two evaluators are called {}", "name")
 
 
-def _entries(raw: Any, handler: Callable[[Any], Any]) -> tuple[EvaluatorSpec, ...]:
+def _entries(
+    raw: Any, handler: Callable[[Any], Any], info: ValidationInfo
+) -> tuple[EvaluatorSpec, ...]:
     """The named entries; names that repeat are told together with entries that are wrong."""
+    specs: tuple[EvaluatorSpec, ...] = _at_once(raw, info.context)
+    if specs:
+        return named(specs)
     try:
-        specs: tuple[EvaluatorSpec, ...] = handler(raw)
+        specs = handler(raw)
     except ValidationError as error:
         raise together([error, *_repeated(raw)]) from None
     return named(specs)
+
+
+def _at_once(raw: Any, reading: Reading | None) -> tuple[EvaluatorSpec, ...]:
+    """Entries of types that were met before, without a detour through pydantic for each.
+
+    Nothing when one is odd or wrong: then `_by_type` looks at them all and says what it is.
+    """
+    if type(raw) is not list or reading is None:
+        return ()
+    validators, noted = reading.validators, len(reading.notes)
+    try:
+        return tuple([validators[entry["type"]](entry, context=reading) for entry in raw])
+    except (KeyError, TypeError, ValidationError):
+        del reading.notes[noted:]
+        return ()
 
 
 Entry = Annotated[

@@ -16,6 +16,7 @@ from pydantic import (
     TypeAdapter,
     ValidationInfo,
     WithJsonSchema,
+    WrapValidator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -185,15 +186,49 @@ _MESSAGE_KEYS = Spelling(frozenset(Message.keys))
 _MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 
 
+def _plain(raw: Any) -> Message | None:
+    """What most messages are: nothing in them is left to check."""
+    if type(raw) is not dict:
+        return None
+    content = raw.get("content")
+    if type(content) is not str or raw.get("role") not in _ROLES:
+        return None
+    if len(raw) == 2:
+        return Message(raw["role"], content)
+    written = raw.get("tool_calls")
+    if len(raw) > 3 or type(written) is not list or raw["role"] != "assistant":
+        return None
+    calls = [_plain_call(call) for call in written]
+    return None if None in calls else Message("assistant", content, tuple(calls))  # type: ignore[arg-type]
+
+
+def _plain_call(raw: Any) -> ToolCall | None:
+    if type(raw) is dict and len(raw) == 2 and "input" in raw:
+        tool = raw.get("tool")
+        if type(tool) is str and tool:
+            return ToolCall(tool, raw["input"])
+    return None
+
+
+def _plain_messages(raw: Any) -> Messages:
+    """A list of plain messages; nothing when it is anything else, which pydantic then checks."""
+    if type(raw) is not list:
+        return ()
+    messages = []
+    for item in raw:
+        if (message := _plain(item)) is None:
+            return ()
+        messages.append(message)
+    return tuple(messages)
+
+
 def _message(raw: Any, info: ValidationInfo) -> Message:
-    if type(raw) is dict:
-        content = raw.get("content")
-        if len(raw) == 2 and type(content) is str and raw.get("role") in _ROLES:
-            return Message(raw["role"], content)  # most messages: nothing left to check
-    elif not isinstance(raw, Message):
-        raise problem("wrong-type", f"is {shown(raw)}, not a mapping")
-    keys = _MESSAGE_KEYS.canonical(raw, info.context)
-    message = _MESSAGE.validate_python(keys, context=info.context)
+    message = raw if isinstance(raw, Message) else _plain(raw)
+    if message is None:
+        if type(raw) is not dict:
+            raise problem("wrong-type", f"is {shown(raw)}, not a mapping")
+        keys = _MESSAGE_KEYS.canonical(raw, info.context)
+        message = _MESSAGE.validator.validate_python(keys, context=info.context)
     if message.content is None and not message.tool_calls:
         raise problem("missing-key", "the message has neither 'content' nor 'tool_calls'")
     if message.tool_calls and message.role != "assistant":
@@ -260,11 +295,14 @@ SomeMessages = Annotated[list[WrittenMessage], Field(min_length=1)]
 InputMessages = Annotated[
     Messages,
     Field(min_length=1),
-    BeforeValidator(expand_input, json_schema_input_type=Words | SomeMessages),
+    WrapValidator(
+        lambda raw, handler: _plain_messages(raw) or handler(expand_input(raw)),
+        json_schema_input_type=Words | SomeMessages,
+    ),
 ]
 ExpectedMessages = Annotated[
     Messages,
     Field(min_length=1),
-    BeforeValidator(expand_output),
+    WrapValidator(lambda raw, handler: _plain_messages(raw) or handler(expand_output(raw))),
     WithJsonSchema(_OUTPUT),
 ]

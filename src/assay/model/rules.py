@@ -8,57 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any
 
-from pydantic import ValidationError, model_validator
+from pydantic import ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from assay.model.shape import Refusal, Shape, problem, together
-
-
-class Rule(Protocol):
-    """What must hold between the keys of one shape."""
-
-    def broken(self, shape: Shape) -> Sequence[Refusal]:
-        """Every place where the shape breaks the rule."""
-
-    def stands(self, wrong: Container[str]) -> bool:
-        """Whether it can be told although these keys have wrong values."""
-
-    def schema(self, shape: type[Shape]) -> dict[str, Any]:
-        """The same in JSON Schema; empty when that cannot say it."""
+from assay.model.shape import Refusal, Shape, problem
+from assay.model.shape import Rule as Rule
 
 
 class Ruled(Shape):
     """A shape with rules between its keys."""
 
-    rules: ClassVar[tuple[Rule, ...]] = ()
-
-    @model_validator(mode="wrap")
     @classmethod
-    def _obeys_rules(cls, raw: Any, handler: Callable[[Any], Self]) -> Self:
-        try:
-            shape = handler(raw)
-        except ValidationError as error:
-            if type(raw) is dict and (broken := list(cls._wrong_beside(error, raw))):
-                raise together([error, *broken]) from None
-            raise
-        # Nothing is collected before something is found: most shapes break nothing.
-        for rule in cls.rules:
-            if rule.broken(shape):
-                raise together(shape._wrong())
-        return shape
-
-    def _wrong(self) -> Iterator[Refusal]:
-        for rule in self.rules:
-            yield from rule.broken(self)
-
-    @classmethod
-    def _wrong_beside(cls, error: ValidationError, raw: dict[str, Any]) -> Iterator[Refusal]:
-        """Rules that are broken whatever the values that are wrong should have been."""
-        if not cls.rules:
-            return
+    def wrong_beside(cls, error: ValidationError, raw: dict[str, Any]) -> Iterator[Refusal]:
         wrong = {str(fault["loc"][0]) for fault in error.errors(include_url=False) if fault["loc"]}
         draft = cls.draft(raw)
         for rule in cls.rules:
@@ -103,8 +67,10 @@ class NeedsOne(_OfKeys):
     message: str
 
     def broken(self, shape: Shape) -> Sequence[Refusal]:
+        written, values = shape.__pydantic_fields_set__, shape.__dict__
         for key in self.keys:
-            if shape.is_given(key):
+            # the most of `is_given`, without the call
+            if key in written and (values[key] is not None or key in shape.null_counts):
                 return ()
         return (problem("missing-key", self.message),)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -60,6 +60,8 @@ class Reading:
     find_evaluator: Callable[[str], type[Any]]
     evaluators: Container[str] = ()
     notes: list[Note] = field(default_factory=list)
+    #: how the types of evaluators that were met are validated, so that none is looked for twice
+    validators: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
 
 #: What a validator may raise: one problem with the value itself, or several at their places.
@@ -158,15 +160,20 @@ def Key(  # noqa: N802 - reads as part of the field's type
 ALIASES: dict[str, list[str]] = {}
 
 
+#: How many lists of keys a shape remembers with the aliases in them.
+MANY_SPELLINGS = 100
+
+
 class Spelling:
     """The keys a shape accepts: canonical names, aliases, old spellings."""
 
-    __slots__ = ("_names", "aliases", "any_key", "deprecated", "known", "legacy")
+    __slots__ = ("_names", "_renamed", "aliases", "any_key", "deprecated", "known", "legacy")
 
     def __init__(self, known: frozenset[str], *, any_key: bool = False) -> None:
         self.known, self.any_key = known, any_key
         self.aliases: dict[str, str] = {}
         self._names: dict[str, list[str]] = {}
+        self._renamed: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         self.deprecated: set[str] = set()
         self.legacy: set[str] = set()
 
@@ -187,6 +194,7 @@ class Spelling:
 
     def add(self, alias: str, canonical: str) -> None:
         """Accept another spelling of a key."""
+        self._renamed.clear()
         self.aliases[alias] = canonical
         self._names.setdefault(canonical, []).append(alias)
         ALIASES.setdefault(canonical, []).append(alias)
@@ -195,6 +203,15 @@ class Spelling:
         """Aliases become canonical keys; `x-` keys and `$schema` go; the rest is noted."""
         if type(raw) is not dict or self.known.issuperset(raw):
             return raw
+        aliases = self._renamed.get(keys := tuple(raw))
+        if aliases is None:
+            return self._rename(raw, keys, reading)
+        result = raw.copy()
+        for alias, canonical in aliases:
+            result[canonical] = result.pop(alias)
+        return result
+
+    def _rename(self, raw: dict[str, Any], keys: tuple[str, ...], reading: Reading | None) -> Any:
         known, aliases = self.known, self.aliases
         result: dict[str, Any] = {}
         unknown = 0
@@ -214,6 +231,11 @@ class Spelling:
             else:
                 unknown += 1
                 reading.notes.append(self.unknown(raw, key, hinted=unknown < 100))
+        # Cases of a file mostly have the same keys: what becomes of them is found once, when
+        # all that is to be done is to rename them.
+        simple = all(key in known or (key in aliases and key not in self.deprecated) for key in raw)
+        if simple and len(result) == len(raw) and len(self._renamed) < MANY_SPELLINGS:
+            self._renamed[keys] = [(key, aliases[key]) for key in keys if key not in known]
         return result
 
     def _note_alias(
@@ -303,12 +325,27 @@ def _one_of(keys: Sequence[str]) -> dict[str, Any]:
     return {"anyOf": choices} if len(choices) > 1 else {"required": [keys[0]]}
 
 
+class Rule(Protocol):
+    """What must hold between the keys of one shape."""
+
+    def broken(self, shape: Shape) -> Sequence[Refusal]:
+        """Every place where the shape breaks the rule."""
+
+    def stands(self, wrong: Container[str]) -> bool:
+        """Whether it can be told although these keys have wrong values."""
+
+    def schema(self, shape: type[Shape]) -> dict[str, Any]:
+        """The same in JSON Schema; empty when that cannot say it."""
+
+
 class Shape(BaseModel):
     """Base of wire shapes: frozen, no unknown keys, aliases renamed before validation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     spelling: ClassVar[Spelling] = Spelling(frozenset())
+    #: what must hold between the keys; for shapes that are Ruled
+    rules: ClassVar[tuple[Rule, ...]] = ()
     #: the keys that take any JSON value, so that null is one
     null_counts: ClassVar[frozenset[str]] = frozenset()
 
@@ -333,13 +370,29 @@ class Shape(BaseModel):
         value = cls.spelling.value_of(key, {"not": {"enum": list(nothing)}})
         return {**written, **value}
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _canonical(cls, raw: Any, info: ValidationInfo) -> Any:
-        spelling = cls.spelling
-        if type(raw) is dict and spelling.known.issuperset(raw):
-            return raw  # the common case, decided without another call
-        return spelling.canonical(raw, info.context)
+    def _read(cls, raw: Any, handler: Callable[[Any], Self], info: ValidationInfo) -> Self:
+        """Keys before the values, rules after them; one step, as every call from pydantic costs."""
+        written = raw
+        if type(raw) is not dict or not cls.spelling.known.issuperset(raw):
+            written = cls.spelling.canonical(raw, info.context)
+        try:
+            shape = handler(written)
+        except ValidationError as error:
+            if cls.rules and type(raw) is dict and (broken := [*cls.wrong_beside(error, raw)]):
+                raise together([error, *broken]) from None
+            raise
+        # Nothing is collected before something is found: most shapes break nothing.
+        for rule in cls.rules:
+            if rule.broken(shape):
+                raise together([found for rule in cls.rules for found in rule.broken(shape)])
+        return shape
+
+    @classmethod
+    def wrong_beside(cls, error: ValidationError, raw: dict[str, Any]) -> Iterable[Refusal]:
+        """Rules that are broken whatever the values that are wrong should have been."""
+        return ()
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:
