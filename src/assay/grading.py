@@ -53,7 +53,7 @@ class Preparation:
 
     def grader(self, case: EvalCase) -> Grader:
         """The case with its evaluators ready; raises what a missing judge raises."""
-        return Grader(case, [self.ready(spec).check for spec in case.evaluators])
+        return Grader(case, [self.ready(spec) for spec in case.evaluators])
 
     def ready(self, spec: EvaluatorSpec) -> Ready:
         found = self._ready.get(id(spec))
@@ -75,10 +75,11 @@ class Preparation:
 class Grader:
     """A case made ready, to grade any number of observations."""
 
-    __slots__ = ("_checks", "_plain", "case")
+    __slots__ = ("_checks", "_plain", "case", "ready")
 
-    def __init__(self, case: EvalCase, checks: list[Check]) -> None:
-        self.case, self._checks = case, checks
+    def __init__(self, case: EvalCase, ready: list[Ready]) -> None:
+        self.case, self.ready = case, ready
+        self._checks = [one.check for one in ready]
         specs = case.evaluators
         #: Whether full marks of every evaluator are all that it takes to pass, as in most cases.
         self._plain = (

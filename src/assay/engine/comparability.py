@@ -11,18 +11,17 @@ from typing import Any
 
 import msgspec
 
-from assay.grading import Preparation, threshold_of
+from assay.grading import Grader, threshold_of
 from assay.model.case import EvalCase
 
 _encode = msgspec.json.Encoder(order="sorted", enc_hook=repr).encode
 
 
-def key(case: EvalCase, preparation: Preparation) -> str:
+def key(grader: Grader) -> str:
     """The key of a case with its evaluators made ready."""
-    digest = blake2b(_encode(_content(case)), digest_size=8)
-    for spec in case.evaluators:
-        digest.update(b"\0" + preparation.ready(spec).fingerprint)
-    return digest.hexdigest()
+    content = _encode(_content(grader.case))
+    parts = (content, *[ready.fingerprint for ready in grader.ready])
+    return blake2b(b"\0".join(parts), digest_size=8).hexdigest()
 
 
 def _content(case: EvalCase) -> tuple[Any, ...]:

@@ -258,9 +258,9 @@ class _Session:
         job = self.job
         self._remark()
         ended = _iso(job.now())
-        # The record carries the end, and no reader sees counts of a run that is still going.
-        record = structs.replace(job.store.run(record.id), status=status, finished_at=ended)
+        record = structs.replace(record, status=status, finished_at=ended)
         result = result_of(job.store, record, comparison=comparison, notes=tuple(self.notes))
+        job.store.finish(record.id, status, ended, result.summary.to_dict())
         result = conclude(result, job.options, gave_up=runner.gave_up)
         job.store.finish(record.id, status, ended, recorded_summary(result, self.confirmed))
         result = replace(result, record=job.store.run(record.id))

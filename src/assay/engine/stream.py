@@ -88,10 +88,11 @@ class ChunkGrader:
             graded.trials.append(self._recorded(planned, observation, repeat))
 
     def _recorded(self, planned: Planned, observation: Observation, repeat: int) -> TrialRecord:
-        result = self._trials.preparation.grader(planned.case).grade(observation, repeat)
+        grader = self._trials.preparation.grader(planned.case)
+        result = grader.grade(observation, repeat)
         if not isinstance(result, EvalCaseResult):
             result = self._waited_for(result)
-        return self._trials.record(planned, repeat, result)
+        return self._trials.record(planned, repeat, grader, result)
 
     def _waited_for(self, result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
         """The result of evaluators that take their time, in an event loop of this process."""

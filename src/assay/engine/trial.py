@@ -13,7 +13,7 @@ import msgspec
 from assay.engine import comparability
 from assay.engine.plan import Planned
 from assay.errors import AssayError, TargetError, cause_of
-from assay.grading import Preparation
+from assay.grading import Grader, Preparation
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult, Outcome
 from assay.model.run import TrialRecord
@@ -72,25 +72,28 @@ class Trials:
 
     async def run(self, planned: Planned, repeat: int, *, confirms: bool = False) -> Finished:
         """Ask the target once and grade what it did."""
-        if planned.case.skip is not None:
-            result = await self._graded(planned, Observation(), repeat)
-            return Finished(self.record(planned, repeat, result))
-        asked = await self._ask(planned, repeat)
-        result = await self._graded(planned, asked.observation, repeat)
-        record = self.record(planned, repeat, result, cached=asked.cached, confirms=confirms)
+        grader = self.preparation.grader(planned.case)
+        asked = Asked(Observation())
+        if planned.case.skip is None:
+            asked = await self._ask(planned, repeat)
+        result = await _graded(grader, asked.observation, repeat)
+        how = {"cached": asked.cached, "confirms": confirms}
+        record = self.record(planned, repeat, grader, result, **how)
         return Finished(record, asked.cached, asked.unreachable)
 
     def unasked(
         self, planned: Planned, repeat: int, outcome: Outcome, reason: str, *, final: bool
     ) -> TrialRecord:
         """The record of a trial that nobody was asked for."""
+        grader = self.preparation.grader(planned.case)
         result = EvalCaseResult(planned.case, outcome, None, None, (), Observation(), (reason,))
-        return self.record(planned, repeat, result, final=final)
+        return self.record(planned, repeat, grader, result, final=final)
 
     def record(
         self,
         planned: Planned,
         repeat: int,
+        grader: Grader,
         result: EvalCaseResult,
         *,
         cached: bool = False,
@@ -110,7 +113,7 @@ class Trials:
             duration_ms=result.duration_ms,
             cost_usd=0.0 if cached else seen.cost_usd,
             judge_cost_usd=judge_cost(score.details for score in result.scores),
-            comparability=comparability.key(case, self.preparation),
+            comparability=comparability.key(grader),
             critical=case.critical,
             cluster=case.cluster,
             min_pass_rate=1.0 if case.min_pass_rate is None else case.min_pass_rate,
@@ -141,19 +144,17 @@ class Trials:
             cache.put(key, msgspec.json.decode(seen.to_json(case.id)))
         return Asked(seen)
 
-    async def _graded(
-        self, planned: Planned, observation: Observation, repeat: int
-    ) -> EvalCaseResult:
-        grader = self.preparation.grader(planned.case)
-        result = grader.grade(observation, repeat)
-        if isinstance(result, EvalCaseResult):
-            return result
-        try:
-            async with asyncio.timeout(GRADING_SECONDS):
-                return await result
-        except TimeoutError:
-            late = f"the evaluators were not done within {GRADING_SECONDS:g} s"
-            return await grader.graded(replace(observation, error=late), repeat)
+
+async def _graded(grader: Grader, observation: Observation, repeat: int) -> EvalCaseResult:
+    result = grader.grade(observation, repeat)
+    if isinstance(result, EvalCaseResult):
+        return result
+    try:
+        async with asyncio.timeout(GRADING_SECONDS):
+            return await result
+    except TimeoutError:
+        late = f"the evaluators were not done within {GRADING_SECONDS:g} s"
+        return await grader.graded(replace(observation, error=late), repeat)
 
 
 def answer_key(target: Retrying, planned: Planned, repeat: int) -> str:

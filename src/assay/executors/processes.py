@@ -7,6 +7,7 @@ and its pieces are done again; a piece that kills twice ends it all.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -15,6 +16,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import count
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
@@ -26,6 +28,8 @@ R = TypeVar("R")
 
 #: How many pieces a process has at hand, so that it never waits for the next.
 AT_HAND = 2
+#: The collector of a process looks for garbage after so many pieces, and not in between.
+PIECES_A_COLLECTION = 50
 
 
 class Processes:
@@ -118,7 +122,10 @@ class _Worker:
         with warnings.catch_warnings():
             # Newer Pythons warn of threads. Ours write to the store, which no child touches.
             warnings.simplefilter("ignore", DeprecationWarning)
+            # What is there now is shared with the child, as long as neither looks at it.
+            gc.freeze()
             self._process.start()
+            gc.unfreeze()
         other.close()
 
 
@@ -126,10 +133,13 @@ def _serve(work: Callable[[Any], Any], connection: Connection, parents: Connecti
     """Answer pieces until the connection is closed. It leaves without cleaning up: what it
     inherited, open files and databases, belongs to its parent."""
     parents.close()
+    gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        while True:
+        for number in count(1):
+            if number % PIECES_A_COLLECTION == 0:
+                gc.collect()
             piece = connection.recv()
             try:
                 answer = (False, work(piece))

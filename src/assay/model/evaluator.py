@@ -39,6 +39,7 @@ def _plain(value: Any) -> Any:
 
 
 _ENCODER = msgspec.json.Encoder(order="sorted", enc_hook=_plain)
+_CONTENT = msgspec.json.Encoder()
 #: What an evaluator is called changes nothing about its judgement.
 _NAME = {"name"}
 
@@ -142,16 +143,17 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     reading: Reading | None = info.context
     if reading is None:
         raise problem("wrong-type", "evaluators in a file are read through a loader")
-    if "-" in written or written.startswith("not_"):
-        return _respelled(raw, reading)
-    validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
+    validate: Callable[..., EvaluatorSpec] = _respelled
+    if "-" not in written and not written.startswith("not_"):
+        validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
+    spec = validate(raw, context=reading)
     reading.validators[written] = validate
-    spec: EvaluatorSpec = validate(raw, context=reading)
     return spec
 
 
-def _respelled(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
+def _respelled(raw: dict[str, Any], context: Reading) -> EvaluatorSpec:
     """An entry whose type is in kebab-case or has the `not_` prefix."""
+    reading = context
     entry = resolve_type(raw, reading.evaluators)
     cls = reading.find_evaluator(entry["type"])
     written = raw["type"].replace("-", "_")
@@ -180,7 +182,10 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
             raise_all(_repeated(specs))
         else:
             taken.add(spec.name)
+    if not unnamed:
+        return specs
     numbers: dict[str, int] = {}
+    called: dict[int, EvaluatorSpec] = {}
     for spec in unnamed:
         default = name = spec.name or spec.type
         number = numbers.get(default, 1)
@@ -189,8 +194,11 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
             name = f"{default}_{number}"
         numbers[default] = number
         taken.add(name)
-        _call(spec, name)
-    return specs
+        if spec.name != name:
+            # One that has a name already may be shared with other cases, which know it by that.
+            called[id(spec)] = spec = spec.model_copy() if spec.name else spec
+            _call(spec, name)
+    return tuple([called.get(id(spec), spec) for spec in specs]) if called else specs
 
 
 def _call(spec: EvaluatorSpec, name: str) -> None:
@@ -206,9 +214,9 @@ def _entries(
     raw: Any, handler: Callable[[Any], Any], info: ValidationInfo
 ) -> tuple[EvaluatorSpec, ...]:
     """The named entries; names that repeat are told together with entries that are wrong."""
-    specs: tuple[EvaluatorSpec, ...] = _at_once(raw, info.context)
-    if specs:
-        return named(specs)
+    reading: Reading | None = info.context
+    if type(raw) is list and reading is not None and (specs := _at_once(raw, reading)):
+        return specs
     try:
         specs = handler(raw)
     except ValidationError as error:
@@ -216,19 +224,36 @@ def _entries(
     return named(specs)
 
 
-def _at_once(raw: Any, reading: Reading | None) -> tuple[EvaluatorSpec, ...]:
+#: How many entries are remembered. Those that are shared come again soon, the others never do.
+_REMEMBERED = 4096
+
+
+def _at_once(raw: list[Any], reading: Reading) -> tuple[EvaluatorSpec, ...]:
     """Entries of types that were met before, without a detour through pydantic for each.
 
     Nothing when one is odd or wrong: then `_by_type` looks at them all and says what it is.
     """
-    if type(raw) is not list or reading is None:
-        return ()
-    validators, noted = reading.validators, len(reading.notes)
+    validators, known, noted = reading.validators, reading.known, len(reading.notes)
+    specs: list[EvaluatorSpec] = []
+    fresh: list[tuple[bytes, int]] = []
     try:
-        return tuple([validators[entry["type"]](entry, context=reading) for entry in raw])
+        for entry in raw:
+            key = _CONTENT.encode(entry)
+            spec = known.get(key)
+            if spec is None:
+                spec = validators[entry["type"]](entry, context=reading)
+                fresh.append((key, len(specs)))
+            specs.append(spec)
     except (KeyError, TypeError, ValidationError):
         del reading.notes[noted:]
         return ()
+    defaults = [spec.name or spec.type for spec in specs]
+    result = named(tuple(specs))
+    if len(reading.notes) == noted:  # what there is to say is said at each place
+        if len(known) > _REMEMBERED:
+            known.clear()
+        known.update({key: result[i] for key, i in fresh if result[i].name == defaults[i]})
+    return result
 
 
 Entry = Annotated[

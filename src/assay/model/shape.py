@@ -62,6 +62,8 @@ class Reading:
     notes: list[Note] = field(default_factory=list)
     #: how the types of evaluators that were met are validated, so that none is looked for twice
     validators: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    #: entries that were met before, by their content; equal ones are one object, prepared once
+    known: dict[bytes, Any] = field(default_factory=dict)
 
 
 #: What a validator may raise: one problem with the value itself, or several at their places.
