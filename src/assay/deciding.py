@@ -271,8 +271,10 @@ def _chance(p: float) -> str:
         share = "fewer than 1 of 1,000"
     elif p < 0.05:
         share = f"about {max(round(p * 1000), 1)} of 1,000"
-    else:
+    elif p < 0.99:
         share = f"about {round(p * 100)} of 100"
+    else:
+        share = "nearly all"
     return f"two equally good runs differ as much in {share} comparisons"
 
 

@@ -204,7 +204,7 @@ def compare(
     """
     rules = Rules(gate, margin, strict).checked()
     with ExitStack() as stack:
-        one, other = _sources((base, candidate), stack)
+        one, other = (source.not_empty() for source in _sources((base, candidate), stack))
         names = (one.name, other.name)
         return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
 

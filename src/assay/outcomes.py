@@ -36,6 +36,12 @@ class Source:
     def __iter__(self) -> Iterator[CaseOutcome]:
         return self.read()
 
+    def not_empty(self) -> Source:
+        """This one; comparing with nothing would look like an answer."""
+        if next(self.read(), None) is None:
+            raise UsageError(f"the run {self.name} has no result of any case")
+        return self
+
     @property
     def name(self) -> str:
         """What a comparison calls it."""
@@ -71,8 +77,6 @@ def in_file(file: Path) -> Source:
 def stored(run: RunRecord, store: Store, label: str = "") -> Source:
     """A run of the store."""
     label = label or run.id
-    if next(store.facts(run.id), None) is None:
-        raise UsageError(f"the run {run.id} has no result of any case")
     unfinished = f"the run {run.id} is not complete: it is {run.status}"
     notes = () if run.status == "finished" else (unfinished,)
     return Source(label, run.id, lambda: fold(store.facts(run.id)), notes)
@@ -103,7 +107,7 @@ def check_name(name: str) -> None:
         wrong = "it stands for the newest run"
     elif names_file(name):
         wrong = "it would be taken for a file"
-    elif len(name) >= SHORTEST and _START_OF_ID.fullmatch(name.lower()):
+    elif len(name) >= SHORTEST and _START_OF_ID.fullmatch(name.lower()) and not name.isalpha():
         wrong = "it would be taken for the id of a run"
     if wrong:
         raise UsageError(f"a baseline cannot be called {name!r}: {wrong}")

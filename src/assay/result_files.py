@@ -350,7 +350,9 @@ def _decoded(decode: Callable[[bytes], Any], data: bytes, name: str, line: int) 
 def _place(data: bytes, message: str, line: int) -> tuple[str, str]:
     """Line and column of a fault that is told by its byte."""
     found = _BYTE.search(message)
-    before = data[: int(found[1])] if found else data
+    before = data[: int(found[1])] if found else data.rstrip()
     line += before.count(b"\n")
     column = len(before) - before.rfind(b"\n")
+    if not found:
+        return f"{line}:{column}", "the JSON ends too early"
     return f"{line}:{column}", _BYTE.sub("", message).removeprefix("JSON is malformed: ")

@@ -180,7 +180,7 @@ def _comparer(options: RunOptions, store: Store) -> session.Compare | None:
     """Compares with the baseline of the options, which is looked up at once."""
     if options.baseline is None:
         return None
-    base = outcomes_of(options.baseline, store, Path.cwd())
+    base = outcomes_of(options.baseline, store, Path.cwd()).not_empty()
 
     def compared(run_id: str, confirmed: frozenset[CaseRef] | None) -> Comparison:
         candidate = outcomes_of(run_id, store, Path.cwd())
