@@ -245,7 +245,8 @@ def test_no_command_is_documented_that_does_not_exist() -> None:
 
 def test_exit_codes_are_documented() -> None:
     codes = {int(code_words(row["Code"])[0]) for row in CLI.table("Exit codes")}
-    assert codes == {0} | {error.exit_code for error in errors()}
+    compared = {1, 4}
+    assert codes == {0} | compared | {error.exit_code for error in errors()}
 
 
 # Errors
@@ -437,6 +438,7 @@ def test_public_names_are_documented() -> None:
         (assay.Context, "Context"),
         (assay.EvaluationScore, "EvaluationScore"),
         (assay.EvalCaseResult, "EvalCaseResult"),
+        (assay.Comparison, "Comparison"),
     ],
 )
 def test_fields_of_a_record_are_documented(record: Any, title: str) -> None:
