@@ -2,6 +2,8 @@
 
     import assay
     suites = assay.load("evals/")
+    run = assay.run(suites, target=my_agent)
+    assert run.passed, run.report()
 
 Names are imported when they are first used: `import assay` costs nothing.
 """
@@ -23,14 +25,18 @@ if TYPE_CHECKING:
     from assay.model.evaluator import EvaluatorSpec
     from assay.model.message import Message, ToolCall
     from assay.model.observation import Observation, Usage
+    from assay.model.options import RunOptions
     from assay.model.result import EvalCaseResult
     from assay.model.score import EvaluationScore
+    from assay.model.suite_result import EvalSuiteResult
     from assay.model.tiers import (
         GoldenEvalCase,
         LabeledEvalCase,
         RegressionEvalCase,
         RubricEvalCase,
     )
+    from assay.running import arun, regrade, run
+    from assay.runs import Run
     from assay.service import aevaluate, evaluate, lint, load, validate
 
 __all__ = [
@@ -42,6 +48,7 @@ __all__ = [
     "EvalCaseResult",
     "EvalFileError",
     "EvalFileErrors",
+    "EvalSuiteResult",
     "EvaluationScore",
     "EvaluatorSpec",
     "GoldenEvalCase",
@@ -53,16 +60,21 @@ __all__ = [
     "RegressionEvalCase",
     "RubricEvalCase",
     "RubricEvaluator",
+    "Run",
+    "RunOptions",
     "Suite",
     "ToolCall",
     "Usage",
     "__version__",
     "aevaluate",
+    "arun",
     "compare",
     "evaluate",
     "evaluator",
     "lint",
     "load",
+    "regrade",
+    "run",
     "validate",
 ]
 
@@ -77,14 +89,18 @@ _HOMES = {
     "assay.model.evaluator": ("EvaluatorSpec",),
     "assay.model.message": ("Message", "ToolCall"),
     "assay.model.observation": ("Observation", "Usage"),
+    "assay.model.options": ("RunOptions",),
     "assay.model.result": ("EvalCaseResult",),
     "assay.model.score": ("EvaluationScore",),
+    "assay.model.suite_result": ("EvalSuiteResult",),
     "assay.model.tiers": (
         "GoldenEvalCase",
         "LabeledEvalCase",
         "RegressionEvalCase",
         "RubricEvalCase",
     ),
+    "assay.running": ("arun", "regrade", "run"),
+    "assay.runs": ("Run",),
     "assay.service": ("aevaluate", "evaluate", "lint", "load", "validate"),
 }
 

@@ -79,6 +79,10 @@ class Roster:
             with suppress(AssayError):  # who uses it is told what is wrong
                 yield self._spec(document, path, self.settings.root, translate)
 
+    def judge_spec(self) -> TargetSpec | None:
+        """The settings of the project's judge; None when it has none."""
+        return self._judge_spec(None)
+
     def entries(self) -> Iterator[tuple[Document, DocPath, Translate]]:
         """Where targets and the judge are written, in the configuration and in that of AgentV."""
         config, document = self.settings.config, self.settings.document

@@ -11,6 +11,7 @@ from assay.schema import schema
 from assay.settings import shown_path
 
 CONFIG = """\
+# yaml-language-server: $schema=assay.schema.json
 # The folder of this file is the project root: paths that start with '/' begin here.
 
 # Files that cases refer to must lie below the root. Set true to permit others.
@@ -18,6 +19,20 @@ allow_outside_root: false
 
 # Where {{seed:path}} tokens in expectations find their values.
 seed_manifest: evals/seed-manifest.json
+
+# Who is asked, by name: `assay run evals/ --target my-agent`.
+# targets:
+#   - name: my-agent
+#     provider: http
+#     url: http://localhost:8000/ask
+
+# Who judges criteria in words; the key is taken from OPENAI_API_KEY.
+# judge: openai:gpt-4o
+
+# What `assay run` does when no option says otherwise.
+# defaults:
+#   workers: 10
+#   repeat: 1
 """
 
 SUITE = """\
@@ -65,6 +80,7 @@ def write_project(folder: Path) -> list[Path]:
     """Write the project; refuses before writing anything when a file is in the way."""
     files = {
         folder / "assay.yaml": CONFIG,
+        folder / "assay.schema.json": json.dumps(schema("config"), indent=2) + "\n",
         folder / "evals" / "first.eval.yaml": SUITE,
         folder / "evals" / "eval.schema.json": json.dumps(schema("eval"), indent=2) + "\n",
         folder / "evals" / "seed-manifest.json": "{}\n",

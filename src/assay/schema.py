@@ -1,4 +1,4 @@
-"""JSON Schema 2020-12 of the eval files, generated from the shapes that the loaders use."""
+"""JSON Schema 2020-12 of eval files, configuration and results, from the shapes in use."""
 
 from __future__ import annotations
 
@@ -14,20 +14,54 @@ from assay.model.expect import ASSERTED, Expect
 from assay.model.message import MESSAGE
 from assay.model.suite import CaseExecution, CaseFile, OneCaseFile, SuiteExecution, SuiteFile
 from assay.model.tiers import TIERS, TierFile, TierMetadata
-from assay.registry import evaluators
+from assay.registry import evaluators, targets
+from assay.result_schema import result_schema
+from assay.settings import Config, JudgeEntry, TargetEntry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-NAMES = ("eval", *TIERS)
+NAMES = ("eval", *TIERS, "config", "result")
 _COMPARING = {"contains": {"$ref": "#/$defs/Comparing"}}
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The schema of one kind of file: eval, golden, labeled, regression or rubric."""
+    """The schema of one kind of file: one of NAMES."""
+    if name in TIERS:
+        return _tier_schema(name)
     if name == "eval":
         return _eval_schema()
-    if name not in TIERS:
-        raise UnknownName("schema", name, NAMES)
-    return _tier_schema(name)
+    if name == "config":
+        return _config_schema()
+    if name == "result":
+        return result_schema(DIALECT)
+    raise UnknownName("schema", name, NAMES)
+
+
+def _config_schema() -> dict[str, Any]:
+    """assay.yaml; the provider of a target decides which settings it may have."""
+    classes = targets.usable()
+    shapes: list[type[Any]] = [Config, *dict.fromkeys(classes.values())]
+    refs, definitions = models_json_schema(
+        [(shape, "validation") for shape in shapes], ref_template="#/$defs/{model}"
+    )
+    defs = definitions["$defs"]
+    names = {shape: ref["$ref"].rpartition("/")[2] for (shape, _), ref in refs.items()}
+    rules = [
+        {
+            "if": {"properties": {"provider": {"const": provider}}, "required": ["provider"]},
+            "then": {"$ref": f"#/$defs/{names[cls]}"},
+        }
+        for provider, cls in classes.items()
+    ]
+    for entry in (TargetEntry, JudgeEntry):
+        shape = defs[entry.__name__]
+        shape["properties"]["provider"] = {"enum": sorted(classes)}
+        shape["allOf"] = rules
+    return {
+        "$schema": DIALECT,
+        "title": "Assay configuration",
+        "$ref": f"#/$defs/{names[Config]}",
+        "$defs": defs,
+    }
 
 
 def _eval_schema() -> dict[str, Any]:

@@ -35,6 +35,12 @@ class Seeds:
         self._broken += document.problems
         return document.data
 
+    @property
+    def faults(self) -> list[Problem]:
+        """What is wrong with the manifest itself."""
+        _ = self.data  # it is read now, if nobody has asked for it
+        return list(self._broken)
+
     def problems(self, case: EvalCase) -> list[Problem]:
         """A warning for each seed token of the case that has no value."""
         problems: list[Problem] = []

@@ -47,6 +47,7 @@ LAYERS: list[list[str]] = [
         "ledger",
         "discovery",
         "quality",
+        "result_schema",
         "schema",
         "scaffold",
         "agentv",

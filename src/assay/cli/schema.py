@@ -12,13 +12,15 @@ from assay import service
 @click.command("schema")
 @click.argument("name", type=click.Choice(service.SCHEMAS))
 def command(name: str) -> None:
-    """Print the JSON Schema (2020-12) of a kind of eval file.
+    """Print the JSON Schema (2020-12) of a kind of file.
 
-    It is made from the definitions that the loaders use, evaluators of plugins included.
+    It is made from the definitions that are in use, evaluators and targets of plugins
+    included. `config` is assay.yaml, `result` a result file; the others are eval files.
 
     \b
     Examples:
       assay schema eval > eval.schema.json
       assay schema golden
+      assay schema config > assay.schema.json
     """
     click.echo(json.dumps(service.describe(name), indent=2, ensure_ascii=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, SecretStr
 
@@ -25,6 +25,17 @@ class RateLimits(Shape):
     workers: AtLeastOne | None = None
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
+
+
+class Need(NamedTuple):
+    """What a target cannot work without, as far as it can be looked at before it is asked.
+
+    A key is named by its environment variable; `given` says whether it is there.
+    """
+
+    kind: Literal["program", "address", "key"]
+    what: str
+    given: bool = True
 
 
 class TargetSpec(RateLimits):
@@ -58,6 +69,10 @@ class TargetSpec(RateLimits):
     def label(self) -> str:
         """What results call the target."""
         return self.name or self.provider
+
+    def needs(self) -> Iterator[Need]:
+        """What `assay doctor` looks for; the settings themselves are right."""
+        return iter(())
 
     @property
     def identity(self) -> str:

@@ -25,7 +25,7 @@ from assay.errors import NotInStore, StoreError
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.stores.group_commit import GroupCommit, Write
-from assay.stores.migrating import transaction
+from assay.stores.migrating import scripts, transaction
 from assay.stores.sqlite_file import SqliteFile
 
 #: How many seconds a lock of another process is waited for.
@@ -86,6 +86,11 @@ class SqliteStore:
         self._writer: GroupCommit[Work] = GroupCommit(self._commit)
         self._lock = threading.Lock()
         self._unwritten: dict[str, bytes] = {}
+
+    @property
+    def schema_version(self) -> int:
+        """How many migrations made the schema of the file."""
+        return len(scripts())
 
     # Runs
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, SecretStr
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, SecretStr
 from assay.errors import TargetError
 from assay.model.message import ContentPart, Message
 from assay.model.shape import AtLeastOne, Empty, Json, Number, Positive, Rate, Text, problem
-from assay.model.target import Price, TargetSpec
+from assay.model.target import Need, Price, TargetSpec
 from assay.ports import Request
 from assay.targets.address import is_address
 from assay.targets.tools import ToolDefinitions
@@ -59,6 +59,12 @@ class ChatTarget(TargetSpec):
     @property
     def label(self) -> str:
         return self.name or f"{self.provider}:{self.model}"
+
+    def needs(self) -> Iterator[Need]:
+        yield Need("address", self.base_url)
+        # A server of one's own may do without a key.
+        if self.api_key is not None or self.base_url == type(self).model_fields["base_url"].default:
+            yield Need("key", self.key_variable, given=self.api_key is not None)
 
     def client(self, headers: Mapping[str, str]) -> HttpClient:
         """A client that sends the provider's headers and the user's, which win."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -16,7 +17,7 @@ from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, ObservationError, TargetError, printable
 from assay.model.observation import Observation
 from assay.model.shape import Empty, Key, Positive, Reading, Text, problem
-from assay.model.target import TargetSpec
+from assay.model.target import Need, TargetSpec
 from assay.model.values import from_json
 from assay.observations.reading import read
 from assay.ports import Request, Target
@@ -66,6 +67,13 @@ class CommandTarget(TargetSpec):
     @property
     def label(self) -> str:
         return self.name or f"command:{self.command[0]}"
+
+    def needs(self) -> Iterator[Need]:
+        program = self.command[0]
+        if "{" not in program and not self.cwd.startswith(EVAL_DIR):
+            # A path is looked for in the folder of the program, a name in PATH.
+            path = os.path.join(self.cwd, program) if os.path.dirname(program) else program
+            yield Need("program", path)
 
     def connect(self) -> Target:
         return _Command(self)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import quote, urlsplit
@@ -20,7 +20,7 @@ from assay.errors import nearest
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.shape import Empty, Json, Positive, Text, problem
-from assay.model.target import TargetSpec
+from assay.model.target import Need, TargetSpec
 from assay.ports import Request, Target
 from assay.targets.address import is_address, shown_url
 from assay.targets.chat import Secret, question, text_of
@@ -71,6 +71,9 @@ class HttpTarget(TargetSpec):
     body: Annotated[Json, AfterValidator(_body)] = None
     paths: ReplyPaths = ReplyPaths()
     timeout_seconds: Positive = 120.0
+
+    def needs(self) -> Iterator[Need]:
+        yield Need("address", self.url)
 
     @classmethod
     def inline(cls, provider: str, name: str) -> dict[str, Any] | None:

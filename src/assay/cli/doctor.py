@@ -1,0 +1,42 @@
+"""`assay doctor`: is everything there that a run needs?"""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from assay import doctor
+from assay.errors import printable
+
+_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+@click.command("doctor")
+@click.option("--target", metavar="TARGET", help="Check this target, in place of all of them.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(target: str | None, as_json: bool) -> None:
+    """Check that everything a run needs is there, and say what to do about the rest.
+
+    The configuration, targets, the judge, the store, the seed manifest, the registry of tools,
+    the project and git. No target is asked anything; it is only tried whether its server
+    accepts a connection. Exits with 2 when something is set up wrong, and with 3 when
+    something cannot be reached.
+
+    \b
+    Examples:
+      assay doctor
+      assay doctor --target openai:gpt-4o
+    """
+    found = doctor.examine(target)
+    code = doctor.exit_code(found)
+    if as_json:
+        document = {"checks": [finding.to_dict() for finding in found], "exitCode": code}
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        raise SystemExit(code)
+    for finding in found:
+        state = click.style(f"{finding.state:8}", fg=_COLOURS[finding.state], bold=True)
+        click.echo(state + printable(f" {finding.area} {finding.name}: {finding.message}"))
+        if finding.fix and finding.state != "ok":
+            click.echo(printable(f"         {finding.fix}"))
+    raise SystemExit(code)
