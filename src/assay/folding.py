@@ -59,11 +59,8 @@ def entry_of(trials: Sequence[TrialRecord]) -> bytes:
     repeats = repeats_of(trials)
     outcome = outcome_of(repeats)
     entries: list[dict[str, Any]] = [msgspec.json.decode(trial.result) for trial in repeats]
-    shown = next(
-        entry
-        for entry, trial in zip(entries, repeats, strict=True)
-        if trial.outcome == outcome or len(repeats) == 1
-    )
+    fitting = (e for e, t in zip(entries, repeats, strict=True) if t.outcome == outcome)
+    shown = next(fitting, entries[0])  # none fits when no trial passed and none had to
     entry = shown | {
         "passed": outcome == "passed",
         "durationMs": sum(trial.duration_ms for trial in repeats),

@@ -137,15 +137,16 @@ def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> Ru
     """The result with its exit code, and in words what it is made of."""
     reasons: dict[int, list[str]] = {}
     summary, comparison = result.summary, result.comparison
-    if not summary.total_cases:
+    interrupted = result.record.status == "interrupted" and not gave_up
+    if not summary.total_cases and not interrupted:
         reasons[5] = ["no case was selected"]
     if comparison is not None:
         if comparison.gate_failures:
             reasons[1] = list(comparison.gate_failures)
         elif comparison.exit_code:
             reasons[comparison.exit_code] = [f"the comparison is {comparison.decision}"]
-    elif failure := _failed(summary, options.min_pass_rate):
-        reasons[1] = [failure]
+    elif options.baseline is None and (failure := _failed(summary, options.min_pass_rate)):
+        reasons[1] = [failure]  # with a baseline its gate decides, and there is none yet
     coverage = 1.0 if summary.coverage is None else summary.coverage
     if gave_up or coverage < options.min_coverage - 1e-9:
         unjudged = f"{summary.judged} of {summary.planned} cases were judged"
@@ -155,7 +156,7 @@ def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> Ru
         stale = [f"{s.name}: {warning}" for s in result.suites for warning in s.staleness_warnings]
         if stale:
             reasons.setdefault(4, []).extend(stale)
-    if result.record.status == "interrupted" and not gave_up:
+    if interrupted:
         reasons[130] = ["the run was interrupted; --resume goes on with it"]
     code = next((code for code in PRECEDENCE if code in reasons), 0)
     told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))

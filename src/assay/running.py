@@ -6,7 +6,7 @@ store, whoever is asked, and what it is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -33,6 +33,7 @@ from assay.model.run import RunRecord
 from assay.model.shape import Reading
 from assay.outcomes import find_run, outcomes_of
 from assay.ports import Store, Target
+from assay.redaction import MARK
 from assay.roster import Roster
 from assay.runs import Run
 from assay.seeds import Seeds
@@ -121,12 +122,21 @@ def options_of(given: dict[str, Any], settings: Settings, earlier: RunRecord | N
     known = {name: getattr(defaults, name) for name in defaults.model_fields_set}
     if earlier is not None:
         known |= {k: v for k, v in earlier.options.items() if k not in ("baseline", "gate")}
+        _check_complete(earlier, known.keys() - given.keys())
     written = known | {RunOptions.spelling.aliases.get(k, k): v for k, v in given.items()}
     document = Document("options", written, [], TextMark(-1, -1, 0))
     options, problems = check(RunOptions, document, (), written, _reading(settings))
     if options is None or problems:
         raise UsageError("; ".join(f"{p.message} {p.hint}".rstrip() for p in problems))
     return options
+
+
+def _check_complete(earlier: RunRecord, names: Collection[str]) -> None:
+    """What holds a secret was recorded without it, and has to be given again."""
+    for name in names:
+        if MARK in str(earlier.options.get(name)):
+            message = f"the {name} of the run {earlier.id} held a secret, which is not recorded"
+            raise UsageError(f"{message}: give it again")
 
 
 def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) -> session.Job:

@@ -28,6 +28,9 @@ COMMANDS = {
     "validate": "Check eval files and report every problem.",
 }
 
+#: The exit code after Ctrl-C.
+INTERRUPTED = 130
+
 
 class LazyGroup(click.Group):
     """Knows its commands by name and imports only the one that runs."""
@@ -62,6 +65,9 @@ class LazyGroup(click.Group):
         except AssayError as error:
             click.echo(f"assay: {error}", err=True)
             ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("assay: interrupted", err=True)
+            ctx.exit(INTERRUPTED)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -32,6 +32,8 @@ def _braking(brake: Brake) -> Iterator[None]:
     """Signals press the brake: the first gently, the second at once."""
 
     def press(number: int, frame: FrameType | None) -> None:
+        if not brake.is_heeded:
+            raise KeyboardInterrupt
         brake.press()
 
     numbers = (signal.SIGINT, signal.SIGTERM)

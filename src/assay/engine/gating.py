@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.engine.plan import Plan
+from assay.folding import by_case, outcome_of, repeats_of
 from assay.model.run import place_of
 from assay.ports import Store
 
@@ -21,16 +22,20 @@ def rubric_refusals(plan: Plan, store: Store, run_id: str) -> dict[str, str]:
     if not by_file:
         return {}
     unpassed: dict[str, int] = {}
-    for trial in store.facts(run_id):
-        tool = by_file.get(place_of(trial.position)[0])
-        if tool is not None and trial.outcome in ("failed", "errored"):
+    for trials in by_case(store.facts(run_id)):
+        tool = by_file.get(place_of(trials[0].position)[0])
+        if tool is not None and outcome_of(repeats_of(trials)) in ("failed", "errored"):
             unpassed[tool] = unpassed.get(tool, 0) + 1
     return {tool: _words(tool, count) for tool, count in unpassed.items()}
 
 
 def lonely_rubrics(plan: Plan) -> list[int]:
-    """The rubric suites whose tool has no deterministic suite in this run."""
-    with_others = {suite.tool_name for suite in plan.suites if suite.tier in DETERMINISTIC}
+    """The rubric suites whose tool has no deterministic case in this run."""
+    with_others = {
+        suite.tool_name
+        for suite, selected in zip(plan.suites, plan.selected, strict=True)
+        if suite.tier in DETERMINISTIC and selected
+    }
     return [
         index
         for index, suite in enumerate(plan.suites)
@@ -39,5 +44,5 @@ def lonely_rubrics(plan: Plan) -> list[int]:
 
 
 def _words(tool: str, count: int) -> str:
-    cases = "1 trial" if count == 1 else f"{count} trials"
-    return f"{cases} of the deterministic cases of {tool} did not pass"
+    cases = "1 deterministic case" if count == 1 else f"{count} deterministic cases"
+    return f"{cases} of {tool} did not pass"

@@ -33,6 +33,14 @@ class Lease:
             return True
 
     def __enter__(self) -> Self:
+        stream = self._locked()
+        while not self._is_current(stream):
+            stream.close()
+            stream = self._locked()
+        self._stream = stream
+        return self
+
+    def _locked(self) -> IO[bytes]:
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             stream = self._file.open("ab")
@@ -45,8 +53,14 @@ class Lease:
         except OSError:
             stream.close()
             raise UsageError(f"the run {self._run_id} is at work in another process") from None
-        self._stream = stream
-        return self
+        return stream
+
+    def _is_current(self, stream: IO[bytes]) -> bool:
+        """Is it the file that others would lock? Who held it before may have removed it since."""
+        try:
+            return os.path.samestat(os.fstat(stream.fileno()), os.stat(self._file))
+        except FileNotFoundError:
+            return False
 
     def __exit__(
         self,

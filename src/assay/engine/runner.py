@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from assay.engine.gating import rubric_refusals
@@ -18,7 +19,8 @@ from assay.engine.trial import Finished, Trials
 from assay.model.case import Tier
 from assay.model.events import Listener, Notice, TrialFinished
 from assay.model.options import RunOptions
-from assay.model.run import RunStatus, TrialRecord
+from assay.model.run import RunStatus, TrialFacts, TrialRecord
+from assay.model.score import TOLERANCE
 from assay.ports import Store
 
 #: So many trials in a row that could not connect or timed out end the asking.
@@ -34,6 +36,7 @@ class Brake:
 
     def __init__(self) -> None:
         self.presses = 0
+        self.is_heeded = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pressed: Callable[[], None] = lambda: None
 
@@ -41,6 +44,15 @@ class Brake:
         self.presses += 1
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._pressed)
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """While somebody heeds it; at all other times a door has to stop by itself."""
+        self.is_heeded = True
+        try:
+            yield
+        finally:
+            self.is_heeded = False
 
     def connect(self, pressed: Callable[[], None]) -> None:
         """Call this in the running loop whenever the brake is pressed, and if it was already."""
@@ -56,14 +68,27 @@ class Tally:
     options: RunOptions
     cost_usd: float = 0.0
     failures: int = 0
+    failed_trials: dict[int, int] = field(default_factory=dict)
     unreachable: dict[str, int] = field(default_factory=dict)
 
-    def count(self, finished: Finished, target: str) -> None:
-        record = finished.record
-        self.cost_usd += (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
-        self.failures += record.outcome == "failed"
-        in_a_row = self.unreachable.get(target, 0) + 1 if finished.unreachable else 0
-        self.unreachable[target] = in_a_row
+    @property
+    def has_limits(self) -> bool:
+        """Is there a limit that goes back to the beginning of the run?"""
+        return self.options.budget_usd is not None or self.options.max_failures is not None
+
+    def count(self, trial: TrialRecord | TrialFacts, repeats: int) -> None:
+        self.cost_usd += (trial.cost_usd or 0.0) + (trial.judge_cost_usd or 0.0)
+        if trial.outcome != "failed" or trial.confirms:
+            return
+        known = self.failed_trials
+        known[trial.position] = failed = known.get(trial.position, 0) + 1
+        # The case fails with the first trial after which the rest cannot make up for it.
+        needed = trial.min_pass_rate * repeats - TOLERANCE
+        self.failures += repeats - failed < needed <= repeats - failed + 1
+
+    def reached(self, target: str, unreachable: bool) -> None:
+        """Could the target be reached this time?"""
+        self.unreachable[target] = self.unreachable.get(target, 0) + 1 if unreachable else 0
 
     def reason_to_stop(self) -> str:
         """Why nothing more is asked; empty when all is well."""
@@ -99,28 +124,54 @@ class Runner:
         self._tally = Tally(plan.options)
         self._lanes: list[asyncio.Task[None]] = []
         self._stopped = False
+        self._late: list[asyncio.Future[None]] = []
         #: Why the run gave up; empty when it did not.
         self.gave_up = ""
+
+    @property
+    def stopped(self) -> bool:
+        """Was the brake pressed?"""
+        return self._stopped
 
     async def run(self) -> RunStatus:
         """Every trial that the store does not have; how it ended."""
         self._brake.connect(self._braked)
+        self._recall()
         *deterministic, judged = TIERS
         await self._phase(self._open(deterministic), self._one)
         refusals = rubric_refusals(self._plan, self._store, self.trials.run_id)
         await self._phase(self._open([judged]), lambda trial: self._gated(trial, refusals))
-        if self._stopped:
-            return "interrupted"
-        return "interrupted" if self.gave_up else "finished"
+        if self._late:
+            await asyncio.wait(self._late)
+        return "interrupted" if self._stopped or self.gave_up else "finished"
+
+    def _recall(self) -> None:
+        """Count what an earlier process of this run has spent, and what failed there."""
+        if not self._tally.has_limits:
+            return
+        for trial in self._store.facts(self.trials.run_id):
+            if trial.outcome != "skipped" and trial.final:
+                self._tally.count(trial, self._plan.at(trial.position).repeats)
+        self._reconsider()
 
     async def confirm(self, planned: Planned, first: int, times: int) -> bool:
-        """Ask a case again; did it fail every time? Each attempt is recorded."""
-        for repeat in range(first, first + times):
-            if self._stopped or self.gave_up:
-                return True
+        """Ask a case again; did it fail every time? Each attempt is recorded, and made once."""
+        place = range(planned.position, planned.position + 1)
+        known = self._store.facts(self.trials.run_id, place)
+        outcomes = {trial.repeat: trial.outcome for trial in known if trial.confirms}
+
+        async def ask(repeat: int) -> None:
             finished = await self.trials.run(planned, repeat, confirms=True)
             await self._keep(finished, planned)
-            if finished.record.outcome == "passed":
+            outcomes[repeat] = finished.record.outcome
+
+        for repeat in range(first, first + times):
+            if repeat not in outcomes and not (self._stopped or self.gave_up):
+                self._lanes = [asyncio.create_task(ask(repeat))]
+                await asyncio.wait(self._lanes)
+                if not self._lanes[0].cancelled():
+                    self._lanes[0].result()
+            if outcomes.get(repeat) == "passed":
                 return False
         return True
 
@@ -139,8 +190,12 @@ class Runner:
                 await work(trial)
 
         rest: list[Trial] = []
-        async with asyncio.TaskGroup() as group:
-            self._lanes = [group.create_task(lane()) for _ in range(self._workers)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._lanes = [group.create_task(lane()) for _ in range(self._workers)]
+        except BaseExceptionGroup as group_of_faults:
+            # All lanes meet the same fault, such as a full disk: one of them tells enough.
+            raise _first(group_of_faults) from None
         if self.gave_up and not self._stopped:
             await self._leave(rest, trials)
 
@@ -162,11 +217,20 @@ class Runner:
         """On disk first, then told."""
         record = finished.record
         saving = asyncio.wrap_future(self._store.save(record))
-        # What was asked is kept, even if the wait for it is cancelled.
-        await asyncio.shield(saving)
+        try:
+            # What was asked is kept, even if the wait for it is cancelled.
+            await asyncio.shield(saving)
+        except asyncio.CancelledError:
+            self._late.append(saving)
+            raise
         self.tell(record, cached=finished.cached)
         if record.outcome != "skipped":
-            self._tally.count(finished, self.trials.target_of(planned).name)
+            self._tally.count(record, planned.repeats)
+            self._tally.reached(self.trials.target_of(planned).name, finished.unreachable)
+            self._reconsider()
+
+    def _reconsider(self) -> None:
+        """Does it make sense to go on asking?"""
         if not self.gave_up and (reason := self._tally.reason_to_stop()):
             self.gave_up = reason
             self._listen(Notice(f"no more is asked: {reason}"))
@@ -217,3 +281,8 @@ class Runner:
     def _cancel(self) -> None:
         for lane in self._lanes:
             lane.cancel()
+
+
+def _first(faults: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = faults.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 from msgspec import structs
 
 from assay import staleness
+from assay.engine.discretion import DiscreetCache, DiscreetJudge
 from assay.engine.gating import lonely_rubrics
 from assay.engine.lease import Lease
 from assay.engine.plan import Plan, Planned
@@ -30,7 +31,7 @@ from assay.model.options import TIMEOUT_SECONDS, WORKERS, RunOptions
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, new_run_id
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
-from assay.ports import CaseStream, Request, Resources, Store, Target
+from assay.ports import CaseStream, Resources, Store, Target
 from assay.redaction import Redactor
 from assay.registry import executors
 from assay.results import (
@@ -109,8 +110,8 @@ class _Session:
         self.job, self.plan, self.roster = job, plan, roster
         self.redactor = Redactor(job.secrets)
         self._targets: dict[str | None, Retrying] = {}
-        resources = Resources(self._judge, job.sources, job.store if job.options.cache else None)
-        self.preparation = Preparation(resources)
+        self.cache = DiscreetCache(job.store, self.redactor) if job.options.cache else None
+        self.preparation = Preparation(Resources(self._judge, job.sources, self.cache))
         self.notes: list[str] = []
         #: The critical regressions that failed in every rerun; None when none was asked again.
         self.confirmed: frozenset[CaseRef] | None = None
@@ -122,9 +123,14 @@ class _Session:
         with Lease(job.folder, record.id):
             if job.resumed is None:
                 job.store.begin(record)
+            else:
+                check_unfinished(job.store.run(record.id))
             runner = self._runner(record)
-            status = await self._asked(runner, record)
-            comparison = await self._compared(runner, record, status)
+            with job.brake.heeded():
+                status = await self._asked(runner, record)
+                comparison = await self._compared(runner, record, status)
+            if runner.stopped or runner.gave_up:  # maybe only while it confirmed
+                status, comparison = "interrupted", None
             return self._finished(record, runner, status, comparison)
 
     def _preflight(self) -> None:
@@ -155,7 +161,7 @@ class _Session:
             started_at=_iso(now),
             status="running",
             target=", ".join(names),
-            plan=plan_of(job.paths, job.options),
+            plan=plan_of(job),
             options=self.redactor.json(job.options.shown()),
             environment=self.redactor.json(environment),
             suites=headers_of(job, self.plan, self._suite_target),
@@ -169,7 +175,7 @@ class _Session:
             self._target,
             self.preparation,
             self.redactor,
-            job.store if options.cache else None,
+            self.cache,
             lambda planned: options.timeout_seconds or planned.case.timeout_seconds,
         )
         suggested = [suite.workers for suite in job.suites if suite.workers]
@@ -258,13 +264,16 @@ class _Session:
         job = self.job
         self._remark()
         ended = _iso(job.now())
-        record = structs.replace(record, status=status, finished_at=ended)
+        record = structs.replace(job.store.run(record.id), status=status, finished_at=ended)
         result = result_of(job.store, record, comparison=comparison, notes=tuple(self.notes))
-        job.store.finish(record.id, status, ended, result.summary.to_dict())
-        result = conclude(result, job.options, gave_up=runner.gave_up)
-        job.store.finish(record.id, status, ended, recorded_summary(result, self.confirmed))
-        result = replace(result, record=job.store.run(record.id))
-        return replace(result, folder=folder_shown(write_files(result, job.folder)))
+        gave_up = "" if runner.stopped else runner.gave_up
+        result = conclude(result, job.options, gave_up=gave_up)
+        summary = recorded_summary(result, self.confirmed)
+        result = replace(result, record=structs.replace(record, summary=summary))
+        folder = folder_shown(write_files(result, job.folder))
+        # Last of all: a run that is called finished has its files, whenever we are killed.
+        job.store.finish(record.id, status, ended, summary)
+        return replace(result, folder=folder)
 
     def _remark(self) -> None:
         """What a target has to say about its answers once all are given."""
@@ -311,34 +320,18 @@ class _Session:
         return self._target(Planned(0, index, planned, 1)).name
 
     def _judge(self, target: str | None, model: str | None) -> Target:
-        return _Discreet(self.roster.judge(target, model), self.redactor)
+        return DiscreetJudge(self.roster.judge(target, model), self.redactor)
 
     def _tell(self, note: str) -> None:
         self.notes.append(note)
         self.job.listen(Notice(note))
 
 
-class _Discreet:
-    """A judge that is not shown secrets."""
-
-    def __init__(self, judge: Retrying, redactor: Redactor) -> None:
-        self.name, self.identity = judge.name, judge.identity
-        self._judge, self._redactor = judge, redactor
-
-    async def ask(self, request: Request) -> Any:
-        messages = tuple(
-            replace(message, content=self._redactor.json(message.content))
-            for message in request.messages
-        )
-        return await self._judge.ask(replace(request, messages=messages))
-
-    async def close(self) -> None:
-        """The roster closes it."""
-
-
-def plan_of(paths: Sequence[str], options: RunOptions) -> dict[str, Any]:
-    """What a resumed run must share."""
-    return {"paths": list(paths), **options.plan()}
+def plan_of(job: Job) -> dict[str, Any]:
+    """What a resumed run must share; it is stored, and a target may have a key in its address."""
+    plan = {"paths": list(job.paths), **job.options.plan()}
+    redacted: dict[str, Any] = Redactor(job.secrets).json(plan)
+    return redacted
 
 
 def headers_of(
@@ -377,9 +370,8 @@ def project_path(file: str, settings: Settings) -> str:
 def resumable(job: Job, named: RunRecord | None) -> RunRecord:
     """The run to go on with: the one that is named, else the newest unfinished one that fits."""
     record = named or _newest(job)
-    if record.status == "finished":
-        raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
-    if record.plan != plan_of(job.paths, job.options):
+    check_unfinished(record)
+    if record.plan != plan_of(job):
         raise UsageError(f"the run {record.id} has other paths or options: give them as they were")
     now = {header.file: header for header in headers_of(job, job.plan())}
     for header in record.suites:
@@ -389,8 +381,13 @@ def resumable(job: Job, named: RunRecord | None) -> RunRecord:
     return record
 
 
+def check_unfinished(record: RunRecord) -> None:
+    if record.status == "finished":
+        raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
+
+
 def _newest(job: Job) -> RunRecord:
-    plan, before = plan_of(job.paths, job.options), None
+    plan, before = plan_of(job), None
     while page := job.store.runs(100, before):
         for record in page:
             fits = record.status != "finished" and record.plan == plan

@@ -1,0 +1,274 @@
+"""kill -9 at any moment loses nothing that was finished, and --resume does only the rest."""
+
+from __future__ import annotations
+
+import json
+import signal
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from random import Random
+from typing import Any
+
+import pytest
+
+from e2e.projects import Agent, Gate, Project, ended, normal, outcomes
+
+CASES, REPEATS = 60, 2
+RUN = ("evals", "--json")
+
+
+def answer(body: dict[str, Any]) -> dict[str, Any]:
+    """Right for most, wrong for some, and for a few only the second time."""
+    number = int(body["message"].split()[1])
+    wrong = number % 11 == 5 or (number % 7 == 3 and body["repeat"] == 1)
+    calls = [{"name": "look_up", "params": {"number": number}, "success": True, "result": number}]
+    said = f"it is {0 if wrong else number}"
+    return {"response": said, "toolCalls": calls, "durationMs": number, "costUsd": number / 1000}
+
+
+def case(number: int) -> dict[str, Any]:
+    return {
+        "id": f"case-{number}",
+        "input": f"number {number} please",
+        "evaluators": [{"type": "contains", "value": str(number)}],
+        "expect": {"toolsCalled": ["look_up"], "responseContains": ["it is"]},
+        "min_pass_rate": 0.5 if number % 2 else 1.0,
+    }
+
+
+@pytest.fixture
+def project(home: Project, agent: Agent) -> Project:
+    agent.reply = answer
+    target = {"name": "agent", "provider": "http", "url": f"{agent.url}/ask"}
+    target["body"] = {"message": "{{message}}", "repeat": "{{repeat}}", "id": "{{id}}"}  # type: ignore[assignment]
+    home.write("assay.yaml", {"targets": [target], "defaults": {"repeat": REPEATS}})
+    half = CASES // 2
+    home.write("evals/one.eval.yaml", {"cases": [case(n) for n in range(1, half + 1)]})
+    home.write("evals/two.eval.yaml", {"cases": [case(n) for n in range(half + 1, CASES + 1)]})
+    return home
+
+
+def asked(agent: Agent) -> set[tuple[str, int]]:
+    return {(body["id"], body["repeat"]) for body in agent.seen}
+
+
+def killed_at(project: Project, agent: Agent, number: int, *arguments: str) -> None:
+    """A command that is killed when the agent gets its so manieth request."""
+    agent.seen.clear()
+    process = project.start("run", *RUN, *arguments)
+    agent.arrived = lambda count: process.kill() if count == number else None
+    ended(process, -signal.SIGKILL)
+    agent.arrived = lambda count: None
+
+
+def hold_out(project: Project, agent: Agent, seed: int, kills: int) -> None:
+    """Kill a run again and again, and compare it with one that nobody killed."""
+    whole = project.run("run", *RUN, code=1)
+    expected = normal(whole.stdout)
+    assert len(agent.seen) == CASES * REPEATS
+    random, resume = Random(seed), ()
+    left = CASES * REPEATS
+    for kill in range(kills):
+        # The first is before any trial is over, and enough are left for all later kills.
+        number = random.randint(1, max(left // (kills - kill) // 2, 1)) if kill else 1
+        done = project.finished() if kill else set()
+        killed_at(project, agent, number, *resume)
+        kept = project.finished()
+        assert done <= kept
+        assert not done & asked(agent)
+        resume, left = ("--resume",), CASES * REPEATS - len(kept)
+    done = project.finished()
+    agent.seen.clear()
+    last = project.run("run", *RUN, "--resume", code=1)
+    assert asked(agent).isdisjoint(done)
+    assert len(agent.seen) == CASES * REPEATS - len(done)
+    assert normal(last.stdout) == expected
+    first, second = (json.loads(text)["runId"] for text in (whole.stdout, last.stdout))
+    assert project.result_files(first) == project.result_files(second)
+    assert [status for _, status in project.runs()] == ["finished", "finished"]
+
+
+def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(
+    project: Project, agent: Agent
+) -> None:
+    hold_out(project, agent, seed=1, kills=8)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(2, 7))
+def test_many_more_kills(project: Project, agent: Agent, seed: int) -> None:
+    hold_out(project, agent, seed, kills=10)
+
+
+SUITE: dict[str, list[dict[str, Any]]] = {
+    "cases": [{"id": i, "input": i, "expect": {"responseContains": [i]}} for i in "ab"]
+}
+
+#: Ends the process when it is about to put, or has put, the so manieth file in its place.
+DEADLY = """
+import os, signal
+
+before, after = (int(os.environ.get(name, 0)) for name in ("KILL_BEFORE", "KILL_AFTER"))
+put, count = os.replace, 0
+
+def replace(*arguments):
+    global count
+    count += 1
+    if count == before:
+        os.kill(os.getpid(), signal.SIGKILL)
+    put(*arguments)
+    if count == after:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if before or after:
+    os.replace = replace
+
+def answer(text):
+    with open("asked.txt", "a") as file:
+        file.write(text)
+    return text
+"""
+
+
+@pytest.fixture
+def small(home: Project) -> Project:
+    home.write(
+        "assay.yaml",
+        {"targets": [{"name": "a", "provider": "python", "callable": "deadly:answer"}]},
+    )
+    home.write("deadly.py", DEADLY)
+    home.write("one.eval.yaml", SUITE)
+    home.write("two.eval.yaml", SUITE)
+    return home
+
+
+@pytest.mark.parametrize("moment", [("KILL_BEFORE", 1), ("KILL_AFTER", 1), ("KILL_AFTER", 2)])
+def test_a_run_that_is_killed_while_it_writes_its_results_can_be_resumed(
+    small: Project, moment: tuple[str, int]
+) -> None:
+    variable, number = moment
+    killed = small.start("run", ".", "--json", **{variable: str(number)})
+    assert ended(killed, -signal.SIGKILL).stdout == ""
+    assert (small.root / "asked.txt").read_text() != ""
+    (small.root / "asked.txt").unlink()
+    [(run_id, status)] = small.runs()
+    assert status == "running"
+    done = small.run("run", ".", "--json", "--resume")
+    assert not (small.root / "asked.txt").exists(), "all had been asked before"
+    assert json.loads(done.stdout)["runId"] == run_id
+    files = [suite["file"] for suite in json.loads(done.stdout)["suites"]]
+    assert files == ["one.eval.yaml", "two.eval.yaml"]
+    assert list(small.result_files(run_id)) == ["one.eval.yaml.json", "two.eval.yaml.json"]
+    assert small.runs() == [(run_id, "finished")]
+
+
+def test_a_run_that_is_killed_before_it_is_recorded_leaves_nothing_to_resume(
+    small: Project,
+) -> None:
+    small.write("deadly.py", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    ended(small.start("run", "."), -signal.SIGKILL)
+    assert small.runs() == []
+    small.write("deadly.py", DEADLY)
+    assert "there is no unfinished run" in small.run("run", ".", "--resume", code=2).stderr
+
+
+@pytest.fixture
+def held(home: Project, agent: Agent, gate: Gate) -> Project:
+    """A project whose agent answers when the gate is opened."""
+    home.write("evals/one.eval.yaml", SUITE)
+    home.write("assay.yaml", {"targets": [{"name": "a", "provider": "http", "url": agent.url}]})
+    return home
+
+
+@pytest.fixture
+def unfinished(held: Project, gate: Gate) -> tuple[Project, str]:
+    """With a run that was killed before its first trial was over."""
+    process = held.start("run", "evals")
+    gate.await_reached()
+    process.kill()
+    ended(process, -signal.SIGKILL)
+    gate.reached.clear()
+    [(run_id, status)] = held.runs()
+    assert (status, held.finished()) == ("running", set())
+    return held, run_id
+
+
+@pytest.mark.parametrize(
+    "arguments", ["evals --resume ID", "--resume ID", "evals --resume", "--resume evals/"]
+)
+def test_a_run_is_resumed_by_its_id_or_as_the_newest_that_fits(
+    unfinished: tuple[Project, str], gate: Gate, arguments: str
+) -> None:
+    project, run_id = unfinished
+    gate.open()
+    document = json.loads(
+        project.call("run", *arguments.replace("ID", run_id).split(), "--json").stdout
+    )
+    assert document["runId"] == run_id
+    assert outcomes(json.dumps(document)) == {"a": "passed", "b": "passed"}
+    assert "is finished" in project.call("run", "--resume", run_id, code=2).stderr
+    assert "no unfinished run" in project.call("run", "evals", "--resume", code=2).stderr
+
+
+def test_a_run_is_resumed_only_as_it_was_begun(
+    unfinished: tuple[Project, str], gate: Gate, agent: Agent
+) -> None:
+    project, run_id = unfinished
+    gate.open()
+    agent.seen.clear()
+    other = project.call("run", "evals", "--resume", run_id, "--repeat", "3", code=2)
+    assert f"the run {run_id} has other paths or options" in other.stderr
+    assert (
+        "no unfinished run"
+        in project.call("run", "evals", "--resume", "--seed", "7", code=2).stderr
+    )
+    assert "no-such-run" in project.call("run", "--resume", "no-such-run", code=2).stderr
+    project.write(
+        "evals/one.eval.yaml", {"cases": [*SUITE["cases"], {**SUITE["cases"][0], "id": "c"}]}
+    )
+    for arguments in (["--resume"], ["--resume", run_id]):
+        changed = project.call("run", "evals", *arguments, code=2)
+        assert f"evals/one.eval.yaml changed since the run {run_id} began" in changed.stderr
+    assert agent.seen == []
+
+
+def test_a_run_is_not_resumed_while_it_is_at_work(held: Project, gate: Gate) -> None:
+    process = held.start("run", "evals", "--json")
+    gate.await_reached()
+    [(run_id, _)] = held.runs()
+    by_id = held.call("run", "--resume", run_id, code=2)
+    assert f"the run {run_id} is at work in another process" in by_id.stderr
+    assert "no unfinished run" in held.call("run", "evals", "--resume", code=2).stderr
+    gate.open()
+    assert json.loads(ended(process, 0).stdout)["runId"] == run_id
+
+
+def test_of_two_that_resume_a_run_at_once_one_is_refused(
+    unfinished: tuple[Project, str], gate: Gate, agent: Agent
+) -> None:
+    project, run_id = unfinished
+    agent.seen.clear()
+    both = [project.start("run", "evals", "--resume", "--json") for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(ended, process) for process in both]
+        refused, others = wait(waiting, return_when=FIRST_COMPLETED)
+        assert [done.result().returncode for done in refused] == [2]
+        gate.open()
+        [went_on] = [other.result() for other in others]
+    assert went_on.returncode == 0
+    assert json.loads(went_on.stdout)["runId"] == run_id
+    assert len(agent.seen) == 2, "each case was asked by one of them"
+
+
+def test_runs_at_the_same_time_in_one_project_do_not_disturb_each_other(
+    held: Project, gate: Gate
+) -> None:
+    first = held.start("run", "evals", "--json")
+    gate.await_reached()
+    gate.reached.clear()
+    second = held.start("run", "evals", "--json")
+    gate.await_reached()
+    gate.open()
+    one, two = (ended(process, 0).stdout for process in (first, second))
+    assert normal(one) == normal(two)
+    assert {json.loads(text)["runId"] for text in (one, two)} == {i for i, _ in held.runs()}
+    assert [status for _, status in held.runs()] == ["finished"] * 2
