@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, ConfigDict, Field, BeforeValidator, ValidationInfo
 
 from assay.documents import yaml
 from assay.documents.checking import check
@@ -92,7 +92,7 @@ class Config(Shape):
     targets: list[TargetEntry] = Empty(list)
     judge: Annotated[
         str | JudgeEntry | None,
-        PlainValidator(_judge, json_schema_input_type=Text | JudgeEntry),
+        BeforeValidator(_judge, json_schema_input_type=Text | JudgeEntry),
     ] = None
     store: Annotated[Text, AfterValidator(_store_url)] = "sqlite:.assay/assay.db"
     tools: AnySource = None

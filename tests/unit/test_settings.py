@@ -280,3 +280,11 @@ def test_sources_are_recorded_as_they_are(project: Project) -> None:
     project.write("assay.yaml", "tools: a.json\nsnapshot: python:a:b\n")
     recorded = Settings.find(project.root).recorded()
     assert recorded == {"tools": {"file": "a.json"}, "snapshot": {"callable": "a:b"}}
+
+
+def test_a_judge_in_place_is_recorded_without_its_key(project: Project) -> None:
+    """Warnings are errors: that of a serializer would be printed in every run."""
+    judge = "judge: {provider: openai, model: small, api_key: hidden}\n"
+    project.write("assay.yaml", judge)
+    recorded = Settings.find(project.root).recorded()
+    assert recorded == {"judge": {"provider": "openai", "model": "small"}}
