@@ -6,10 +6,8 @@ cases that no longer apply. Checking never writes; only `lock` and `archive` do.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +50,8 @@ def archive_file(file: Path) -> Path:
 def case_hash(raw: Any) -> str:
     """The hash of a case's content; layout and the order of keys do not count."""
     text = json.dumps(raw, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    import hashlib  # most projects have no ledger
+
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -245,6 +245,8 @@ def _without_item(book: _Book, index: int) -> str:
 
 def _write(file: Path, text: str) -> None:
     """Replace a file in one step: a crash leaves the old one or the new one."""
+    import tempfile  # only writing needs it
+
     temporary = ""
     file = Path(os.path.realpath(file))  # a link stays a link
     try:
