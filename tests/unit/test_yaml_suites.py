@@ -1479,8 +1479,8 @@ def test_inline_rubrics_are_found_as_an_evaluator_too(project: Project) -> None:
 
 def test_keys_that_were_met_before_are_warned_of_again(project: Project) -> None:
     """What becomes of a list of keys is remembered only when there is nothing to say about it."""
-    case = "- id: {}\n  input: Hello\n  outcome: Is kind\n  criteria: Is rude\n"
-    plain = "- id: {}\n  input: Hello\n  outcome: Is kind\n"
+    case = "- id: c{}\n  input: Hello\n  outcome: Is kind\n  criteria: Is rude\n"
+    plain = "- id: c{}\n  input: Hello\n  outcome: Is kind\n"
     text = "".join((case if i % 2 else plain).format(i) for i in range(4))
     suite = project.suite(text)
     assert [case.expected_outcome for case in suite] == ["Is kind"] * 4
