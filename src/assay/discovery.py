@@ -8,15 +8,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.documents import yaml
 from assay.documents.source import is_absent, read_text
 from assay.errors import EvalFileErrors, PluginError, Problem, nearest
 from assay.ledger import locked_file
 from assay.model.suite import CASES_KEYS, INPUT_KEYS
-from assay.ports import Loader
 from assay.registry import loaders
 from assay.settings import CONFIG_FILES, Settings, shown_path
+
+if TYPE_CHECKING:
+    from assay.ports import Loader
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 

@@ -1,4 +1,7 @@
-"""The verbs of eval files. Command line, Python API and other doors call nothing deeper."""
+"""The verbs of eval files. Command line, Python API and other doors call nothing deeper.
+
+What one verb needs and `validate` does not is imported by that verb: validating starts fast.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,7 @@ from assay.errors import (
     cause_of,
 )
 from assay.model.case import EvalCase, Suite
-from assay.quality import weaknesses
 from assay.registry import Registered
-from assay.scaffold import write_project
-from assay.schema import NAMES, schema
 from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from assay.model.result import EvalCaseResult
     from assay.ports import Target
 
-SCHEMAS = NAMES
 #: Smaller files are loaded whole, even when they could be read as a stream.
 STREAMED_BYTES = 4 * 1024 * 1024
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -96,6 +95,8 @@ def validate(paths: Paths, *, stream: bool = False) -> Loaded:
 
 def lint(paths: Paths) -> Loaded:
     """As `validate`, and what makes the cases that load weak."""
+    from assay.quality import weaknesses
+
     loaded = validate(paths)
     return replace(loaded, problems=(*loaded.problems, *weaknesses(loaded.suites)))
 
@@ -136,11 +137,22 @@ def _check_ledger(file: Path, suite: Suite | None) -> tuple[Suite | None, list[P
 
 def start_project(folder: str | os.PathLike[str] = ".") -> list[Path]:
     """Write a small project to start from; the files that were written."""
+    from assay.scaffold import write_project
+
     return write_project(working_directory() / folder)
 
 
+def schema_names() -> tuple[str, ...]:
+    """What there is a JSON Schema of."""
+    from assay.schema import NAMES
+
+    return tuple(NAMES)
+
+
 def describe(name: str) -> dict[str, Any]:
-    """The JSON Schema of one of SCHEMAS."""
+    """The JSON Schema of one of `schema_names`."""
+    from assay.schema import schema
+
     return schema(name)
 
 

@@ -1114,3 +1114,56 @@ def test_expect_keys_in_snake_case(project: Project) -> None:
     spec = load_one(project, {"type": "expect", "tools_called": ["t"], "max_tokens": 5})
     dump = spec.model_dump(exclude_unset=True)
     assert (dump["toolsCalled"], dump["maxTokens"]) == (["t"], 5)
+
+
+# An entry of a type that an earlier case had takes a shorter way: it must end in the same place.
+
+EARLIER = """\
+- id: earlier
+  input: Hello
+  expected_output: Hi
+  evaluators:
+    - {type: contains, value: Hi}
+    - {type: regex, value: Hi}
+    - {type: tool_trajectory, expected: [{tool: search}]}
+    - {type: composite, evaluators: [{type: contains, value: Hi}]}
+"""
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        ["{type: contains}"],
+        ["{type: contains, value: 1}"],
+        ["{type: contains, value: Hi, vaule: Hi}"],
+        ["{type: contains, value: Hi, x-own: 1}", "{type: contains, value: Hi, values: [a]}"],
+        ["{type: contains, value: Hi, weigth: 1}", "{type: regex, value: '('}"],
+        ["{type: not-contains, value: Hi}", "{type: contains, value: Hi, wieght: 1}"],
+        ["{type: contains, value: Hi}", "{type: nothing}", "{type: [contains]}", "contains", "{}"],
+        ["{type: contains, name: a, value: Hi}", "{type: regex, name: a, value: Hi}"],
+        ["{type: contains, name: a, value: 1}", "{type: regex, name: a, value: Hi}"],
+        ["{type: tool_trajectory, expected: [{tool: a, any_of: [{tool: b}], x: 1}]}"],
+        ["{type: composite, evaluators: [{type: contains, values: []}, {type: regex, a: 1}]}"],
+        ["{type: composite, evaluators: []}"],
+    ],
+)
+def test_a_known_type_is_refused_in_the_same_words(project: Project, entries: list[str]) -> None:
+    here = suite_of(*entries)
+    lines = EARLIER.count("\n")
+    told = [(p.line, p.column, p.code, p.message, p.hint) for p in project.problems(here)]
+    later = [(p.line - lines, *rest(p)) for p in project.problems(EARLIER + here)]
+    assert later == told
+
+
+def rest(problem: assay.Problem) -> tuple[int, str, str, str]:
+    return problem.column, problem.code, problem.message, problem.hint
+
+
+def test_entries_of_known_types_are_named(project: Project) -> None:
+    entries = [
+        "{type: contains, value: a}",
+        "{type: contains, value: b}",
+        "{type: regex, value: c}",
+    ]
+    _, second = project.suite(EARLIER + suite_of(*entries)).cases
+    assert [spec.name for spec in second.evaluators] == ["contains", "contains_2", "regex"]

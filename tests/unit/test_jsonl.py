@@ -405,3 +405,24 @@ def test_the_sidecar_is_applied_on_every_pass(project: Project) -> None:
     for case in [*suite, *suite, suite.cases[1]]:
         assert [spec.type for spec in case.evaluators] == ["is_json"]
         assert case.threshold == 0.5
+
+
+def test_any_case_of_a_large_file_is_found(project: Project, streamed: None) -> None:
+    """Only the places of some lines are kept; blank lines between them do not count."""
+    text = "".join(line(f"c{i}") + ("\n\n" if i % 7 == 0 else "\n") for i in range(300))
+    cases = project.suite(text, FILE).cases
+    assert len(cases) == 300
+    for index in (0, 1, 63, 64, 65, 127, 128, 200, 299, -1, -300):
+        assert cases[index].id == f"c{index % 300}"
+        number = text[: text.index(f'"c{index % 300}"')].count("\n") + 1
+        assert cases[index].origin.line == number
+    assert [case.id for case in cases[60:70:3]] == ["c60", "c63", "c66", "c69"]
+    for index in (300, -301):
+        with pytest.raises(IndexError):
+            cases[index]
+
+
+def test_where_cases_start_takes_few_bytes(project: Project, streamed: None) -> None:
+    cases = project.suite(lines(*(line(f"c{i}") for i in range(1000))), FILE).cases
+    assert isinstance(cases, StreamedCases)
+    assert cases.starts.kept_bytes <= 1000

@@ -1475,3 +1475,13 @@ def test_inline_rubrics_are_found_as_an_evaluator_too(project: Project) -> None:
     case = project.case("id: a\ninput: x\nrubrics:\n  - one\n  - two\n")
     assert case.origin_of("evaluators.0.rubrics.1") == case.origin_of("rubrics.1")
     assert case.origin_of("rubrics.1").line == 5
+
+
+def test_keys_that_were_met_before_are_warned_of_again(project: Project) -> None:
+    """What becomes of a list of keys is remembered only when there is nothing to say about it."""
+    case = "- id: c{}\n  input: Hello\n  outcome: Is kind\n  criteria: Is rude\n"
+    plain = "- id: c{}\n  input: Hello\n  outcome: Is kind\n"
+    text = "".join((case if i % 2 else plain).format(i) for i in range(4))
+    suite = project.suite(text)
+    assert [case.expected_outcome for case in suite] == ["Is kind"] * 4
+    assert project.warned(text) == ["7:3 ignored-alias", "14:3 ignored-alias"]

@@ -10,7 +10,7 @@ from assay import service
 
 
 @click.command("schema")
-@click.argument("name", type=click.Choice(service.SCHEMAS))
+@click.argument("name", type=click.Choice(service.schema_names()))
 def command(name: str) -> None:
     """Print the JSON Schema (2020-12) of a kind of file.
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.model.context import Context
 from assay.model.score import EvaluationScore, checks
 from assay.model.values import MISSING, find_json, parse_json, quoted, same
 from assay.patterns import TIME_LIMIT
-from assay.ports import Check
+
+if TYPE_CHECKING:
+    from assay.ports import Check
 
 SLOW_PATTERN = f"the pattern took longer than {TIME_LIMIT:g} s"
 TOO_DEEP = "the schema refers to itself without end, or the answer is nested too deeply for it"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -31,8 +31,10 @@ from assay.model.score import PASS_FROM, EvaluationScore, reaches
 from assay.model.shape import Json, Text, problem, shown
 from assay.model.values import MISSING, parse_json, quoted
 from assay.patterns import compile_pattern
-from assay.ports import Check, Resources
 from assay.tokens import as_text
+
+if TYPE_CHECKING:
+    from assay.ports import Check, Resources
 
 
 def _listed(raw: Any) -> Any:

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, overload
 
@@ -122,9 +122,54 @@ def _lines(stream: BinaryIO, file: str, number: int = 1) -> Iterator[_Line]:
 @dataclass(slots=True)
 class _Found:
     cases: list[EvalCase]
-    offsets: array[int]
-    numbers: array[int]
+    starts: Starts
     problems: Problems
+
+
+class Starts:
+    """Where the cases of a file start: every 64th is kept, the others are counted from it."""
+
+    EVERY = 64
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._offsets, self._numbers = array("Q"), array("Q")
+
+    def add(self, line: _Line) -> None:
+        if self.count % self.EVERY == 0:
+            self._offsets.append(line.offset)
+            self._numbers.append(line.number)
+        self.count += 1
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the index takes."""
+        return sum(part.itemsize * len(part) for part in (self._offsets, self._numbers))
+
+    def place(self, position: int) -> tuple[int, int, int]:
+        """Offset and number of a line that is kept, and how many cases further on this one is."""
+        part, skipped = divmod(position, self.EVERY)
+        return self._offsets[part], self._numbers[part], skipped
+
+
+class _Ids:
+    """Finds ids that repeat. Eight bytes each are kept, sorted a small part at a time."""
+
+    PARTS = 256
+
+    def __init__(self) -> None:
+        self._parts = [array("Q") for _ in range(self.PARTS)]
+
+    def add(self, identity: str) -> None:
+        key = _hash(identity)
+        self._parts[key % self.PARTS].append(key)
+
+    def __bool__(self) -> bool:
+        return any(self._parts)
+
+    def twice(self) -> set[int]:
+        """Hashes that were met more than once."""
+        return {a for part in self._parts for a, b in pairwise(sorted(part)) if a == b}
 
 
 class CaseLines:
@@ -136,34 +181,33 @@ class CaseLines:
 
     def validate(self, *, keep: bool) -> _Found:
         """One pass over the file: all problems, and the cases when they are to be kept."""
-        reader, parser, hashes = self._reader(), Reader(self.name), array("Q")
+        reader, parser, ids = self._reader(), Reader(self.name), _Ids()
         reader.problems += self.sidecar.problems
-        found = _Found([], array("Q"), array("L"), reader.problems)
+        found = _Found([], Starts(), reader.problems)
         before = reader.problems.errors
         try:
             with open_binary(self.file, self.name) as stream:
                 for line in _lines(stream, self.name):
-                    case = self._case(line, parser, reader, hashes)
+                    case = self._case(line, parser, reader, ids)
                     if reader.problems.full:
                         break
                     if case is not None:
-                        found.offsets.append(line.offset)
-                        found.numbers.append(line.number)
+                        found.starts.add(line)
                         if keep:
                             found.cases.append(case)
         except EvalFileErrors as error:  # nothing after this line can be read
             reader.problems += error.problems
-        found.problems += self._duplicates(hashes)
-        if not hashes and found.problems.errors == before:
+        found.problems += self._duplicates(ids)
+        if not ids and found.problems.errors == before:
             message, hint = "the file has no case", "each line is one case"
             found.problems.append(Problem(self.name, 1, 1, "error", "no-cases", message, hint))
         return found
 
-    def at(self, offset: int, number: int) -> EvalCase:
-        """The case whose line starts at a byte offset."""
+    def at(self, offset: int, number: int, skipped: int) -> EvalCase:
+        """The case that stands so many cases after the one whose line starts at a byte offset."""
         with open_binary(self.file, self.name) as stream:
             stream.seek(offset)
-            case = next(self._read(stream, number), None)
+            case = next(self._read(stream, number, skipped), None)
         if case is None:
             raise self.changed()
         return case
@@ -176,10 +220,10 @@ class CaseLines:
         message, hint = "the file has fewer cases than when it was loaded", "load it again"
         return EvalFileErrors([Problem(self.name, 0, 0, "error", "file-changed", message, hint)])
 
-    def _read(self, stream: BinaryIO, number: int = 1) -> Iterator[EvalCase]:
+    def _read(self, stream: BinaryIO, number: int = 1, skipped: int = 0) -> Iterator[EvalCase]:
         """Cases of a file that was valid; raises when it no longer is."""
         reader, parser = self._reader(), Reader(self.name)
-        for line in _lines(stream, self.name, number):
+        for line in islice(_lines(stream, self.name, number), skipped, None):
             case = self._case(line, parser, reader)
             if case is None:
                 raise EvalFileErrors(reader.problems.told())
@@ -191,9 +235,9 @@ class CaseLines:
         return CaseReader(self.file, self.settings, inherited, unsure=unsure)
 
     def _case(
-        self, line: _Line, parser: Reader, reader: CaseReader, hashes: array[int] | None = None
+        self, line: _Line, parser: Reader, reader: CaseReader, ids: _Ids | None = None
     ) -> EvalCase | None:
-        """The case on a line; its id's hash is kept whether or not the case is right."""
+        """The case on a line; its id is noted whether or not the case is right."""
         try:
             text = _text(line, parser.file)
             document = parser.parse(text, line.number)
@@ -201,17 +245,16 @@ class CaseLines:
             reader.problems += error.problems
             return None
         identity = document.data.get("id") if isinstance(document.data, dict) else None
-        if hashes is not None and isinstance(identity, str):
-            hashes.append(_hash(identity))
+        if ids is not None and isinstance(identity, str):
+            ids.add(identity)
         reader.problems += document.problems
         locate = LineLocator(parser.file, line.number, text, self.sidecar.document)
         case = reader.read(document, (), locate=locate)
         return None if document.problems else case
 
-    def _duplicates(self, hashes: array[int]) -> Iterator[Problem]:
-        """Ids that appear twice. Eight bytes a case are kept, so a suspicion is checked again."""
-        ordered = sorted(hashes)
-        twice = {a for a, b in pairwise(ordered) if a == b}
+    def _duplicates(self, ids: _Ids) -> Iterator[Problem]:
+        """Ids that appear twice; as only their hashes were kept, a suspicion is checked again."""
+        twice = ids.twice()
         if not twice:
             return
         seen: dict[str, int] = {}
@@ -285,10 +328,10 @@ class StreamedCases(Sequence[EvalCase]):
     """The cases of a large file: read again whenever they are asked for."""
 
     def __init__(self, lines: CaseLines, found: _Found) -> None:
-        self.lines, self.offsets, self.numbers = lines, found.offsets, found.numbers
+        self.lines, self.starts = lines, found.starts
 
     def __len__(self) -> int:
-        return len(self.offsets)
+        return self.starts.count
 
     def __iter__(self) -> Iterator[EvalCase]:
         count = 0
@@ -305,4 +348,4 @@ class StreamedCases(Sequence[EvalCase]):
     def __getitem__(self, index: int | slice) -> EvalCase | list[EvalCase]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        return self.lines.at(self.offsets[index], self.numbers[index])
+        return self.lines.at(*self.starts.place(range(len(self))[index]))
