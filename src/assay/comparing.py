@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from assay.deciding import Rules, Watched, decide, explain, gate_failures, scores_of
+from assay.deciding import Rules, Watched, decide, each, explain, gate_failures, scores_of
 from assay.folding import by_case, outcome_of, repeats_of
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.result import Outcome
@@ -223,9 +223,9 @@ class _Tally:
                 " interval is itself a guess"
             )
         if rules.confirmed is not None and rules.gate == "regression":
-            for ref in self.watched.critical:
-                if ref not in rules.confirmed and ref not in self.watched.flips:
-                    yield f"not counted, as it passed when it was asked again: {ref}"
+            counted = {*rules.confirmed, *self.watched.flips}
+            excused = [ref for ref in self.watched.critical if ref not in counted]
+            yield from each("not counted, as it did not fail each time it was asked again", excused)
 
 
 def _differ(before: str, now: str) -> bool:

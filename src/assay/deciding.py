@@ -184,17 +184,17 @@ def _regression(finding: Finding, watched: Watched, rules: Rules) -> Iterable[st
     counted = set(watched.critical)
     if rules.confirmed is not None:
         counted.intersection_update(rules.confirmed)
-    yield from _each(
+    yield from each(
         "a critical case passed before and fails now",
         [ref for ref in watched.critical if ref in counted],
     )
     # A case that is told as critical need not be told again.
     flips = [ref for ref in watched.flips if ref not in counted]
-    yield from _each("a case passed every time before and never now", flips)
+    yield from each("a case passed every time before and never now", flips)
 
 
 def _strict(finding: Finding, watched: Watched, rules: Rules) -> Iterable[str]:
-    return _each("a case passed before and fails now", watched.regressions)
+    return each("a case passed before and fails now", watched.regressions)
 
 
 def _inferiority(finding: Finding, watched: Watched, rules: Rules) -> Iterable[str]:
@@ -208,8 +208,8 @@ def _inferiority(finding: Finding, watched: Watched, rules: Rules) -> Iterable[s
 def _without_baseline(watched: Watched, rules: Rules) -> Iterable[str]:
     failed = len(watched.failed_added) + len(watched.failed_changed)
     if rules.min_pass_rate is None:
-        yield from _each("a case that is new fails", watched.failed_added)
-        yield from _each("a case that was changed since fails", watched.failed_changed)
+        yield from each("a case that is new fails", watched.failed_added)
+        yield from each("a case that was changed since fails", watched.failed_changed)
     elif failed:
         passed = watched.judged_without_baseline - failed
         rate = passed / watched.judged_without_baseline
@@ -218,7 +218,7 @@ def _without_baseline(watched: Watched, rules: Rules) -> Iterable[str]:
             yield f"{found}, less than {percent(rules.min_pass_rate)}"
 
 
-def _each(what: str, refs: Sequence[CaseRef]) -> Iterable[str]:
+def each(what: str, refs: Sequence[CaseRef]) -> Iterable[str]:
     """One reason a case; the last says that there are more."""
     yield from (f"{what}: {ref}" for ref in refs[:NAMED])
     if len(refs) > NAMED:

@@ -270,7 +270,8 @@ def test_of_a_live_target_only_what_is_confirmed_counts() -> None:
     assert len(compare(base, candidate).gate_failures) == 2
     found = compare(base, candidate, Rules(confirmed={CaseRef(SUITE, "b")}))
     assert found.gate_failures == (f"a critical case passed before and fails now: {SUITE}: b",)
-    assert found.notes == (f"not counted, as it passed when it was asked again: {SUITE}: a",)
+    note = "not counted, as it did not fail each time it was asked again"
+    assert found.notes == (f"{note}: {SUITE}: a",)
     assert ids(found.critical_regressions) == ["a", "b"]
     assert compare(base, candidate, Rules(confirmed=frozenset())).exit_code == 0
 
@@ -356,6 +357,14 @@ def test_of_many_reasons_the_first_are_told() -> None:
     assert len(found.gate_failures) == 11
     assert found.gate_failures[-1] == "a case passed before and fails now: 5 more"
     assert len(found.regressions) == 15
+
+
+def test_of_many_excused_cases_the_first_are_told() -> None:
+    base = [case(str(i), critical=True) for i in range(15)]
+    candidate = [c._replace(outcome="failed", passes=0) for c in base]
+    notes = compare(base, candidate, Rules(confirmed=())).notes
+    assert len(notes) == 11
+    assert notes[-1].endswith("asked again: 5 more")
 
 
 def test_rules_are_checked() -> None:
