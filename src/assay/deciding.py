@@ -19,6 +19,7 @@ from assay.stats.estimates import Estimate, PValue
 from assay.stats.means import clustered_error, clustered_t, mean
 from assay.stats.paired import Pairs, holm, mcnemar, newcombe, score_difference, score_test
 from assay.stats.planning import cases_needed
+from assay.stats.repeats import at_least_by_chance
 
 GATES = get_args(Gate)
 #: A p-value below this one is more than chance.
@@ -167,9 +168,25 @@ class Watched:
     regressions: list[CaseRef] = field(default_factory=list)
     critical: list[CaseRef] = field(default_factory=list)
     flips: list[CaseRef] = field(default_factory=list)
+    #: Of the flips, the fewest trials in both runs together.
+    flip_trials: int = 0
+    #: How many cases passed some of their trials only.
+    flaky: int = 0
     failed_added: list[CaseRef] = field(default_factory=list)
     failed_changed: list[CaseRef] = field(default_factory=list)
     judged_without_baseline: int = 0
+
+    @property
+    def real_flips(self) -> list[CaseRef]:
+        """The flips, unless the flaky cases of the same two runs explain them.
+
+        A case that passes every second time fails all trials after it passed all of them now
+        and then: with t trials in both runs once in 2^t, while it shows itself flaky in all but
+        four of 2^t. So the flaky cases tell how many flips to expect by chance.
+        """
+        chance = 0.5**self.flip_trials
+        expected = self.flaky * chance / (1 - 4 * chance) if self.flips else 0.0
+        return self.flips if at_least_by_chance(len(self.flips), expected) < ALPHA else []
 
 
 def gate_failures(finding: Finding, watched: Watched, rules: Rules) -> list[str]:
@@ -189,7 +206,7 @@ def _regression(finding: Finding, watched: Watched, rules: Rules) -> Iterable[st
         [ref for ref in watched.critical if ref in counted],
     )
     # A case that is told as critical need not be told again.
-    flips = [ref for ref in watched.flips if ref not in counted]
+    flips = [ref for ref in watched.real_flips if ref not in counted]
     yield from each("a case passed every time before and never now", flips)
 
 
