@@ -215,10 +215,22 @@ def _entries(
 ) -> tuple[EvaluatorSpec, ...]:
     """The named entries; names that repeat are told together with entries that are wrong."""
     reading: Reading | None = info.context
-    if type(raw) is list and reading is not None and (specs := _at_once(raw, reading)):
+    if reading is None:
+        return _one_by_one(raw, handler)
+    careful = reading.careful
+    if type(raw) is list and not careful and (specs := _at_once(raw, reading)):
         return specs
+    # Lists inside this one are not tried twice: a fault deep down would double at every level.
+    reading.careful = True
     try:
-        specs = handler(raw)
+        return _one_by_one(raw, handler)
+    finally:
+        reading.careful = careful
+
+
+def _one_by_one(raw: Any, handler: Callable[[Any], Any]) -> tuple[EvaluatorSpec, ...]:
+    try:
+        specs: tuple[EvaluatorSpec, ...] = handler(raw)
     except ValidationError as error:
         raise together([error, *_repeated(raw)]) from None
     return named(specs)
