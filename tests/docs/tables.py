@@ -17,7 +17,7 @@ from pydantic_core import PydanticUndefined
 
 from assay.evaluators import composite, field_accuracy, tool_trajectory
 from assay.evaluators.python import FunctionSpec
-from assay.model import expect, rubric, source, suite, target, tiers, tool
+from assay.model import expect, options, rubric, source, suite, target, tiers, tool
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
 from assay.model.rules import Ruled
 from assay.model.shape import Shape
@@ -51,6 +51,7 @@ GENERATED: dict[type[Shape], tuple[str, str]] = {
 TABLES: dict[type[Shape], tuple[str, str]] = {
     Config: (CONFIG, "Keys"),
     TargetEntry: (CONFIG, "Targets"),
+    options.RunOptions: (CONFIG, "Defaults"),
     target.RateLimits: (CONFIG, "Limits"),
     target.Price: (CONFIG, "Prices"),
     source.Source: (CONFIG, "Sources"),
