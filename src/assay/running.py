@@ -116,12 +116,17 @@ async def carry_out(order: Order, given: dict[str, Any]) -> Run:
         raise
 
 
-def options_of(given: dict[str, Any], settings: Settings, earlier: RunRecord | None) -> RunOptions:
-    """What is given wins over the run before, and that over the configuration."""
+def options_of(
+    given: dict[str, Any],
+    settings: Settings,
+    earlier: RunRecord | None,
+    forgotten: Collection[str] = ("baseline", "gate"),
+) -> RunOptions:
+    """What is given wins over the run before, unless it is forgotten, and that over the file."""
     defaults = settings.config.defaults
     known = {name: getattr(defaults, name) for name in defaults.model_fields_set}
     if earlier is not None:
-        known |= {k: v for k, v in earlier.options.items() if k not in ("baseline", "gate")}
+        known |= {k: v for k, v in earlier.options.items() if k not in forgotten}
         _check_complete(earlier, known.keys() - given.keys())
     written = known | {RunOptions.spelling.aliases.get(k, k): v for k, v in given.items()}
     document = Document("options", written, [], TextMark(-1, -1, 0))
@@ -143,7 +148,10 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     named = {"target": order.target, "judge": order.judge}
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
     earlier = find_run(order.earlier, store) if order.earlier else None
-    options = options_of(given, settings, earlier)
+    forgotten = ["baseline", "gate"]
+    if order.regrade is not None:  # all observations are graded, however far that run came
+        forgotten += ["max_failures", "budget_usd"]
+    options = options_of(given, settings, earlier, forgotten)
     stream = _streams(order, options, settings)
     suites, paths = _suites(order.cases, settings, earlier, stream=stream)
     job = session.Job(
