@@ -150,7 +150,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     earlier = find_run(order.earlier, store) if order.earlier else None
     forgotten = ["baseline", "gate"]
     if order.regrade is not None:  # all observations are graded, however far that run came
-        forgotten += ["max_failures", "budget_usd"]
+        forgotten += ["target", "max_failures", "budget_usd"]
     options = options_of(given, settings, earlier, forgotten)
     stream = _streams(order, options, settings)
     suites, paths = _suites(order.cases, settings, earlier, stream=stream)

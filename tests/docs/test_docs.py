@@ -41,6 +41,7 @@ from assay.loaders import csv, jsonl
 from assay.model import expect, message, suite, tiers
 from assay.model.shape import Shape
 from assay.registry import evaluators
+from assay.results import PRECEDENCE
 from assay.schema import schema
 from assay.settings import OVERRIDES
 
@@ -245,8 +246,7 @@ def test_no_command_is_documented_that_does_not_exist() -> None:
 
 def test_exit_codes_are_documented() -> None:
     codes = {int(code_words(row["Code"])[0]) for row in CLI.table("Exit codes")}
-    compared = {1, 4}
-    assert codes == {0} | compared | {error.exit_code for error in errors()}
+    assert codes == {0, *PRECEDENCE} | {error.exit_code for error in errors()}
 
 
 # Errors
@@ -439,6 +439,8 @@ def test_public_names_are_documented() -> None:
         (assay.EvaluationScore, "EvaluationScore"),
         (assay.EvalCaseResult, "EvalCaseResult"),
         (assay.Comparison, "Comparison"),
+        (assay.EvalSuiteResult, "EvalSuiteResult"),
+        (assay.Run, "Run"),
     ],
 )
 def test_fields_of_a_record_are_documented(record: Any, title: str) -> None:
