@@ -52,8 +52,12 @@ class Preparation:
         self._ready: dict[int, Ready] = {}
 
     def grader(self, case: EvalCase) -> Grader:
-        """The case with its evaluators ready; raises what a missing judge raises."""
-        return Grader(case, [self.ready(spec) for spec in case.evaluators])
+        """The case with its evaluators ready; raises what a missing judge raises.
+
+        A case that is skipped is judged by nobody, so it needs no judge.
+        """
+        specs = case.evaluators if case.skip is None else ()
+        return Grader(case, [self.ready(spec) for spec in specs])
 
     def ready(self, spec: EvaluatorSpec) -> Ready:
         found = self._ready.get(id(spec))
