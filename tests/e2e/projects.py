@@ -149,6 +149,7 @@ class Agent:
         self.seen: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.url = ""
+        self._answered = threading.Event()
 
     def reset(self) -> None:
         url = self.url
@@ -160,9 +161,17 @@ class Agent:
         self.seen.append(body)
         self.headers.append(dict(request.headers))
         self.arrived(len(self.seen))
-        if self.answer is not None:
-            return await self.answer(request)
-        return web.json_response(self.reply(body))
+        self._answered.clear()
+        try:
+            if self.answer is not None:
+                return await self.answer(request)
+            return web.json_response(self.reply(body))
+        finally:
+            self._answered.set()
+
+    def await_idle(self) -> None:
+        """Wait until the newest request has its answer."""
+        assert self._answered.wait(PATIENCE)
 
 
 class Gate:
