@@ -190,7 +190,7 @@ def test_a_disk_that_is_full_ends_the_run_in_words_and_nothing_is_broken(
     process = subprocess.Popen(
         ["sh", "-c", script],
         cwd=talkative.root,
-        env=environment({}),
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -241,7 +241,7 @@ def test_a_report_that_nobody_can_write_is_told_and_the_run_is_kept(talkative: P
         done = subprocess.run(
             [ASSAY, "run", ".", "--json"],
             cwd=talkative.root,
-            env=environment({}),
+            env=environment(),
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -293,7 +293,7 @@ def test_a_database_that_stays_locked_ends_the_run_in_words(
     process = subprocess.Popen(
         [sys.executable, "-c", IMPATIENT, "run", ".", "--target", f"{agent.url}/ask"],
         cwd=home.root,
-        env=environment({}),
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
