@@ -158,7 +158,9 @@ class Runner:
         """Ask a case again; did it fail every time? Each attempt is recorded, and made once."""
         place = range(planned.position, planned.position + 1)
         known = self._store.facts(self.trials.run_id, place)
-        outcomes = {trial.repeat: trial.outcome for trial in known if trial.confirms}
+        outcomes = {
+            trial.repeat: trial.outcome for trial in known if trial.confirms and trial.final
+        }
 
         async def ask(repeat: int) -> None:
             finished = await self.trials.run(planned, repeat, confirms=True)

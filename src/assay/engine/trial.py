@@ -78,6 +78,7 @@ class Trials:
             asked = await self._ask(planned, repeat)
         result = await _graded(grader, asked.observation, repeat)
         how = {"cached": asked.cached, "confirms": confirms}
+        how["final"] = not asked.unreachable  # nobody was there: a resumed run tries again
         record = self.record(planned, repeat, grader, result, **how)
         return Finished(record, asked.cached, asked.unreachable)
 
