@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Store
 from assay.replacing import replacing
 from assay.settings import Settings, shown_path
+from assay.stats.sequential import Sequential
 
 
 @dataclass(slots=True)
@@ -202,7 +203,9 @@ def _failed(summary: Summary, min_pass_rate: float | None) -> str:
 
 
 def recorded_summary(
-    result: RunResult, confirmed: Collection[CaseRef] | None = None
+    result: RunResult,
+    confirmed: Collection[CaseRef] | None = None,
+    sequential: Sequential | None = None,
 ) -> dict[str, Any]:
     """The counts and the verdict as the store keeps them, so that the run can be shown again."""
     verdict: dict[str, Any] = {
@@ -213,6 +216,8 @@ def recorded_summary(
     if result.comparison is not None:
         verdict["baseline"] = result.comparison.base
         verdict["confirmed"] = None if confirmed is None else sorted(map(list, confirmed))
+        if sequential is not None:
+            verdict["sequential"] = asdict(sequential)
     # With the statistics of every suite, lists of runs need not count trials.
     suites = [
         {"file": s.file, **s.summary.to_dict(), "statistics": s.statistics} for s in result.suites
