@@ -65,7 +65,7 @@ def compare(
     tally = _Tally()
     for before, now in pair(base, candidate):
         tally.add(before, now)
-    finding = decide(tally.pairs, rules.margin, *tally.clustered)
+    finding = decide(tally.pairs, rules.margin, *tally.clustered, rules.sequential)
     failures = gate_failures(finding, tally.watched, rules)
     return Comparison(
         base=names[0],
@@ -215,6 +215,11 @@ class _Tally:
 
     def notes(self, rules: Rules) -> Iterator[str]:
         """What a reader should know beside the decision."""
+        if rules.sequential is not None:
+            yield (
+                "the run was to stop when decided, so an e-process decides, which allows to look"
+                " at every case; the interval of the difference knows nothing of that"
+            )
         if self.repeated:
             yield (
                 f"cases that were asked several times: {self.repeated:,}; each counts once, as"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from assay.errors import StoreError
 from assay.folding import by_case, entry_of, outcome_of, repeats_of
+from assay.measuring import Measure
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
@@ -19,6 +20,7 @@ from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Store
 from assay.replacing import replacing
 from assay.settings import Settings, shown_path
+from assay.stats.sequential import Sequential
 
 
 @dataclass(slots=True)
@@ -30,9 +32,12 @@ class Count:
     duration_ms: float = 0.0
     costs: list[float] = field(default_factory=lambda: [0.0, 0.0])
     unknown: list[bool] = field(default_factory=lambda: [True, True])
+    measure: Measure = field(default_factory=Measure)
 
     def add(self, trials: list[TrialFacts]) -> None:
-        outcome = outcome_of(repeats_of(trials) or trials)
+        repeats = repeats_of(trials) or trials
+        outcome = outcome_of(repeats)
+        self.measure.add(repeats, outcome)
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
         for trial in trials:
             self.skipped_assertions += 0 if trial.confirms else trial.skipped_assertions
@@ -42,11 +47,26 @@ class Count:
                     self.costs[index] += cost
                     self.unknown[index] = False
 
+    def join(self, other: Count) -> None:
+        """As if the cases of the other had been added."""
+        for outcome, cases in other.outcomes.items():
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + cases
+        self.skipped_assertions += other.skipped_assertions
+        self.duration_ms += other.duration_ms
+        for index in range(2):
+            self.costs[index] += other.costs[index]
+            self.unknown[index] = self.unknown[index] and other.unknown[index]
+        self.measure.join(other.measure)
+
+    def planned(self, selected: int | None = None) -> int:
+        """How many cases should have been judged."""
+        return max(sum(self.outcomes.values()), selected or 0) - self.outcomes.get("skipped", 0)
+
     def summary(self, selected: int | None = None) -> Summary:
         """`selected` is how many cases the run was to ask, where it did not come to all."""
         counts = {name: self.outcomes.get(name, 0) for name in ("passed", "failed", "errored")}
         skipped, total = self.outcomes.get("skipped", 0), sum(self.outcomes.values())
-        planned = max(total, selected or 0) - skipped
+        planned = self.planned(selected)
         judged = counts["passed"] + counts["failed"]
         target, judges = (
             None if unknown else cost
@@ -73,21 +93,25 @@ def result_of(
 ) -> RunResult:
     """The run as the store has it now; nothing is held but counts."""
     counts = [Count() for _ in record.suites]
-    every = Count()
     for trials in by_case(store.facts(record.id)):
         counts[place_of(trials[0].position)[0]].add(trials)
-        every.add(trials)
-    suites = tuple(
-        _suite(store, record, i, count.summary(record.suites[i].selected), comparison)
-        for i, count in enumerate(counts)
+    suites = tuple(_suite(store, record, i, count, comparison) for i, count in enumerate(counts))
+    every = Count()
+    for count in counts:
+        every.join(count)
+    selected = sum(header.selected or 0 for header in record.suites)
+    return RunResult(
+        record,
+        suites,
+        every.summary(selected),
+        notes=notes,
+        comparison=comparison,
+        statistics=every.measure.statistics(every.planned(selected), whole=True),
     )
-    selected = [header.selected for header in record.suites]
-    whole = every.summary(sum(n for n in selected if n is not None))
-    return RunResult(record, suites, whole, notes=notes, comparison=comparison)
 
 
 def _suite(
-    store: Store, record: RunRecord, index: int, summary: Summary, compared: Comparison | None
+    store: Store, record: RunRecord, index: int, count: Count, compared: Comparison | None
 ) -> EvalSuiteResult:
     header = record.suites[index]
     positions = positions_of(index)
@@ -100,7 +124,8 @@ def _suite(
         tool_name=header.tool_name or header.name,
         metadata=header.metadata,
         entries=partial(_entries, store, record.id, positions),
-        summary=summary,
+        summary=count.summary(header.selected),
+        statistics=count.measure.statistics(count.planned(header.selected)),
         staleness_warnings=header.staleness_warnings,
         target=header.target or record.target,
         options=record.options,
@@ -178,7 +203,9 @@ def _failed(summary: Summary, min_pass_rate: float | None) -> str:
 
 
 def recorded_summary(
-    result: RunResult, confirmed: Collection[CaseRef] | None = None
+    result: RunResult,
+    confirmed: Collection[CaseRef] | None = None,
+    sequential: Sequential | None = None,
 ) -> dict[str, Any]:
     """The counts and the verdict as the store keeps them, so that the run can be shown again."""
     verdict: dict[str, Any] = {
@@ -189,7 +216,14 @@ def recorded_summary(
     if result.comparison is not None:
         verdict["baseline"] = result.comparison.base
         verdict["confirmed"] = None if confirmed is None else sorted(map(list, confirmed))
-    return result.summary.to_dict() | {"verdict": verdict}
+        if sequential is not None:
+            verdict["sequential"] = asdict(sequential)
+    # With the statistics of every suite, lists of runs need not count trials.
+    suites = [
+        {"file": s.file, **s.summary.to_dict(), "statistics": s.statistics} for s in result.suites
+    ]
+    measured = {"statistics": result.statistics, "suites": suites}
+    return result.summary.to_dict() | measured | {"verdict": verdict}
 
 
 def results_folder(settings: Settings) -> Path:

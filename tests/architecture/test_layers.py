@@ -58,6 +58,7 @@ LAYERS: list[list[str]] = [
         "staleness",
         "snapshot",
         "folding",
+        "measuring",
         "pairing",
         "deciding",
         "comparing",

@@ -94,6 +94,9 @@ class RunOptions(Shape):
     confirm: Count = Option(
         2, "How often a live target is asked again before a critical regression counts."
     )
+    stop_when: Literal["decided"] | None = Option(
+        None, "Stop asking when the comparison with the baseline is decided."
+    )
     min_pass_rate: Rate | None = Option(
         None, "The pass rate that a run without a baseline needs (all cases)."
     )
