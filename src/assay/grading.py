@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 from assay.model.case import EvalCase
 from assay.model.context import Context
@@ -25,21 +24,24 @@ from assay.scoring import failed_gate, ready, scores_of
 _KEPT = 1024
 
 
-@dataclass(frozen=True)
 class Ready:
     """An evaluator made ready, with what tells its judges from others.
 
     Keeping the spec keeps its id from being given to another one.
     """
 
-    spec: EvaluatorSpec
-    check: Check
-    judges: tuple[str, ...]
+    __slots__ = ("_fingerprint", "check", "judges", "spec")
 
-    @cached_property
+    def __init__(self, spec: EvaluatorSpec, check: Check, judges: tuple[str, ...]) -> None:
+        self.spec, self.check, self.judges = spec, check, judges
+        self._fingerprint: bytes | None = None
+
+    @property
     def fingerprint(self) -> bytes:
         """All that the judgement depends on."""
-        return self.spec.fingerprint() + "".join(self.judges).encode()
+        if self._fingerprint is None:
+            self._fingerprint = self.spec.fingerprint() + "".join(self.judges).encode()
+        return self._fingerprint
 
 
 class Preparation:
@@ -84,13 +86,8 @@ class Grader:
     def __init__(self, case: EvalCase, ready: list[Ready]) -> None:
         self.case, self.ready = case, ready
         self._checks = [one.check for one in ready]
-        specs = case.evaluators
         #: Whether full marks of every evaluator are all that it takes to pass, as in most cases.
-        self._plain = (
-            any(spec.weight for spec in specs)
-            and all(spec.required is False for spec in specs)
-            and reaches(1.0, threshold_of(case))
-        )
+        self._plain = _is_plain(case)
 
     def grade(
         self, observation: Observation, repeat: int = 0
@@ -123,6 +120,15 @@ class Grader:
         self, observation: Observation, scores: Awaitable[list[EvaluationScore]]
     ) -> EvalCaseResult:
         return self._result(observation, await scores)
+
+
+def _is_plain(case: EvalCase) -> bool:
+    weight = 0.0
+    for spec in case.evaluators:
+        if spec.required is not False:
+            return False
+        weight += spec.weight
+    return weight > 0 and reaches(1.0, threshold_of(case))
 
 
 def threshold_of(case: EvalCase) -> float:

@@ -17,6 +17,7 @@ from assay.grading import Grader, Preparation
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult, Outcome
 from assay.model.run import TrialRecord
+from assay.model.score import EvaluationScore
 from assay.observations.reading import read
 from assay.ports import Cache, Request
 from assay.retrying import Retrying
@@ -113,7 +114,7 @@ class Trials:
             score=result.score,
             duration_ms=result.duration_ms,
             cost_usd=0.0 if cached else seen.cost_usd,
-            judge_cost_usd=judge_cost(score.details for score in result.scores),
+            judge_cost_usd=judge_cost(result.scores),
             comparability=comparability.key(grader),
             critical=case.critical,
             cluster=case.cluster,
@@ -166,9 +167,12 @@ def answer_key(target: Retrying, planned: Planned, repeat: int) -> str:
     return "answer:" + sha256(_KEY.encode([*question, repeat])).hexdigest()
 
 
-def judge_cost(details: Iterable[Mapping[str, Any]]) -> float | None:
+def judge_cost(scores: Iterable[EvaluationScore]) -> float | None:
     """What the judges of a case cost together; None when none was asked or one does not tell."""
-    asked = [judge for one in details if one for judge in _judges(one)]
+    detailed = [score.details for score in scores if score.details]
+    if not detailed:
+        return None
+    asked = [judge for details in detailed for judge in _judges(details)]
     costs = [judge.get("costUsd") for judge in asked if judge.get("calls")]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if known and len(known) == len(costs) else None
