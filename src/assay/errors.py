@@ -12,7 +12,9 @@
       TargetError        3     a target gave no answer
       SnapshotError      3     the snapshot could not be captured
       StoreError         3     the store could not be read or written
-        NotInStore       2     a run or baseline that the store does not have
+        NotInStore       2     a run, baseline or test case that the store does not have
+        DuplicateId      2     an id that a test case has or had
+        InvalidText      2     a text that cannot be stored
       ResultFileError    2     a file of results that cannot be read
       ExecutorError      3     a process that graded died
       ObservationError   2     a record of what a target did that cannot be read
@@ -304,7 +306,7 @@ class StoreError(AssayError):
 
 
 class NotInStore(StoreError):
-    """A run or baseline that the store does not have."""
+    """A run, baseline or test case that the store does not have."""
 
     slug = "not-in-store"
     exit_code = 2
@@ -313,6 +315,31 @@ class NotInStore(StoreError):
         self.kind, self.name, self.hint = kind, name, nearest(name, known)
         hint = f" ({self.hint})" if self.hint else ""
         super().__init__(f"the store has no {kind} {name!r}{hint}")
+
+
+class DuplicateId(StoreError):
+    """A test case was to be added under an id that another has, or had before it was deleted."""
+
+    slug = "id-taken"
+    exit_code = 2
+
+    def __init__(self, case_id: str) -> None:
+        self.id = case_id
+        super().__init__(
+            f"there is, or was, a test case {case_id!r}; leave the id out or choose another"
+        )
+
+
+class InvalidText(StoreError):
+    """A text with NUL or half of a surrogate pair, which databases do not take."""
+
+    slug = "bad-character"
+    exit_code = 2
+
+    def __init__(self, field: str, code: int, place: int) -> None:
+        self.field = field
+        what = f"{field!r} has the character U+{code:04X} at place {place}"
+        super().__init__(f"{what}: it cannot be stored, leave it out")
 
 
 class ResultFileError(AssayError):

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 from assay.errors import Problem, UsageError
 from assay.model.case import EvalCase, Suite
@@ -27,6 +28,7 @@ from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluationScore
+from assay.model.test_case import NewTestCase, TestCase, TestCaseChanges, TestCasePage
 from assay.settings import Settings
 
 T = TypeVar("T")
@@ -114,14 +116,59 @@ class Cache(Protocol):
     def put(self, key: str, value: dict[str, Any]) -> None: ...
 
 
+class TestCaseStore(Protocol):
+    """The test cases that people keep and edit; every write makes a version that stays.
+
+    Every method may be called from any thread. What is written is on disk when the future is
+    done; what was refused is raised by it, or at once. A test case that is not there, or was
+    removed, is a NotInStore. `now` is given, and a clock that stands still or jumps back does
+    no harm. `assay.testing.test_cases.TestCaseConformance` holds a store to all of this.
+    """
+
+    if not TYPE_CHECKING:  # it is no part of the contract
+        __test__ = False  # pytest takes everything called Test for a test
+
+    def add(self, new: NewTestCase, now: datetime) -> Future[TestCase]:
+        """Add a test case; raises DuplicateId when the id is or ever was taken, InvalidText."""
+        ...
+
+    def get(self, case_id: str) -> TestCase: ...
+
+    def page(self, limit: int, skip: int = 0, tag: str | None = None) -> TestCasePage:
+        """Test cases in the order in which they were added, all or those with a tag.
+
+        `tag` is any part of a tag, in upper or lower case.
+        """
+        ...
+
+    def change(self, case_id: str, changes: TestCaseChanges, now: datetime) -> Future[TestCase]:
+        """Make a new version, later than the one before; may raise InvalidText."""
+        ...
+
+    def remove(self, case_id: str, now: datetime) -> Future[None]:
+        """Hide a test case for good; its versions stay."""
+        ...
+
+    def versions(self, case_id: str) -> list[TestCase]:
+        """All versions, the first one first; also of a test case that was removed."""
+        ...
+
+    def version(self, case_id: str, number: int) -> TestCase:
+        """One version; also of a test case that was removed."""
+        ...
+
+
 class Store(Cache, Protocol):
-    """The journal of runs, named baselines, and a cache of replies.
+    """The journal of runs, named baselines, test cases, and a cache of replies.
 
     Every method may be called from any thread. Whatever goes wrong is a StoreError, and then
     nothing of that call was written; a run or baseline that is not there is a NotInStore.
     `put` is the exception: it returns at once, and a reply that could not be kept is only
     asked for again. `assay.testing.stores.StoreConformance` holds a store to all of this.
     """
+
+    @property
+    def test_cases(self) -> TestCaseStore: ...
 
     def begin(self, run: RunRecord) -> None:
         """Add a run; its id must be new."""

@@ -15,6 +15,7 @@ from assay.stores.memory import MemoryStore, open_store
 from assay.stores.migrating import scripts
 from assay.stores.sqlite import SqliteStore
 from assay.testing.stores import StoreConformance, a_run
+from assay.testing.test_cases import TestCaseConformance
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,6 +26,16 @@ class TestMemoryStore(StoreConformance):
 
 
 class TestSqliteStore(StoreConformance):
+    def make_store(self, folder: Path) -> Store:
+        return SqliteStore(folder / "store.db")
+
+
+class TestMemoryTestCases(TestCaseConformance):
+    def make_store(self, folder: Path) -> Store:
+        return MemoryStore()
+
+
+class TestSqliteTestCases(TestCaseConformance):
     def make_store(self, folder: Path) -> Store:
         return SqliteStore(folder / "store.db")
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from assay.errors import StoreError
 
@@ -21,20 +21,21 @@ MAX_GROUP = 1000
 
 
 class Write(Generic[T]):
-    """Something to write. `refusal` says why it alone was not written."""
+    """Something to write. `value` is what came of it, `refusal` why it alone was not written."""
 
-    __slots__ = ("future", "refusal", "what")
+    __slots__ = ("future", "refusal", "value", "what")
 
     def __init__(self, what: T) -> None:
         self.what = what
+        self.value: Any = None
         self.refusal: Exception | None = None
-        self.future: Future[None] = Future()
+        self.future: Future[Any] = Future()
         # Whoever stops waiting does not take it back: from here on it cannot be cancelled.
         self.future.set_running_or_notify_cancel()
 
     def settle(self) -> None:
         if self.refusal is None:
-            self.future.set_result(None)
+            self.future.set_result(self.value)
         else:
             self.future.set_exception(self.refusal)
 
@@ -56,7 +57,7 @@ class GroupCommit(Generic[T]):
         self._thread = threading.Thread(target=self._run, name="assay-store", daemon=True)
         self._thread.start()
 
-    def hand_in(self, what: T) -> Future[None]:
+    def hand_in(self, what: T) -> Future[Any]:
         """Done when it is on disk."""
         write = Write(what)
         with self._lock:  # nothing may be queued behind the end

@@ -13,6 +13,7 @@ import msgspec
 from assay.errors import NotInStore, StoreError
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
+from assay.stores.memory_test_cases import MemoryTestCases
 
 
 def open_store(url: str, root: Path = Path()) -> MemoryStore:
@@ -30,6 +31,7 @@ class MemoryStore:
         self._trials: dict[str, dict[tuple[int, int], TrialRecord]] = {}
         self._baselines: dict[str, str] = {}
         self._replies: dict[str, bytes] = {}
+        self.test_cases = MemoryTestCases(self._open)
 
     def begin(self, run: RunRecord) -> None:
         with self._open():

@@ -26,6 +26,7 @@ from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.stores.group_commit import GroupCommit, Write
 from assay.stores.migrating import scripts, transaction
+from assay.stores.sql_test_cases import Connection, SqlTestCases
 from assay.stores.sqlite_file import SqliteFile
 
 #: How many seconds a lock of another process is waited for.
@@ -65,7 +66,7 @@ _BOOLEANS: dict[type[msgspec.Struct], tuple[int, ...]] = {
     for record in (TrialRecord, TrialFacts)
 }
 Row = TypeVar("Row", TrialRecord, TrialFacts)
-Action = Callable[[sqlite3.Connection], None]
+Action = Callable[[sqlite3.Connection], Any]
 #: What is handed to the writer.
 Work = tuple[TrialRecord, ...] | Action
 
@@ -86,6 +87,7 @@ class SqliteStore:
         self._writer: GroupCommit[Work] = GroupCommit(self._commit)
         self._lock = threading.Lock()
         self._unwritten: dict[str, bytes] = {}
+        self.test_cases = SqlTestCases(_Tables(self._file, self._writer))
 
     @property
     def schema_version(self) -> int:
@@ -259,6 +261,18 @@ class SqliteStore:
             return msgspec.convert(fields, RunRecord)
 
 
+class _Tables:
+    """The file as its test cases see it."""
+
+    contains = "instr(folded, ?) > 0"
+
+    def __init__(self, file: SqliteFile, writer: GroupCommit[Work]) -> None:
+        self.reading, self._writer = file.reading, writer
+
+    def writing(self, action: Callable[[Connection], Any]) -> Future[Any]:
+        return self._writer.hand_in(action)
+
+
 def _among(positions: range | None) -> tuple[str, tuple[int, ...]]:
     if positions is None:
         return "", ()
@@ -277,7 +291,7 @@ def _do(connection: sqlite3.Connection, writes: list[Write[Work]]) -> None:
     for write in writes:
         if callable(write.what):
             try:
-                write.what(connection)
+                write.value = write.what(connection)
             except StoreError as refusal:
                 write.refusal = refusal
 

@@ -1,0 +1,109 @@
+"""The test cases of the store that is gone when the process ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from datetime import datetime
+from itertools import islice
+from typing import TypeVar
+from uuid import uuid4
+
+from assay.errors import DuplicateId, NotInStore
+from assay.model.test_case import (
+    NewTestCase,
+    TestCase,
+    TestCaseChanges,
+    TestCasePage,
+    first_version,
+    folded,
+    next_version,
+    refuse_unfit,
+    sought,
+)
+
+T = TypeVar("T")
+
+
+class MemoryTestCases:
+    """The twin of the test cases in a database. `opened` gives the lock of an open store."""
+
+    def __init__(self, opened: Callable[[], AbstractContextManager[object]]) -> None:
+        self._open = opened
+        #: All versions of each, also of those that were removed.
+        self._versions: dict[str, list[TestCase]] = {}
+        #: Those that were not removed, in their order, with their tags as they are searched.
+        self._live: dict[str, bytes] = {}
+
+    def add(self, new: NewTestCase, now: datetime) -> Future[TestCase]:
+        refuse_unfit(new)
+        case = first_version(new, str(uuid4()) if new.id is None else new.id, now)
+
+        def write() -> TestCase:
+            if case.id in self._versions:
+                raise DuplicateId(case.id)
+            self._versions[case.id] = [case]
+            self._live[case.id] = folded(case.tags)
+            return case
+
+        return self._written(write)
+
+    def get(self, case_id: str) -> TestCase:
+        with self._open():
+            if case_id not in self._live:
+                raise NotInStore("test case", case_id)
+            return self._versions[case_id][-1]
+
+    def page(self, limit: int, skip: int = 0, tag: str | None = None) -> TestCasePage:
+        with self._open():
+            ids: Collection[str] = self._live if tag is None else self._tagged(tag)
+            start = min(skip, len(ids))
+            shown = islice(ids, start, min(start + limit, len(ids)))
+            return TestCasePage([self._versions[i][-1] for i in shown], len(ids))
+
+    def change(self, case_id: str, changes: TestCaseChanges, now: datetime) -> Future[TestCase]:
+        refuse_unfit(changes)
+
+        def write() -> TestCase:
+            case = next_version(self.get(case_id), changes, now)
+            self._versions[case_id].append(case)
+            self._live[case_id] = folded(case.tags)
+            return case
+
+        return self._written(write)
+
+    def remove(self, case_id: str, now: datetime) -> Future[None]:
+        def write() -> None:
+            self.get(case_id)
+            del self._live[case_id]
+
+        return self._written(write)
+
+    def versions(self, case_id: str) -> list[TestCase]:
+        with self._open():
+            if case_id not in self._versions:
+                raise NotInStore("test case", case_id)
+            return list(self._versions[case_id])
+
+    def version(self, case_id: str, number: int) -> TestCase:
+        versions = self.versions(case_id)
+        if not 1 <= number <= len(versions):
+            raise NotInStore(f"version {number} of the test case", case_id)
+        return versions[number - 1]
+
+    def _tagged(self, tag: str) -> list[str]:
+        needle = sought(tag)
+        if needle is None:
+            return []
+        return [case_id for case_id, tags in self._live.items() if tags and needle in tags]
+
+    def _written(self, write: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        with self._open():
+            try:
+                future.set_result(write())
+            except (DuplicateId, NotInStore) as refusal:
+                future.set_exception(refusal)
+        return future

@@ -1,0 +1,214 @@
+"""Test cases in a database, in the SQL that SQLite and PostgreSQL share.
+
+A page costs as much as it shows: how many test cases there are is kept, not counted. A tag is
+searched among the sets of tags that there are, which are few where tags mean something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import uuid4
+
+import msgspec
+
+from assay.errors import DuplicateId, NotInStore
+from assay.model.test_case import (
+    NewTestCase,
+    TestCase,
+    TestCaseChanges,
+    TestCasePage,
+    first_version,
+    folded,
+    next_version,
+    refuse_unfit,
+    sought,
+    storable,
+    utc_text,
+)
+
+#: More than any store has; a greater number does not fit a column.
+_BEYOND = 2**62
+
+_TEXTS = "v.input, v.expected_output, v.description, v.tags"
+_FIELDS = f"c.id, {_TEXTS}, c.created_at, v.modified_at, v.version"
+_NEWEST = "JOIN test_case_version v ON v.number = c.number AND v.version = c.version"
+_GET = f"SELECT c.number, c.tag_set, {_FIELDS} FROM test_case c {_NEWEST}"
+_GET += " WHERE c.id = ? AND c.deleted_at IS NULL"
+_VERSIONS = f"SELECT {_FIELDS} FROM test_case c JOIN test_case_version v ON v.number = c.number"
+_VERSIONS += " WHERE c.id = ?"
+_SHOWN = "SELECT number, id, created_at, version FROM test_case"
+_IN_ORDER = "ORDER BY number LIMIT ? OFFSET ?"
+# The total comes first and has a row even when the page has none.
+_PAGE = f"""
+    WITH page AS ({_SHOWN} WHERE deleted_at IS NULL {_IN_ORDER})
+    SELECT n.total, {_FIELDS}
+    FROM test_case_count n LEFT JOIN (page c {_NEWEST}) ON TRUE ORDER BY c.number
+"""
+_TAGGED = f"""
+    WITH found AS (SELECT number, total FROM tag_set WHERE length(folded) > 0 AND {{contains}}),
+    page AS ({_SHOWN} WHERE tag_set IN (SELECT number FROM found) {_IN_ORDER})
+    SELECT n.total, {_FIELDS}
+    FROM (SELECT coalesce(sum(total), 0) AS total FROM found) n
+    LEFT JOIN (page c {_NEWEST}) ON TRUE ORDER BY c.number
+"""
+_ADD = "INSERT INTO test_case (id, version, created_at, tag_set) VALUES (?, ?, ?, ?)"
+_ADD += " RETURNING number"
+_ADD_VERSION = "INSERT INTO test_case_version VALUES (?, ?, ?, ?, ?, ?, ?)"
+_COUNT = "UPDATE test_case_count SET total = total + ?"
+
+
+class Answer(Protocol):
+    """What a statement gave."""
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+
+class Connection(Protocol):
+    """A connection that takes statements with `?` for values."""
+
+    def execute(self, statement: str, values: Sequence[Any], /) -> Answer: ...
+
+
+class Database(Protocol):
+    """The database as the test cases see it."""
+
+    #: The condition that a value is somewhere in the column `folded`.
+    contains: str
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection for one reader."""
+        ...
+
+    def writing(self, action: Callable[[Connection], Any]) -> Future[Any]:
+        """What the action returns, once it is on disk; writers of test cases take turns.
+
+        What it raises refuses it alone, and then it must not have changed anything.
+        """
+        ...
+
+
+class SqlTestCases:
+    """A TestCaseStore in tables."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._tagged = _TAGGED.format(contains=database.contains)
+
+    def add(self, new: NewTestCase, now: datetime) -> Future[TestCase]:
+        refuse_unfit(new)
+        case = first_version(new, str(uuid4()) if new.id is None else new.id, now)
+
+        def act(connection: Connection) -> TestCase:
+            known = connection.execute("SELECT 1 FROM test_case WHERE id = ?", (case.id,))
+            if known.fetchone() is not None:
+                raise DuplicateId(case.id)
+            values = (case.id, case.version, case.created_at, _join(connection, case))
+            ((number,),) = connection.execute(_ADD, values).fetchall()
+            _add_version(connection, number, case)
+            connection.execute(_COUNT, (1,))
+            return case
+
+        return self._database.writing(act)
+
+    def get(self, case_id: str) -> TestCase:
+        with self._database.reading() as connection:
+            return _get(connection, case_id)[2]
+
+    def page(self, limit: int, skip: int = 0, tag: str | None = None) -> TestCasePage:
+        bounds = (min(limit, _BEYOND), min(skip, _BEYOND))
+        needle = None if tag is None else sought(tag)
+        if tag is not None and needle is None:
+            return TestCasePage([], 0)
+        with self._database.reading() as connection:
+            if needle is None:
+                rows = connection.execute(_PAGE, bounds).fetchall()
+            else:
+                rows = connection.execute(self._tagged, (needle, *bounds)).fetchall()
+        return TestCasePage([_case(row[1:]) for row in rows if row[1] is not None], int(rows[0][0]))
+
+    def change(self, case_id: str, changes: TestCaseChanges, now: datetime) -> Future[TestCase]:
+        refuse_unfit(changes)
+
+        def act(connection: Connection) -> TestCase:
+            number, tags, known = _get(connection, case_id)
+            case = next_version(known, changes, now)
+            _add_version(connection, number, case)
+            joined = tags if folded(known.tags) == folded(case.tags) else _join(connection, case)
+            change = "UPDATE test_case SET version = ?, tag_set = ? WHERE number = ?"
+            connection.execute(change, (case.version, joined, number))
+            if joined != tags:
+                _leave(connection, tags)
+            return case
+
+        return self._database.writing(act)
+
+    def remove(self, case_id: str, now: datetime) -> Future[None]:
+        def act(connection: Connection) -> None:
+            number, tags, _ = _get(connection, case_id)
+            change = "UPDATE test_case SET deleted_at = ?, tag_set = NULL WHERE number = ?"
+            connection.execute(change, (utc_text(now), number))
+            _leave(connection, tags)
+            connection.execute(_COUNT, (-1,))
+
+        return self._database.writing(act)
+
+    def versions(self, case_id: str) -> list[TestCase]:
+        rows = self._versions(case_id, " ORDER BY v.version", ())
+        if not rows:
+            raise NotInStore("test case", case_id)
+        return [_case(row) for row in rows]
+
+    def version(self, case_id: str, number: int) -> TestCase:
+        for row in self._versions(case_id, " AND v.version = ?", (min(number, _BEYOND),)):
+            return _case(row)
+        raise NotInStore(f"version {number} of the test case", case_id)
+
+    def _versions(self, case_id: str, which: str, values: tuple[int, ...]) -> list[Any]:
+        if not storable(case_id):
+            return []
+        with self._database.reading() as connection:
+            return connection.execute(_VERSIONS + which, (case_id, *values)).fetchall()
+
+
+def _get(connection: Connection, case_id: str) -> tuple[int, int, TestCase]:
+    """A test case with its number and that of its tags."""
+    row = connection.execute(_GET, (case_id,)).fetchone() if storable(case_id) else None
+    if row is None:
+        raise NotInStore("test case", case_id)
+    number, tags, *fields = row
+    return number, tags, _case(fields)
+
+
+def _case(row: Sequence[Any]) -> TestCase:
+    fields = list(row)
+    fields[4] = msgspec.json.decode(fields[4], type=tuple[str, ...])
+    return TestCase(*fields)
+
+
+def _add_version(connection: Connection, number: int, case: TestCase) -> None:
+    tags = msgspec.json.encode(case.tags).decode()
+    texts = (case.input, case.expected_output, case.description, tags, case.modified_at)
+    connection.execute(_ADD_VERSION, (number, case.version, *texts))
+
+
+def _join(connection: Connection, case: TestCase) -> int:
+    """The number of the set of the test case's tags, which has one more member now."""
+    tags = folded(case.tags)
+    change = "UPDATE tag_set SET total = total + 1 WHERE folded = ? RETURNING number"
+    found = connection.execute(change, (tags,)).fetchall()
+    if not found:
+        made = "INSERT INTO tag_set (folded, total) VALUES (?, 1) RETURNING number"
+        found = connection.execute(made, (tags,)).fetchall()
+    return int(found[0][0])
+
+
+def _leave(connection: Connection, tags: int) -> None:
+    """The set has one member less; an empty one would only be in the way."""
+    connection.execute("UPDATE tag_set SET total = total - 1 WHERE number = ?", (tags,))
+    connection.execute("DELETE FROM tag_set WHERE number = ? AND total = 0", (tags,))

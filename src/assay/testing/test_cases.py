@@ -1,0 +1,378 @@
+"""What the test cases of every store must hold, as tests for whoever writes one. It needs pytest.
+
+    class TestMyTestCases(TestCaseConformance):
+        def make_store(self, folder: Path) -> Store:
+            return MyStore(...)
+
+`folder` is empty and the test's own. The tests close what they opened.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from assay.errors import DuplicateId, InvalidText, NotInStore, StoreError
+from assay.model.test_case import MAX_TEXT, NewTestCase, TestCase, TestCaseChanges
+from assay.ports import Store, TestCaseStore
+
+#: The longest that a store may take to write what a test hands in.
+SECONDS = 60
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+WRITERS = 32
+#: What no database takes.
+UNFIT = ["a\0b", "\ud800", "ok \udfff"]
+
+
+def new_case(text: str = "What is 2+2?", *tags: str, **rest: Any) -> NewTestCase:
+    return NewTestCase(text, "4", tags=tags, **rest)
+
+
+def added(cases: TestCaseStore, *new: NewTestCase, now: datetime = NOON) -> list[TestCase]:
+    """Add the test cases one after the other."""
+    return [cases.add(each, now).result(SECONDS) for each in new]
+
+
+def changed(cases: TestCaseStore, case_id: str, now: datetime = NOON, **fields: Any) -> TestCase:
+    return cases.change(case_id, TestCaseChanges(**fields), now).result(SECONDS)
+
+
+class TestCaseConformance(ABC):
+    """Subclass it, say how your store is made, and let pytest find the tests."""
+
+    __test__ = False
+
+    def __init_subclass__(cls) -> None:
+        # By its name pytest would take this class for a test of its own.
+        cls.__test__ = cls.__name__.startswith("Test")
+
+    @abstractmethod
+    def make_store(self, folder: Path) -> Store:
+        """A new and empty store; it may keep its files in the folder."""
+
+    @pytest.fixture
+    def cases(self, tmp_path: Path) -> Iterator[TestCaseStore]:
+        store = self.make_store(tmp_path)
+        yield store.test_cases
+        store.close()
+
+    # Adding
+
+    def test_a_test_case_is_read_as_it_was_added(self, cases: TestCaseStore) -> None:
+        new = NewTestCase("Capital of France?", "Paris", "Basic geography", ("geography", "basic"))
+        case = cases.add(new, NOON).result(SECONDS)
+        assert cases.get(case.id) == case
+        time = "2026-01-31T12:00:00.000000Z"
+        assert case.to_dict() == {
+            "id": case.id,
+            "input": "Capital of France?",
+            "expected_output": "Paris",
+            "description": "Basic geography",
+            "tags": ["geography", "basic"],
+            "created_at": time,
+            "modified_at": time,
+        }
+        assert case.version == 1
+
+    def test_an_id_is_random_unless_it_is_given(self, cases: TestCaseStore) -> None:
+        own = "550e8400-e29b-41d4-a716-446655440001"
+        first, second, third = added(cases, new_case(), new_case(), new_case(id=own))
+        assert UUID(first.id).version == UUID(second.id).version == 4
+        assert first.id != second.id
+        assert third.id == own
+
+    def test_an_id_is_taken_for_good(self, cases: TestCaseStore) -> None:
+        added(cases, new_case("first", id="a"), new_case("second", id="b"))
+        cases.remove("b", NOON).result(SECONDS)
+        for taken in ("a", "b"):
+            with pytest.raises(DuplicateId, match=f"a test case '{taken}'"):
+                cases.add(new_case("other", id=taken), NOON).result(SECONDS)
+        assert [case.input for case in cases.page(10).test_cases] == ["first"]
+        assert cases.page(10).total == 1
+        assert len(cases.versions("b")) == 1
+
+    def test_times_are_utc_with_six_digits(self, cases: TestCaseStore) -> None:
+        lisbon = timezone(timedelta(hours=1))
+        early = datetime(2026, 6, 1, 0, 30, 15, 7, tzinfo=lisbon)
+        (case,) = added(cases, new_case(), now=early)
+        assert case.created_at == case.modified_at == "2026-05-31T23:30:15.000007Z"
+
+    def test_texts_are_kept_to_the_letter(self, cases: TestCaseStore) -> None:
+        strange = "☂ 'quoted' \"\\ % _ \r\n\t\x01\x7f e\u0301 \ufeff\uffff 🏳️‍🌈 "
+        texts = [strange, "\U0010ffff" * MAX_TEXT, " ", "null"]
+        for text in texts:
+            new = NewTestCase(text, text, text, (text[:50], strange[:50]))
+            case = cases.add(new, NOON).result(SECONDS)
+            kept = cases.get(case.id)
+            assert (kept.input, kept.expected_output, kept.description) == (text, text, text)
+            assert kept.tags == new.tags
+
+    def test_an_empty_description_is_not_none(self, cases: TestCaseStore) -> None:
+        none, empty = added(cases, new_case(), new_case(description=""))
+        assert cases.get(none.id).description is None
+        assert cases.get(empty.id).description == ""
+
+    @pytest.mark.parametrize("text", UNFIT, ids=ascii)
+    def test_what_cannot_be_stored_is_refused(self, cases: TestCaseStore, text: str) -> None:
+        (known,) = added(cases, new_case())
+        fields: list[dict[str, Any]] = [
+            {"input": text},
+            {"expected_output": text},
+            {"description": text},
+            {"tags": ("fine", text)},
+        ]
+        for field in fields:
+            (name,) = field
+            new = NewTestCase(**({"input": "a", "expected_output": "b"} | field))
+            with pytest.raises(InvalidText, match=f"'{name}' has the character U"):
+                cases.add(new, NOON).result(SECONDS)
+            with pytest.raises(InvalidText, match=f"'{name}' has the character U"):
+                changed(cases, known.id, **field)
+        with pytest.raises(InvalidText, match="'id'"):
+            cases.add(new_case(id=text), NOON).result(SECONDS)
+        assert cases.page(10).test_cases == cases.versions(known.id) == [known]
+
+    # Pages
+
+    def test_pages_are_in_the_order_of_adding(self, cases: TestCaseStore) -> None:
+        earlier = NOON - timedelta(days=1)
+        known = added(cases, *map(new_case, "abc")) + added(
+            cases, *map(new_case, "de"), now=earlier
+        )
+        assert cases.page(10) == (known, 5)
+        assert cases.page(2) == (known[:2], 5)
+        assert cases.page(2, 3) == (known[3:], 5)
+        assert cases.page(2, 4) == (known[4:], 5)
+        assert cases.page(2, 5) == cases.page(2, 10**30) == ([], 5)
+
+    def test_an_empty_store_has_an_empty_page(self, cases: TestCaseStore) -> None:
+        assert cases.page(10) == cases.page(10, 0, "tag") == ([], 0)
+
+    def test_a_change_moves_nothing(self, cases: TestCaseStore) -> None:
+        a, b = added(cases, new_case("a", "x"), new_case("b", "x"))
+        a = changed(cases, a.id, input="c")
+        assert cases.page(10) == cases.page(10, tag="x") == ([a, b], 2)
+
+    def test_a_tag_is_found_by_any_part_of_it(self, cases: TestCaseStore) -> None:
+        added(
+            cases,
+            new_case("a", "Geography", "basic"),
+            new_case("b", "math"),
+            new_case("c", "GEO_metry", "100%"),
+            new_case("d"),
+            new_case("e", "math", "geo"),
+        )
+        wanted = {
+            "geo": "ace",
+            "GEOG": "a",
+            "math": "be",
+            "%": "c",
+            "_": "c",
+            "o_m": "c",
+            "o.m": "",
+            "hg": "",  # the end of one tag and the beginning of another
+            "basicgeography": "",
+            "": "abce",
+            "y\0": "",
+            "\ud800": "",
+            "geography and more": "",
+        }
+        for tag, found in wanted.items():
+            page = cases.page(10, 0, tag)
+            assert "".join(case.input for case in page.test_cases) == found, tag
+            assert page.total == len(found)
+        page = cases.page(1, 1, "geo")
+        assert ([case.input for case in page.test_cases], page.total) == (["c"], 3)
+
+    def test_tags_match_in_any_case(self, cases: TestCaseStore) -> None:
+        added(cases, new_case("a", "Straße"), new_case("b", "ΣΊΣΥΦΟΣ"), new_case("c", "ÀÉ"))
+        found = {"STRASSE": "a", "ß": "a", "ss": "a", "σίσυφος": "b", "φοσ": "b", "àé": "c"}
+        for tag, text in found.items():
+            assert [case.input for case in cases.page(10, tag=tag).test_cases] == [text], tag
+
+    def test_tags_are_found_as_they_are_now(self, cases: TestCaseStore) -> None:
+        a, b = added(cases, new_case("a", "old"), new_case("b", "old"))
+        changed(cases, a.id, tags=("new", "new"))
+        assert cases.page(10, tag="old") == ([b], 1)
+        assert cases.page(10, tag="new").total == 1
+        changed(cases, a.id, tags=())
+        changed(cases, b.id, input="c")
+        assert cases.page(10, tag="new") == ([], 0)
+        assert cases.page(10, tag="old").total == 1
+        cases.remove(b.id, NOON).result(SECONDS)
+        assert cases.page(10, tag="old") == ([], 0)
+
+    # Changing
+
+    def test_only_what_is_given_changes(self, cases: TestCaseStore) -> None:
+        (first,) = added(cases, NewTestCase("in", "out", "why", ("tag",)))
+        later = NOON + timedelta(seconds=1)
+        fields: list[tuple[str, Any]] = [
+            ("input", "other in"),
+            ("expected_output", "other out"),
+            ("description", "because"),
+            ("description", None),
+            ("tags", ("other", "tags")),
+        ]
+        before = first
+        for name, value in fields:
+            after = changed(cases, first.id, later, **{name: value})
+            assert getattr(after, name) == value
+            assert before.to_dict() | {"modified_at": "", name: ""} == after.to_dict() | {
+                "modified_at": "",
+                name: "",
+            }
+            assert after == cases.get(first.id)
+            before = after
+        assert before.version == 6
+
+    def test_a_change_of_nothing_is_a_version_too(self, cases: TestCaseStore) -> None:
+        (first,) = added(cases, new_case("a", "x"))
+        second = changed(cases, first.id, NOON + timedelta(hours=1))
+        assert second.modified_at == "2026-01-31T13:00:00.000000Z"
+        assert second.version == 2
+        assert first.to_dict() | {"modified_at": ""} == second.to_dict() | {"modified_at": ""}
+
+    def test_time_goes_on_whatever_the_clock_says(self, cases: TestCaseStore) -> None:
+        (case,) = added(cases, new_case())
+        clock = [0, 0, -3600, 3600, 3600, 0, 7200]
+        times = [case.modified_at]
+        times += [changed(cases, case.id, NOON + timedelta(seconds=s)).modified_at for s in clock]
+        assert times == sorted(set(times))
+        assert times[1] == "2026-01-31T12:00:00.000001Z"
+        assert times[-1] == "2026-01-31T14:00:00.000000Z"
+        assert all(case.created_at == times[0] for case in cases.versions(case.id))
+
+    def test_a_removed_test_case_is_hidden(self, cases: TestCaseStore) -> None:
+        gone, kept = added(cases, new_case("a", "x"), new_case("b", "x"))
+        cases.remove(gone.id, NOON).result(SECONDS)
+        calls: list[Callable[[], object]] = [
+            lambda: cases.get(gone.id),
+            lambda: changed(cases, gone.id, input="c"),
+            lambda: cases.remove(gone.id, NOON).result(SECONDS),
+        ]
+        for call in calls:
+            with pytest.raises(NotInStore, match="no test case"):
+                call()
+        assert cases.page(10) == cases.page(10, tag="x") == ([kept], 1)
+
+    @pytest.mark.parametrize("case_id", ["", "nobody", "550E8400", *UNFIT], ids=ascii)
+    def test_an_unknown_test_case_is_named(self, cases: TestCaseStore, case_id: str) -> None:
+        calls: list[Callable[[], object]] = [
+            lambda: cases.get(case_id),
+            lambda: changed(cases, case_id, input="c"),
+            lambda: cases.remove(case_id, NOON).result(SECONDS),
+            lambda: cases.versions(case_id),
+            lambda: cases.version(case_id, 1),
+        ]
+        for call in calls:
+            with pytest.raises(NotInStore, match="test case"):
+                call()
+
+    # Versions
+
+    def test_every_write_makes_a_version_that_stays(self, cases: TestCaseStore) -> None:
+        (case,) = added(cases, new_case("1", "x"))
+        wanted = [case, *(changed(cases, case.id, input=text, tags=(text,)) for text in "23")]
+        for _ in range(2):
+            assert cases.versions(case.id) == wanted
+            assert [cases.version(case.id, n) for n in (1, 2, 3)] == wanted
+            if cases.page(1).total:
+                cases.remove(case.id, NOON).result(SECONDS)
+
+    @pytest.mark.parametrize("number", [-1, 0, 2, 10**30])
+    def test_an_unknown_version_is_named(self, cases: TestCaseStore, number: int) -> None:
+        (case,) = added(cases, new_case())
+        with pytest.raises(NotInStore, match=f"no version {number} of the test case"):
+            cases.version(case.id, number)
+
+    # Many at once
+
+    def test_many_writers_lose_nothing(self, cases: TestCaseStore) -> None:
+        (shared,) = added(cases, new_case("shared"))
+
+        def work(writer: int) -> list[str]:
+            ids = []
+            for i in range(5):
+                (own,) = added(cases, new_case(f"{writer}/{i}", f"w{writer}."))
+                changed(cases, own.id, input=f"{writer}/{i}!")
+                changed(cases, shared.id, expected_output=f"{writer}/{i}")
+                ids.append(own.id)
+            cases.remove(ids.pop(), NOON).result(SECONDS)
+            return ids
+
+        with ThreadPoolExecutor(WRITERS) as pool:
+            ids = [case_id for own in pool.map(work, range(WRITERS)) for case_id in own]
+        page = cases.page(1000)
+        assert {case.id for case in page.test_cases} == {shared.id, *ids}
+        assert page.total == 1 + 4 * WRITERS
+        assert all(case.input.endswith("!") for case in page.test_cases[1:])
+        assert [cases.page(9, tag=f"W{w}.").total for w in range(WRITERS)] == [4] * WRITERS
+        versions = cases.versions(shared.id)
+        assert [case.version for case in versions] == list(range(1, 5 * WRITERS + 2))
+        times = [case.modified_at for case in versions]
+        assert times == sorted(set(times))
+
+    def test_one_of_many_gets_the_id(self, cases: TestCaseStore) -> None:
+        futures = [cases.add(new_case(str(i), id="the one"), NOON) for i in range(WRITERS)]
+        refusals = [future.exception(SECONDS) for future in futures]
+        assert refusals.count(None) == 1
+        assert sum(isinstance(refusal, DuplicateId) for refusal in refusals) == WRITERS - 1
+        winner = futures[refusals.index(None)].result()
+        assert cases.page(10) == ([winner], 1)
+
+    def test_a_page_and_its_total_are_of_one_moment(self, cases: TestCaseStore) -> None:
+        ended = threading.Event()
+
+        def write() -> None:
+            for i in range(200):
+                added(cases, new_case(str(i), "x"))
+            ended.set()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        while not ended.is_set():
+            for page in (cases.page(1000), cases.page(1000, tag="X")):
+                assert len(page.test_cases) == page.total
+        writer.join()
+
+    def test_a_write_cannot_be_cancelled(self, cases: TestCaseStore) -> None:
+        futures = [cases.add(new_case(str(i)), NOON) for i in range(20)]
+        assert not any(future.cancel() for future in futures)
+        assert [future.result(SECONDS).input for future in futures] == [str(i) for i in range(20)]
+        assert cases.page(1).total == 20
+
+    # Closing
+
+    def test_closing_waits_for_what_is_under_way(self, tmp_path: Path) -> None:
+        store = self.make_store(tmp_path)
+        futures = [store.test_cases.add(new_case(str(i)), NOON) for i in range(200)]
+        store.close()
+        assert all(future.done() and future.exception() is None for future in futures)
+
+    def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
+        store = self.make_store(tmp_path)
+        cases = store.test_cases
+        (case,) = added(cases, new_case())
+        store.close()
+        calls: list[Callable[[], object]] = [
+            lambda: cases.add(new_case(), NOON),
+            lambda: cases.get(case.id),
+            lambda: cases.page(1),
+            lambda: cases.page(1, tag="x"),
+            lambda: cases.change(case.id, TestCaseChanges(), NOON),
+            lambda: cases.remove(case.id, NOON),
+            lambda: cases.versions(case.id),
+            lambda: cases.version(case.id, 1),
+        ]
+        for call in calls:
+            with pytest.raises(StoreError, match="closed"):
+                call()
