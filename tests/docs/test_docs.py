@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,6 +166,18 @@ def test_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
     lines = [line.strip() for line in shown[0].splitlines()]
     for key_line in ("FAILED (exit code 1)", '- get_alerts(city="Oslo")', "regressions (1):"):
         assert key_line in lines
+
+
+def test_the_demo_leaves_nothing_behind_and_notices_when_nothing_regresses(tmp_path: Path) -> None:
+    example = shutil.copytree(ROOT / "examples/weather", tmp_path / "weather")
+    before = sorted(example.rglob("*"))
+    agent = example / "agent.py"
+    mended = agent.read_text("utf-8").replace('talk.asks("warning")', "False")
+    agent.write_text(mended, "utf-8")
+    code, output = Story(tmp_path).shell("sh weather/demo.sh")
+    assert code == 1
+    assert output.endswith("the demo is not as it should be: the exit code should be 1\n")
+    assert sorted(example.rglob("*")) == before
 
 
 def test_the_example_is_without_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
