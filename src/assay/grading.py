@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
+from hashlib import sha256
 
+from assay.model.calibration import JudgeUse
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
@@ -22,6 +24,7 @@ from assay.scoring import failed_gate, ready, scores_of
 
 #: How many prepared evaluators are kept; a suite's own ones are shared by all of its cases.
 _KEPT = 1024
+_JUDGE_ID = 16
 
 
 class Ready:
@@ -30,11 +33,19 @@ class Ready:
     Keeping the spec keeps its id from being given to another one.
     """
 
-    __slots__ = ("_fingerprint", "check", "judges", "spec")
+    __slots__ = ("_fingerprint", "check", "judges", "spec", "use")
 
-    def __init__(self, spec: EvaluatorSpec, check: Check, judges: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        spec: EvaluatorSpec,
+        check: Check,
+        judges: tuple[str, ...],
+        names: tuple[str, ...] = (),
+    ) -> None:
         self.spec, self.check, self.judges = spec, check, judges
         self._fingerprint: bytes | None = None
+        #: Who judges, and under which id a calibration is kept; None without a judge.
+        self.use = _use(spec, judges, names) if judges else None
 
     @property
     def fingerprint(self) -> bytes:
@@ -44,14 +55,23 @@ class Ready:
         return self._fingerprint
 
 
+def _use(spec: EvaluatorSpec, judges: tuple[str, ...], names: tuple[str, ...]) -> JudgeUse:
+    told = spec.instructions() + "\0".join(judges).encode()
+    counts = bool(spec.weight) or spec.required is not False
+    identity = sha256(told).hexdigest()[:_JUDGE_ID]
+    return JudgeUse(identity, spec.name, spec.type, ", ".join(dict.fromkeys(names)), counts)
+
+
 class Preparation:
     """Makes evaluators ready, each of them once for all cases that share it."""
 
     def __init__(self, resources: Resources) -> None:
         self.resources = replace(resources, judge=self._judge)
         self._find_judge = resources.judge
-        self._found: list[str] = []
+        self._found: list[tuple[str, str]] = []
         self._ready: dict[int, Ready] = {}
+        #: Every judge that was made ready, by its id and the evaluator's name.
+        self.uses: dict[tuple[str, str], JudgeUse] = {}
 
     def grader(self, case: EvalCase) -> Grader:
         """The case with its evaluators ready; raises what a missing judge raises.
@@ -68,13 +88,21 @@ class Preparation:
                 self._ready.clear()
             self._found = []
             check = ready(spec, self.resources)
-            found = self._ready[id(spec)] = Ready(spec, check, tuple(self._found))
+            judges, names = zip(*self._found, strict=True) if self._found else ((), ())
+            found = self._ready[id(spec)] = Ready(spec, check, judges, names)
+            self._note(found.use)
         return found
+
+    def _note(self, use: JudgeUse | None) -> None:
+        if use is not None:
+            known = self.uses.get((use.id, use.evaluator))
+            if known is None or not known.counts:
+                self.uses[use.id, use.evaluator] = use
 
     def _judge(self, target: str | None, model: str | None) -> Target:
         """The judge of the evaluator that is being made ready."""
         judge = self._find_judge(target, model)
-        self._found.append(str(getattr(judge, "identity", judge.name)))
+        self._found.append((str(getattr(judge, "identity", judge.name)), judge.name))
         return judge
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from assay import registry
+from assay import calibrations, registry
 from assay.comparing import Rules
 from assay.comparing import compare as compared
 from assay.engine.lease import Lease
@@ -105,7 +105,8 @@ def _restored(record: RunRecord, store: Store, settings: Settings) -> RunResult:
     verdict: dict[str, Any] = (record.summary or {}).get("verdict", {})
     options = _options(record)
     comparison, notes = _compared_again(record, options, verdict, store)
-    result = result_of(store, record, comparison=comparison, notes=tuple(notes))
+    known = calibrations.read(settings.root)
+    result = result_of(store, record, comparison=comparison, notes=tuple(notes), calibrations=known)
     if verdict:
         reasons = tuple(verdict["reasons"])
         result = replace(result, exit_code=verdict["exitCode"], reasons=reasons)

@@ -10,7 +10,9 @@ from typing import Any
 
 from assay.errors import StoreError
 from assay.folding import by_case, entry_of, outcome_of, repeats_of
+from assay.judgements import JudgeStatistics
 from assay.measuring import Measure
+from assay.model.calibration import Calibration
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
@@ -90,12 +92,16 @@ def result_of(
     *,
     comparison: Comparison | None = None,
     notes: tuple[str, ...] = (),
+    calibrations: Sequence[Calibration] = (),
 ) -> RunResult:
     """The run as the store has it now; nothing is held but counts."""
     counts = [Count() for _ in record.suites]
     for trials in by_case(store.facts(record.id)):
         counts[place_of(trials[0].position)[0]].add(trials)
-    suites = tuple(_suite(store, record, i, count, comparison) for i, count in enumerate(counts))
+    judges = JudgeStatistics(store, record, calibrations)
+    suites = tuple(
+        _suite(store, record, i, count, comparison, judges.of(i)) for i, count in enumerate(counts)
+    )
     every = Count()
     for count in counts:
         every.join(count)
@@ -106,12 +112,17 @@ def result_of(
         every.summary(selected),
         notes=notes,
         comparison=comparison,
-        statistics=every.measure.statistics(every.planned(selected), whole=True),
+        statistics=every.measure.statistics(every.planned(selected), whole=True) | judges.of(),
     )
 
 
 def _suite(
-    store: Store, record: RunRecord, index: int, count: Count, compared: Comparison | None
+    store: Store,
+    record: RunRecord,
+    index: int,
+    count: Count,
+    compared: Comparison | None,
+    judges: dict[str, Any],
 ) -> EvalSuiteResult:
     header = record.suites[index]
     positions = positions_of(index)
@@ -125,7 +136,7 @@ def _suite(
         metadata=header.metadata,
         entries=partial(_entries, store, record.id, positions),
         summary=count.summary(header.selected),
-        statistics=count.measure.statistics(count.planned(header.selected)),
+        statistics=count.measure.statistics(count.planned(header.selected)) | judges,
         staleness_warnings=header.staleness_warnings,
         target=header.target or record.target,
         options=record.options,
@@ -172,6 +183,8 @@ def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> Ru
             reasons[comparison.exit_code] = [f"the comparison is {comparison.decision}"]
     elif options.baseline is None and (failure := _failed(summary, options.min_pass_rate)):
         reasons[1] = [failure]  # with a baseline its gate decides, and there is none yet
+    if options.require_calibrated and (unknown := _uncalibrated(result)):
+        reasons.setdefault(1, []).extend(unknown)
     coverage = 1.0 if summary.coverage is None else summary.coverage
     if gave_up or coverage < options.min_coverage - 1e-9:
         unjudged = f"{summary.judged} of {summary.planned} cases were judged"
@@ -186,6 +199,16 @@ def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> Ru
     code = next((code for code in PRECEDENCE if code in reasons), 0)
     told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
     return replace(result, exit_code=code, reasons=told)
+
+
+def _uncalibrated(result: RunResult) -> list[str]:
+    """The judges that count and are not calibrated as they are now."""
+    words = {"none": "is not calibrated", "stale": "changed since it was calibrated"}
+    return [
+        f"the judge of {judge['evaluator']!r} ({judge['judge']}) {words[state]}"
+        for judge in result.statistics.get("judges", ())
+        if judge["counts"] and (state := judge["calibration"]["state"]) in words
+    ]
 
 
 #: When several exit codes apply, the first of these counts.

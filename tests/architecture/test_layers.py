@@ -59,6 +59,9 @@ LAYERS: list[list[str]] = [
         "snapshot",
         "folding",
         "measuring",
+        "labels",
+        "calibrations",
+        "judgements",
         "pairing",
         "deciding",
         "comparing",
@@ -68,7 +71,7 @@ LAYERS: list[list[str]] = [
         "engine",
         "runs",
     ],
-    ["service", "history", "bugs", "running", "doctor"],
+    ["service", "history", "calibrating", "trends", "planning", "bugs", "running", "doctor"],
     ["testing", "cli", ""],
 ]
 #: Layers whose members never import each other, and those whose members do in list order.

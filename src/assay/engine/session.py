@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 
 from msgspec import structs
 
-from assay import staleness
+from assay import calibrations, staleness
 from assay.engine.discretion import DiscreetCache, DiscreetJudge
 from assay.engine.early import Early
 from assay.engine.gating import lonely_rubrics
@@ -125,6 +125,8 @@ class _Session:
         #: The critical regressions that failed in every rerun; None when none was asked again.
         self.confirmed: frozenset[CaseRef] | None = None
         self.early: Early | None = None
+        # Read before the first question: a broken file should not cost a run.
+        self.calibrations = calibrations.read(job.settings.root)
 
     async def run(self) -> RunResult:
         job = self.job
@@ -166,6 +168,9 @@ class _Session:
         names = sorted({target.name for target in self._targets.values()})
         environment = environment_of(job.settings.root)
         environment["settings"] = job.settings.recorded()
+        if uses := self.preparation.uses:
+            ordered = sorted(uses.values(), key=lambda use: (use.evaluator, use.id))
+            environment["judges"] = [use.to_dict() for use in ordered]
         return RunRecord(
             id=new_run_id(int(now.timestamp() * 1000), secrets.randbits),
             started_at=_iso(now),
@@ -290,7 +295,13 @@ class _Session:
             self.notes.append(f"stopped early: {runner.decided}")
         ended = _iso(job.now())
         record = structs.replace(job.store.run(record.id), status=status, finished_at=ended)
-        result = result_of(job.store, record, comparison=comparison, notes=tuple(self.notes))
+        result = result_of(
+            job.store,
+            record,
+            comparison=comparison,
+            notes=tuple(self.notes),
+            calibrations=self.calibrations,
+        )
         gave_up = "" if runner.stopped else runner.gave_up
         result = conclude(result, job.options, gave_up=gave_up)
         test = None if self.early is None else self.early.test

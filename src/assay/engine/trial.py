@@ -104,6 +104,7 @@ class Trials:
     ) -> TrialRecord:
         """The result as the store keeps it: as JSON, and without secrets."""
         case, seen = planned.case, result.observation
+        result = _with_judges(grader, result)
         return TrialRecord(
             run_id=self.run_id,
             position=planned.position,
@@ -157,6 +158,19 @@ async def _graded(grader: Grader, observation: Observation, repeat: int) -> Eval
     except TimeoutError:
         late = f"the evaluators were not done within {GRADING_SECONDS:g} s"
         return await grader.graded(replace(observation, error=late), repeat)
+
+
+def _with_judges(grader: Grader, result: EvalCaseResult) -> EvalCaseResult:
+    """The result with the id of every judge, which its calibration is found by."""
+    if not any(ready.judges for ready in grader.ready) or not result.scores:
+        return result
+    scores = [
+        score
+        if ready.use is None
+        else msgspec.structs.replace(score, details=score.details | {"judgeId": ready.use.id})
+        for ready, score in zip(grader.ready, result.scores, strict=True)
+    ]
+    return msgspec.structs.replace(result, scores=tuple(scores))
 
 
 def answer_key(target: Retrying, planned: Planned, repeat: int) -> str:

@@ -42,6 +42,8 @@ _ENCODER = msgspec.json.Encoder(order="sorted", enc_hook=_plain)
 _CONTENT = msgspec.json.Encoder()
 #: What an evaluator is called changes nothing about its judgement.
 _NAME = {"name"}
+#: What a judge is not told.
+_UNTOLD = {"name", "weight", "required"}
 
 
 def _required(value: Any) -> Any:
@@ -99,6 +101,10 @@ class EvaluatorSpec(Shape):
     def fingerprint(self) -> bytes:
         """All that its judgement depends on; results compare only when it is the same."""
         return self.settings_but(_NAME)
+
+    def instructions(self) -> bytes:
+        """What its judge is told whatever the case; a calibration holds while it is the same."""
+        return self.settings_but(_UNTOLD)
 
     def settings_but(self, left_out: set[str]) -> bytes:
         """The version and the settings as JSON, some of them left out."""

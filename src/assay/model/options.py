@@ -101,6 +101,9 @@ class RunOptions(Shape):
         None, "The pass rate that a run without a baseline needs (all cases)."
     )
     min_coverage: Rate = Option(1.0, "The share of cases that must have been judged.")
+    require_calibrated: Flag = Option(
+        False, "Fail when a judge that counts is not calibrated (assay calibrate)."
+    )
     strict: Flag = Option(False, "Warnings count: stale tools, unlocked cases, no clear decision.")
 
     def plan(self) -> dict[str, Any]:

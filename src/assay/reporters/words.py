@@ -128,6 +128,7 @@ def _measured(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from _repeats(repeats)
     if warning := (statistics.get("clusters") or {}).get("warning"):
         yield "Clusters", warning
+    yield from (("Judge", _judge(judge)) for judge in statistics.get("judges", ()))
 
 
 def _limits(score: Mapping[str, Any]) -> str:
@@ -150,6 +151,22 @@ def _repeats(repeats: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if flaky := repeats.get("flakyCount"):
         names = _named(repeats["flaky"], flaky)
         yield "Flaky", f"{count(flaky, 'case')} passed and failed: {names}"
+
+
+def _judge(judge: Mapping[str, Any]) -> str:
+    """`quality (openai:gpt-4): 82.5 % of 200 passed, corrected 89.9 % (79 to 100)`."""
+    rate, calibration = judge["passRate"], judge["calibration"]
+    text = f"{judge['evaluator']} ({judge['judge']}): "
+    text += f"{percent(rate['estimate'])} of {rate['judged']:,} passed" if rate else "no verdict"
+    if calibration["state"] == "none":
+        return f"{text}; not calibrated"
+    if calibration["state"] == "stale":
+        return f"{text}; changed since it was calibrated on {calibration['calibratedAt'][:10]}"
+    corrected = judge.get("corrected")
+    if not corrected:
+        return f"{text}; its labels do not suffice to correct that"
+    low, high = (percent(corrected[end]).removesuffix(" %") for end in ("low", "high"))
+    return f"{text}, corrected {percent(corrected['estimate'])} ({low} to {high})"
 
 
 def _named(names: Sequence[str], total: int) -> str:
