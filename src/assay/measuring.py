@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from assay.model.comparison import CaseRef
 from assay.model.run import TrialFacts
+from assay.stats.distributions import interval_z
 from assay.stats.estimates import Estimate
 from assay.stats.means import FEW_CLUSTERS
-from assay.stats.proportions import rate_bounds, wilson
+from assay.stats.proportions import rate_bounds, wilson, wilson_limits
 from assay.stats.repeats import Attempts
 from assay.stats.sums import Clusters, Moments
 
@@ -63,7 +64,7 @@ class Measure:
         score = first.score if len(trials) == 1 else _mean(trials)
         if score is not None:
             self.scores.add(score)
-            self.graded = self.graded or 0 < score < 1
+            self.graded = self.graded or any(0 < (trial.score or 0) < 1 for trial in trials)
         if first.cluster is not None:
             self._cluster(first.cluster, outcome == "passed", score)
 
@@ -162,7 +163,7 @@ class Measure:
         for name, of in (("passHatK", Attempts.pass_hat_k), ("passAtK", Attempts.pass_at_k)):
             over = {k: _over(every, of, k) for k in ks}
             found[name] = {str(k): share.mean for k, share in over.items() if share.count}
-        headline = _over(every, Attempts.pass_hat_k, n).estimate()
+        headline = _headline(_over(every, Attempts.pass_hat_k, n))
         found["headline"] = None if headline is None else {"k": n} | headline.to_dict()
         found["flaky"] = [str(ref) if whole else ref.id for ref in self.flaky]
         found["flakyCount"] = sum(count for case, count in every if case.flaky)
@@ -183,6 +184,15 @@ def _over(cases: list[tuple[Attempts, int]], of: Any, k: int) -> Moments:
         if share is not None:
             found.join(Moments.of(share, count))
     return found
+
+
+def _headline(shares: Moments) -> Estimate | None:
+    """pass^k with its interval. Cases that are all alike hide their spread, not their number."""
+    found = shares.estimate()
+    if found is None or shares.squares or shares.count < 2:
+        return found
+    limits = wilson_limits(shares.mean, shares.count, interval_z(found.level))
+    return replace(found, low=limits.low, high=limits.high, method="wilson")
 
 
 def _mean(trials: Sequence[TrialFacts]) -> float | None:

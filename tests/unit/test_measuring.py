@@ -109,10 +109,18 @@ def test_seven_of_ten_attempts() -> None:
     assert (found["headline"]["low"], found["headline"]["high"]) == (0.0, 1.0)
 
 
+def test_cases_that_all_pass_every_time_leave_doubt() -> None:
+    found = measured(*(tries(f"c{n}", 3, 0) for n in range(10))).statistics(10)["repeats"]
+    assert found["headline"]["method"] == "wilson"
+    assert found["headline"]["low"] == pytest.approx(0.722460, abs=1e-6)
+    assert found["headline"]["high"] == 1.0
+
+
 def test_a_case_is_averaged_before_cases_are() -> None:
     found = measured(tries("a", 4, 0), tries("b", 1, 3)).statistics(2)
     assert found["repeats"]["passHatK"] == {"1": 0.625, "2": 0.5, "3": 0.5, "4": 0.5}
     assert found["score"]["estimate"] == 0.625
+    assert found["score"]["graded"] is False  # no answer got a score between 0 and 1
     assert found["passRate"]["estimate"] == 0.5  # one case passed every time, as it must
 
 
