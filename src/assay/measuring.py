@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from assay.model.comparison import CaseRef
-from assay.model.run import TrialFacts
+from assay.model.run import TrialFacts, TrialRecord
 from assay.stats.distributions import interval_z
 from assay.stats.estimates import Estimate
 from assay.stats.means import FEW_CLUSTERS
@@ -52,7 +52,7 @@ class Measure:
     tries: dict[Tries, int] = field(default_factory=dict)
     flaky: list[CaseRef] = field(default_factory=list)
 
-    def add(self, trials: Sequence[TrialFacts], outcome: str) -> None:
+    def add(self, trials: Sequence[TrialFacts | TrialRecord], outcome: str) -> None:
         """One case: its repeats, and what they come to."""
         first = trials[0]
         if len(trials) > 1:
@@ -95,7 +95,7 @@ class Measure:
             found["clusters"] = self._clusters()
         return found
 
-    def _repeats(self, trials: Sequence[TrialFacts]) -> None:
+    def _repeats(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
         outcomes = [trial.outcome for trial in trials]
         passed = outcomes.count("passed")
         tries = Tries(len(trials), passed + outcomes.count("failed"), passed)
@@ -195,7 +195,7 @@ def _headline(shares: Moments) -> Estimate | None:
     return replace(found, low=limits.low, high=limits.high, method="wilson")
 
 
-def _mean(trials: Sequence[TrialFacts]) -> float | None:
+def _mean(trials: Sequence[TrialFacts | TrialRecord]) -> float | None:
     """The mean score of the judged trials of a case."""
     judged = ("passed", "failed")
     scores = [t.score for t in trials if t.score is not None and t.outcome in judged]

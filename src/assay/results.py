@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from assay.model.calibration import Calibration
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, SuiteHeader, TrialFacts, place_of, positions_of
+from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord, positions_of
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Store
@@ -36,7 +36,7 @@ class Count:
     unknown: list[bool] = field(default_factory=lambda: [True, True])
     measure: Measure = field(default_factory=Measure)
 
-    def add(self, trials: list[TrialFacts]) -> None:
+    def add(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
         repeats = repeats_of(trials) or trials
         outcome = outcome_of(repeats)
         self.measure.add(repeats, outcome)
@@ -93,17 +93,21 @@ def result_of(
     comparison: Comparison | None = None,
     notes: tuple[str, ...] = (),
     calibrations: Sequence[Calibration] = (),
+    counts: Mapping[int, Count] | None = None,
 ) -> RunResult:
-    """The run as the store has it now; nothing is held but counts."""
-    counts = [Count() for _ in record.suites]
-    for trials in by_case(store.facts(record.id)):
-        counts[place_of(trials[0].position)[0]].add(trials)
+    """The run as the store has it now; nothing is held but counts.
+
+    `counts` are those of the suites, by their number, whose cases were counted before.
+    """
+    known = counts or {}
+    all_counts = [known.get(i) or _counted(store, record, i) for i in range(len(record.suites))]
     judges = JudgeStatistics(store, record, calibrations)
     suites = tuple(
-        _suite(store, record, i, count, comparison, judges.of(i)) for i, count in enumerate(counts)
+        _suite(store, record, i, count, comparison, judges.of(i))
+        for i, count in enumerate(all_counts)
     )
     every = Count()
-    for count in counts:
+    for count in all_counts:
         every.join(count)
     selected = sum(header.selected or 0 for header in record.suites)
     return RunResult(
@@ -114,6 +118,13 @@ def result_of(
         comparison=comparison,
         statistics=every.measure.statistics(every.planned(selected), whole=True) | judges.of(),
     )
+
+
+def _counted(store: Store, record: RunRecord, suite: int) -> Count:
+    count = Count()
+    for trials in by_case(store.facts(record.id, positions_of(suite))):
+        count.add(trials)
+    return count
 
 
 def _suite(
