@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "Ask a target every case, grade, record and compare.",
     "runs": "List, show and remove recorded runs.",
     "schema": "Print the JSON Schema of a kind of file.",
+    "serve": "Serve test cases and runs over REST.",
     "validate": "Check eval files and report every problem.",
 }
 
