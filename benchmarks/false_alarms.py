@@ -93,9 +93,9 @@ SCENARIOS = (
     Scenario("the same agent twice, 50 cases", identical(50), most=LEVEL),
     Scenario("the same agent twice, 200 cases", identical(200), most=LEVEL),
     Scenario("the same agent twice, 1,000 cases", identical(1000), most=LEVEL),
-    Scenario("the same agent twice, 200 cases, 2 repeats", identical(200), repeats=2),
-    Scenario("the same agent twice, 200 cases, 3 repeats", identical(200), repeats=3),
-    Scenario("the same agent twice, 200 cases, 5 repeats", identical(200), repeats=5),
+    Scenario("the same agent twice, 200 cases, 2 repeats", identical(200), repeats=2, most=LEVEL),
+    Scenario("the same agent twice, 200 cases, 3 repeats", identical(200), repeats=3, most=LEVEL),
+    Scenario("the same agent twice, 200 cases, 5 repeats", identical(200), repeats=5, most=LEVEL),
     Scenario("10 points worse, some of 200 cases broke", some_break(200, 0.1), least=POWER),
     Scenario("10 points worse, all of 200 cases suffer", all_worse(200, 0.1), least=POWER),
     Scenario(

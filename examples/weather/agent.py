@@ -14,7 +14,9 @@ STATIONS: dict[str, dict[str, Any]] = {
     "Lisbon": {"id": "LIS-01", "temperature_c": 23.5, "humidity_percent": 61, "sky": "clear"},
     "Oslo": {"id": "OSL-04", "temperature_c": -4, "humidity_percent": 78, "sky": "light snow"},
     "Nairobi": {
-        **{"id": "NBO-02", "temperature_c": 19.5, "humidity_percent": 70},
+        "id": "NBO-02",
+        "temperature_c": 19.5,
+        "humidity_percent": 70,
         "sky": "scattered clouds",
     },
     "Córdoba": {"id": "ODB-03", "temperature_c": 17, "humidity_percent": 44, "sky": "clear"},
@@ -137,7 +139,8 @@ def _packing(talk: Talk) -> str:
 
 
 def _tomorrow(talk: Talk) -> str:
-    return f"{_now(talk)} The forecast for tomorrow: {talk.use('get_forecast', talk.cities[0])['tomorrow']}."
+    now, later = _now(talk), talk.use("get_forecast", talk.cities[0])["tomorrow"]
+    return f"{now} The forecast for tomorrow: {later}."
 
 
 def _cycling(talk: Talk) -> str:

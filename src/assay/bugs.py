@@ -62,14 +62,14 @@ def capture(
     settings = project()
     with closing(open_store(settings, store)) as opened:
         found = _find(report.source, opened)
-        failures = _failures(found, opened)
+        reason = _reason(found, opened)
     if found.outcome != "failed" and not report.force:
         hint = "only a failed result shows a bug; --force takes it all the same"
         raise UsageError(f"{found.case_id} is {found.outcome} in the run {found.run.id}: {hint}")
     suite, case = _written(found, settings, force=report.force)
     expect = _expected(case, report)
     folder, tool = _home(report, suite, expect)
-    description = report.description or case.description or (failures or [case.id])[-1]
+    description = report.description or case.description or reason or case.id
     bug = Bug(_prompt(case), expect, description, report.bug_ref)
     return add_regression(folder, tool, bug, today or date.today())
 
@@ -114,14 +114,15 @@ def _case_of(run: RunRecord, wanted: str, store: Store) -> _Found:
 _MOST_NAMES = 10_000
 
 
-def _failures(found: _Found, store: Store) -> list[str]:
+def _reason(found: _Found, store: Store) -> str:
     """Why the case failed, in the words of its first trial that did."""
     place = range(found.position, found.position + 1)
     failed: tuple[Outcome, ...] = ("failed",)
     for trial in store.trials(found.run.id, failed, place):
-        reasons: list[str] = msgspec.json.decode(trial.result)["details"].get("failures", [])
-        return reasons
-    return []
+        details: dict[str, Any] = msgspec.json.decode(trial.result)["details"]
+        misses = [miss for entry in details["evaluators"] for miss in entry.get("misses", ())]
+        return str([*misses, *details["failures"], ""][0])
+    return ""
 
 
 def _written(found: _Found, settings: Settings, *, force: bool) -> tuple[Suite, EvalCase]:

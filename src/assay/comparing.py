@@ -65,7 +65,7 @@ def compare(
     tally = _Tally()
     for before, now in pair(base, candidate):
         tally.add(before, now)
-    finding = decide(tally.pairs, rules.margin, *tally.clustered)
+    finding = decide(tally.pairs, rules.margin, *tally.clustered, rules.sequential)
     failures = gate_failures(finding, tally.watched, rules)
     return Comparison(
         base=names[0],
@@ -156,6 +156,7 @@ class _Tally:
             self.repeated += 1
             if 0 < before.passes < before.judged or 0 < now.passes < now.judged:
                 self.flaky.append(now.ref)
+                self.watched.flaky += 1
         self._keep(before, now, passes - passed)
 
     def _lose(self, before: CaseOutcome, now: CaseOutcome) -> None:
@@ -164,6 +165,8 @@ class _Tally:
         if now.critical:
             self.watched.critical.append(now.ref)
         if before.passes == before.judged > 1 and now.passes == 0 and now.judged > 1:
+            trials = before.judged + now.judged
+            self.watched.flip_trials = min(self.watched.flip_trials or trials, trials)
             self.watched.flips.append(now.ref)
 
     def _keep(self, before: CaseOutcome, now: CaseOutcome, change: int) -> None:
@@ -212,18 +215,26 @@ class _Tally:
 
     def notes(self, rules: Rules) -> Iterator[str]:
         """What a reader should know beside the decision."""
+        if rules.sequential is not None:
+            yield (
+                "the run was to stop when decided, so an e-process decides, which allows to look"
+                " at every case; the interval of the difference knows nothing of that"
+            )
         if self.repeated:
             yield (
                 f"cases that were asked several times: {self.repeated:,}; each counts once, as"
                 " passed when enough of its trials passed"
             )
+        if self.watched.flips and not self.watched.real_flips:
+            flips = each("passed every time before and never now", self.watched.flips)
+            yield "; ".join(flips) + "; not counted, as so many flaky cases make that likely"
         if self.numbers and (groups := len(set(self.clusters))) < FEW_CLUSTERS:
             yield (
                 f"the cases fall into {groups} clusters; with fewer than {FEW_CLUSTERS} the"
                 " interval is itself a guess"
             )
         if rules.confirmed is not None and rules.gate == "regression":
-            counted = {*rules.confirmed, *self.watched.flips}
+            counted = {*rules.confirmed, *self.watched.real_flips}
             excused = [ref for ref in self.watched.critical if ref not in counted]
             yield from each("not counted, as it did not fail each time it was asked again", excused)
 

@@ -19,6 +19,8 @@ from assay.stats.estimates import Estimate, PValue
 from assay.stats.means import clustered_error, clustered_t, mean
 from assay.stats.paired import Pairs, holm, mcnemar, newcombe, score_difference, score_test
 from assay.stats.planning import cases_needed
+from assay.stats.repeats import at_least_by_chance
+from assay.stats.sequential import Sequential
 
 GATES = get_args(Gate)
 #: A p-value below this one is more than chance.
@@ -26,6 +28,9 @@ ALPHA = 0.05
 #: So many cases are named in one reason; the lists of the comparison name all.
 NAMED = 10
 _MOST_CASES = 10_000_000
+#: The name of the test that may be looked at after every case.
+E_PROCESS = "e-process"
+_NO_TEST = PValue(1.0, E_PROCESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,8 @@ class Rules:
     `confirmed` are the critical regressions that failed in every rerun. Give it for a live
     target: then no other critical regression counts. None is for recorded observations,
     where asking again would change nothing. `min_pass_rate` is for the cases without a
-    baseline; all of them must pass when it is None.
+    baseline; all of them must pass when it is None. `sequential` decides in place of the usual
+    test, when the candidate was to stop as soon as it is decided.
     """
 
     gate: Gate = "regression"
@@ -43,6 +49,7 @@ class Rules:
     strict: bool = False
     confirmed: Collection[CaseRef] | None = None
     min_pass_rate: float | None = None
+    sequential: Sequential | None = None
 
     def checked(self) -> Rules:
         """These rules, or a UsageError that says what is wrong with them."""
@@ -63,15 +70,26 @@ class Finding:
     decision: Decision
     difference: Estimate | None = None
     test: PValue | None = None
+    sequential: Sequential | None = None
 
     def test_dict(self) -> dict[str, Any] | None:
         """The test for JSON, with the counts that it stands on."""
-        counts = {"lost": self.pairs.lost, "gained": self.pairs.gained}
-        return None if self.test is None else self.test.to_dict() | counts
+        if self.test is None:
+            return None
+        seen = self.sequential
+        if seen is not None:
+            e_value = seen.e_value if math.isfinite(seen.e_value) else None
+            counts = {"lost": seen.lost, "gained": seen.gained, "eValue": e_value}
+            return self.test.to_dict() | counts
+        return self.test.to_dict() | {"lost": self.pairs.lost, "gained": self.pairs.gained}
 
 
 def decide(
-    pairs: Pairs, margin: float, changes: Sequence[int] = (), clusters: Sequence[int] = ()
+    pairs: Pairs,
+    margin: float,
+    changes: Sequence[int] = (),
+    clusters: Sequence[int] = (),
+    sequential: Sequential | None = None,
 ) -> Finding:
     """The decision. `changes` (-1, 0, 1) and `clusters` of all pairs are given if any is in one.
 
@@ -84,6 +102,11 @@ def decide(
     test = mcnemar(pairs.lost, pairs.gained)
     if clusters:
         test, difference = _clustered(test, difference, changes, clusters)
+    if sequential is not None:
+        # After looking at every case no other test keeps its promise.
+        test = PValue(min(1.0, 1 / sequential.e_value), E_PROCESS)
+        decision = sequential.verdict or _decision(pairs, difference, _NO_TEST, margin)
+        return Finding(pairs, decision, difference, test, sequential)
     return Finding(pairs, _decision(pairs, difference, test, margin), difference, test)
 
 
@@ -167,9 +190,25 @@ class Watched:
     regressions: list[CaseRef] = field(default_factory=list)
     critical: list[CaseRef] = field(default_factory=list)
     flips: list[CaseRef] = field(default_factory=list)
+    #: Of the flips, the fewest trials in both runs together.
+    flip_trials: int = 0
+    #: How many cases passed some of their trials only.
+    flaky: int = 0
     failed_added: list[CaseRef] = field(default_factory=list)
     failed_changed: list[CaseRef] = field(default_factory=list)
     judged_without_baseline: int = 0
+
+    @property
+    def real_flips(self) -> list[CaseRef]:
+        """The flips, unless the flaky cases of the same two runs explain them.
+
+        A case that passes every second time fails all trials after it passed all of them now
+        and then: with t trials in both runs once in 2^t, while it shows itself flaky in all but
+        four of 2^t. So the flaky cases tell how many flips to expect by chance.
+        """
+        chance = 0.5**self.flip_trials
+        expected = self.flaky * chance / (1 - 4 * chance) if self.flips else 0.0
+        return self.flips if at_least_by_chance(len(self.flips), expected) < ALPHA else []
 
 
 def gate_failures(finding: Finding, watched: Watched, rules: Rules) -> list[str]:
@@ -189,7 +228,7 @@ def _regression(finding: Finding, watched: Watched, rules: Rules) -> Iterable[st
         [ref for ref in watched.critical if ref in counted],
     )
     # A case that is told as critical need not be told again.
-    flips = [ref for ref in watched.flips if ref not in counted]
+    flips = [ref for ref in watched.real_flips if ref not in counted]
     yield from each("a case passed every time before and never now", flips)
 
 
@@ -245,9 +284,20 @@ def explain(finding: Finding, margin: float, unpaired: Mapping[str, int]) -> str
         return f"{first} The difference lies {between(finding.difference)}, which is within " + (
             f"the margin of {points(margin)} points."
         )
+    if finding.sequential is not None:
+        return _stopped(finding, finding.sequential)
     word = "worse" if finding.decision == "regressed" else "better"
     first = f"The candidate is {word}: {rates(pairs)}."
     return f"{first} This is hardly luck: {_chance(finding.test.value)}."
+
+
+def _stopped(finding: Finding, test: Sequential) -> str:
+    """Of the test that decided while the run went on."""
+    word = "worse" if finding.decision == "regressed" else "better"
+    moved = f"{test.lost:,} lost their pass and {test.gained:,} gained one"
+    first = f"The candidate is {word}: {moved}, which decided it."
+    often = f"in fewer than {math.ceil(1000 * test.alpha):,} of 1,000 comparisons"
+    return f"{first} Two equally good runs ever differ as much {often}, however often one looks."
 
 
 def _nothing_to_compare(unpaired: Mapping[str, int]) -> str:

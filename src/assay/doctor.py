@@ -294,7 +294,8 @@ def _tools(settings: Settings) -> Iterator[Finding]:
     if registry is None:
         yield Finding("tools", "registry", "ok", "none is named; staleness is not checked")
     else:
-        yield Finding("tools", "registry", "ok", f"it lists {len(registry)} tools")
+        noun = "tool" if len(registry) == 1 else "tools"
+        yield Finding("tools", "registry", "ok", f"{len(registry):,} {noun}")
 
 
 def _git(settings: Settings) -> Finding:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from hashlib import sha256
 
+from assay.model.calibration import JudgeUse
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
@@ -23,23 +24,44 @@ from assay.scoring import failed_gate, ready, scores_of
 
 #: How many prepared evaluators are kept; a suite's own ones are shared by all of its cases.
 _KEPT = 1024
+_JUDGE_ID = 16
 
 
-@dataclass(frozen=True)
 class Ready:
     """An evaluator made ready, with what tells its judges from others.
 
     Keeping the spec keeps its id from being given to another one.
     """
 
-    spec: EvaluatorSpec
-    check: Check
-    judges: tuple[str, ...]
+    __slots__ = ("_fingerprint", "check", "judges", "names", "spec")
 
-    @cached_property
+    def __init__(
+        self,
+        spec: EvaluatorSpec,
+        check: Check,
+        judges: tuple[str, ...],
+        names: tuple[str, ...] = (),
+    ) -> None:
+        self.spec, self.check, self.judges, self.names = spec, check, judges, names
+        self._fingerprint: bytes | None = None
+
+    @property
+    def use(self) -> JudgeUse | None:
+        """Who judges, and under which id a calibration is kept; None without a judge."""
+        if not self.judges:
+            return None
+        told = self.spec.instructions() + "\0".join(self.judges).encode()
+        counts = bool(self.spec.weight) or self.spec.required is not False
+        judge = ", ".join(dict.fromkeys(self.names))
+        identity = sha256(told).hexdigest()[:_JUDGE_ID]
+        return JudgeUse(identity, self.spec.name, self.spec.type, judge, counts)
+
+    @property
     def fingerprint(self) -> bytes:
         """All that the judgement depends on."""
-        return self.spec.fingerprint() + "".join(self.judges).encode()
+        if self._fingerprint is None:
+            self._fingerprint = self.spec.fingerprint() + "".join(self.judges).encode()
+        return self._fingerprint
 
 
 class Preparation:
@@ -48,12 +70,18 @@ class Preparation:
     def __init__(self, resources: Resources) -> None:
         self.resources = replace(resources, judge=self._judge)
         self._find_judge = resources.judge
-        self._found: list[str] = []
+        self._found: list[tuple[str, str]] = []
         self._ready: dict[int, Ready] = {}
+        #: Every judge that was made ready, by its id and the evaluator's name.
+        self.uses: dict[tuple[str, str], JudgeUse] = {}
 
     def grader(self, case: EvalCase) -> Grader:
-        """The case with its evaluators ready; raises what a missing judge raises."""
-        return Grader(case, [self.ready(spec) for spec in case.evaluators])
+        """The case with its evaluators ready; raises what a missing judge raises.
+
+        A case that is skipped is judged by nobody, so it needs no judge.
+        """
+        specs = case.evaluators if case.skip is None else ()
+        return Grader(case, [self.ready(spec) for spec in specs])
 
     def ready(self, spec: EvaluatorSpec) -> Ready:
         found = self._ready.get(id(spec))
@@ -62,13 +90,21 @@ class Preparation:
                 self._ready.clear()
             self._found = []
             check = ready(spec, self.resources)
-            found = self._ready[id(spec)] = Ready(spec, check, tuple(self._found))
+            judges, names = zip(*self._found, strict=True) if self._found else ((), ())
+            found = self._ready[id(spec)] = Ready(spec, check, judges, names)
+            self._note(found.use)
         return found
+
+    def _note(self, use: JudgeUse | None) -> None:
+        if use is not None:
+            known = self.uses.get((use.id, use.evaluator))
+            if known is None or not known.counts:
+                self.uses[use.id, use.evaluator] = use
 
     def _judge(self, target: str | None, model: str | None) -> Target:
         """The judge of the evaluator that is being made ready."""
         judge = self._find_judge(target, model)
-        self._found.append(str(getattr(judge, "identity", judge.name)))
+        self._found.append((str(getattr(judge, "identity", judge.name)), judge.name))
         return judge
 
 
@@ -80,13 +116,8 @@ class Grader:
     def __init__(self, case: EvalCase, ready: list[Ready]) -> None:
         self.case, self.ready = case, ready
         self._checks = [one.check for one in ready]
-        specs = case.evaluators
         #: Whether full marks of every evaluator are all that it takes to pass, as in most cases.
-        self._plain = (
-            any(spec.weight for spec in specs)
-            and all(spec.required is False for spec in specs)
-            and reaches(1.0, threshold_of(case))
-        )
+        self._plain = _is_plain(case)
 
     def grade(
         self, observation: Observation, repeat: int = 0
@@ -119,6 +150,15 @@ class Grader:
         self, observation: Observation, scores: Awaitable[list[EvaluationScore]]
     ) -> EvalCaseResult:
         return self._result(observation, await scores)
+
+
+def _is_plain(case: EvalCase) -> bool:
+    weight = 0.0
+    for spec in case.evaluators:
+        if spec.required is not False:
+            return False
+        weight += spec.weight
+    return weight > 0 and reaches(1.0, threshold_of(case))
 
 
 def threshold_of(case: EvalCase) -> float:

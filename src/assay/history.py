@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from assay import registry
+from assay import calibrations, registry
 from assay.comparing import Rules
 from assay.comparing import compare as compared
 from assay.engine.lease import Lease
@@ -27,6 +27,7 @@ from assay.results import conclude, files_of, folder_shown, result_of, results_f
 from assay.runs import Run
 from assay.service import project, working_directory
 from assay.settings import Settings, shown_path
+from assay.stats.sequential import Sequential
 
 AnyRun = str | os.PathLike[str] | RunResult
 #: How many runs are listed when nobody says.
@@ -104,7 +105,8 @@ def _restored(record: RunRecord, store: Store, settings: Settings) -> RunResult:
     verdict: dict[str, Any] = (record.summary or {}).get("verdict", {})
     options = _options(record)
     comparison, notes = _compared_again(record, options, verdict, store)
-    result = result_of(store, record, comparison=comparison, notes=tuple(notes))
+    known = calibrations.read(settings.root)
+    result = result_of(store, record, comparison=comparison, notes=tuple(notes), calibrations=known)
     if verdict:
         reasons = tuple(verdict["reasons"])
         result = replace(result, exit_code=verdict["exitCode"], reasons=reasons)
@@ -136,7 +138,7 @@ def _compared_again(
     refs = None if confirmed is None else frozenset(CaseRef(*ref) for ref in confirmed)
     try:
         before = outcomes_of(base, store, working_directory())
-        rules = rules_of(options, refs)
+        rules = rules_of(options, refs, _sequential(verdict))
         now = stored(record, store)
         found = compared(before, now, rules, names=(before.name, record.id), notes=before.notes)
     except AssayError as error:
@@ -144,7 +146,17 @@ def _compared_again(
     return found, notes
 
 
-def rules_of(options: RunOptions, confirmed: frozenset[CaseRef] | None = None) -> Rules:
+def _sequential(verdict: dict[str, Any]) -> Sequential | None:
+    """The test of a run that was to stop when it is decided."""
+    found = verdict.get("sequential")
+    return None if found is None else Sequential(**found)
+
+
+def rules_of(
+    options: RunOptions,
+    confirmed: frozenset[CaseRef] | None = None,
+    sequential: Sequential | None = None,
+) -> Rules:
     """How a run with these options is compared with its baseline."""
     return Rules(
         options.gate,
@@ -152,6 +164,7 @@ def rules_of(options: RunOptions, confirmed: frozenset[CaseRef] | None = None) -
         options.strict,
         confirmed=confirmed,
         min_pass_rate=options.min_pass_rate,
+        sequential=sequential,
     )
 
 

@@ -230,10 +230,17 @@ def _forms(secrets: Iterable[str]) -> list[str]:
     for secret in {text for given in secrets for text in (given, given.strip())}:
         if len(secret) < SHORTEST_SECRET:
             continue
-        forms |= {secret, _json(secret, ascii_only=True), _json(secret, ascii_only=False)}
+        forms |= {secret, *_json_forms(secret)}
         forms |= {*_url_forms(secret), *_base64_forms(_bytes(secret))}
     # What is a part of the mark itself could never be hidden.
     return sorted((form for form in forms if form not in MARK), key=lambda f: (-len(f), f))
+
+
+def _json_forms(secret: str) -> Iterator[str]:
+    """In a JSON text, and in one that is a text in another: arguments of calls are sent so."""
+    for ascii_only in (True, False):
+        once = _json(secret, ascii_only=ascii_only)
+        yield from (once, _json(once, ascii_only=True), _json(once, ascii_only=False))
 
 
 def _url_forms(secret: str) -> Iterator[str]:

@@ -53,6 +53,7 @@ class Trial(Struct, rename="camel"):
     score: Share | None
     duration_ms: Amount
     error: str | UnsetType = UNSET
+    cached: bool | UnsetType = UNSET
     confirms: bool | UnsetType = UNSET
 
 
@@ -79,6 +80,9 @@ class Details(Struct, rename="camel"):
     source: Annotated[str, Meta(description="file:line where the case was written")] | UnsetType = (
         UNSET
     )
+    skipped_assertions: Count | UnsetType = UNSET
+    notes: list[str] | UnsetType = UNSET
+    critical: bool | UnsetType = UNSET
     pass_rate: Share | UnsetType = UNSET
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from assay.errors import StoreError
 from assay.folding import by_case, entry_of, outcome_of, repeats_of
+from assay.judgements import JudgeStatistics
+from assay.measuring import Measure
+from assay.model.calibration import Calibration
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
@@ -19,6 +22,7 @@ from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Store
 from assay.replacing import replacing
 from assay.settings import Settings, shown_path
+from assay.stats.sequential import Sequential
 
 
 @dataclass(slots=True)
@@ -30,9 +34,12 @@ class Count:
     duration_ms: float = 0.0
     costs: list[float] = field(default_factory=lambda: [0.0, 0.0])
     unknown: list[bool] = field(default_factory=lambda: [True, True])
+    measure: Measure = field(default_factory=Measure)
 
     def add(self, trials: list[TrialFacts]) -> None:
-        outcome = outcome_of(repeats_of(trials) or trials)
+        repeats = repeats_of(trials) or trials
+        outcome = outcome_of(repeats)
+        self.measure.add(repeats, outcome)
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
         for trial in trials:
             self.skipped_assertions += 0 if trial.confirms else trial.skipped_assertions
@@ -42,11 +49,26 @@ class Count:
                     self.costs[index] += cost
                     self.unknown[index] = False
 
+    def join(self, other: Count) -> None:
+        """As if the cases of the other had been added."""
+        for outcome, cases in other.outcomes.items():
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + cases
+        self.skipped_assertions += other.skipped_assertions
+        self.duration_ms += other.duration_ms
+        for index in range(2):
+            self.costs[index] += other.costs[index]
+            self.unknown[index] = self.unknown[index] and other.unknown[index]
+        self.measure.join(other.measure)
+
+    def planned(self, selected: int | None = None) -> int:
+        """How many cases should have been judged."""
+        return max(sum(self.outcomes.values()), selected or 0) - self.outcomes.get("skipped", 0)
+
     def summary(self, selected: int | None = None) -> Summary:
         """`selected` is how many cases the run was to ask, where it did not come to all."""
         counts = {name: self.outcomes.get(name, 0) for name in ("passed", "failed", "errored")}
         skipped, total = self.outcomes.get("skipped", 0), sum(self.outcomes.values())
-        planned = max(total, selected or 0) - skipped
+        planned = self.planned(selected)
         judged = counts["passed"] + counts["failed"]
         target, judges = (
             None if unknown else cost
@@ -70,24 +92,37 @@ def result_of(
     *,
     comparison: Comparison | None = None,
     notes: tuple[str, ...] = (),
+    calibrations: Sequence[Calibration] = (),
 ) -> RunResult:
     """The run as the store has it now; nothing is held but counts."""
     counts = [Count() for _ in record.suites]
-    every = Count()
     for trials in by_case(store.facts(record.id)):
         counts[place_of(trials[0].position)[0]].add(trials)
-        every.add(trials)
+    judges = JudgeStatistics(store, record, calibrations)
     suites = tuple(
-        _suite(store, record, i, count.summary(record.suites[i].selected), comparison)
-        for i, count in enumerate(counts)
+        _suite(store, record, i, count, comparison, judges.of(i)) for i, count in enumerate(counts)
     )
-    selected = [header.selected for header in record.suites]
-    whole = every.summary(sum(n for n in selected if n is not None))
-    return RunResult(record, suites, whole, notes=notes, comparison=comparison)
+    every = Count()
+    for count in counts:
+        every.join(count)
+    selected = sum(header.selected or 0 for header in record.suites)
+    return RunResult(
+        record,
+        suites,
+        every.summary(selected),
+        notes=notes,
+        comparison=comparison,
+        statistics=every.measure.statistics(every.planned(selected), whole=True) | judges.of(),
+    )
 
 
 def _suite(
-    store: Store, record: RunRecord, index: int, summary: Summary, compared: Comparison | None
+    store: Store,
+    record: RunRecord,
+    index: int,
+    count: Count,
+    compared: Comparison | None,
+    judges: dict[str, Any],
 ) -> EvalSuiteResult:
     header = record.suites[index]
     positions = positions_of(index)
@@ -100,7 +135,8 @@ def _suite(
         tool_name=header.tool_name or header.name,
         metadata=header.metadata,
         entries=partial(_entries, store, record.id, positions),
-        summary=summary,
+        summary=count.summary(header.selected),
+        statistics=count.measure.statistics(count.planned(header.selected)) | judges,
         staleness_warnings=header.staleness_warnings,
         target=header.target or record.target,
         options=record.options,
@@ -147,6 +183,8 @@ def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> Ru
             reasons[comparison.exit_code] = [f"the comparison is {comparison.decision}"]
     elif options.baseline is None and (failure := _failed(summary, options.min_pass_rate)):
         reasons[1] = [failure]  # with a baseline its gate decides, and there is none yet
+    if options.require_calibrated and (unknown := _uncalibrated(result)):
+        reasons.setdefault(1, []).extend(unknown)
     coverage = 1.0 if summary.coverage is None else summary.coverage
     if gave_up or coverage < options.min_coverage - 1e-9:
         unjudged = f"{summary.judged} of {summary.planned} cases were judged"
@@ -161,6 +199,16 @@ def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> Ru
     code = next((code for code in PRECEDENCE if code in reasons), 0)
     told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
     return replace(result, exit_code=code, reasons=told)
+
+
+def _uncalibrated(result: RunResult) -> list[str]:
+    """The judges that count and are not calibrated as they are now."""
+    words = {"none": "is not calibrated", "stale": "changed since it was calibrated"}
+    return [
+        f"the judge of {judge['evaluator']!r} ({judge['judge']}) {words[state]}"
+        for judge in result.statistics.get("judges", ())
+        if judge["counts"] and (state := judge["calibration"]["state"]) in words
+    ]
 
 
 #: When several exit codes apply, the first of these counts.
@@ -178,7 +226,9 @@ def _failed(summary: Summary, min_pass_rate: float | None) -> str:
 
 
 def recorded_summary(
-    result: RunResult, confirmed: Collection[CaseRef] | None = None
+    result: RunResult,
+    confirmed: Collection[CaseRef] | None = None,
+    sequential: Sequential | None = None,
 ) -> dict[str, Any]:
     """The counts and the verdict as the store keeps them, so that the run can be shown again."""
     verdict: dict[str, Any] = {
@@ -189,7 +239,14 @@ def recorded_summary(
     if result.comparison is not None:
         verdict["baseline"] = result.comparison.base
         verdict["confirmed"] = None if confirmed is None else sorted(map(list, confirmed))
-    return result.summary.to_dict() | {"verdict": verdict}
+        if sequential is not None:
+            verdict["sequential"] = asdict(sequential)
+    # With the statistics of every suite, lists of runs need not count trials.
+    suites = [
+        {"file": s.file, **s.summary.to_dict(), "statistics": s.statistics} for s in result.suites
+    ]
+    measured = {"statistics": result.statistics, "suites": suites}
+    return result.summary.to_dict() | measured | {"verdict": verdict}
 
 
 def results_folder(settings: Settings) -> Path:

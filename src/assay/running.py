@@ -31,7 +31,7 @@ from assay.model.events import Listener
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord
 from assay.model.shape import Reading
-from assay.outcomes import find_run, outcomes_of
+from assay.outcomes import Source, find_run, outcomes_of
 from assay.ports import Store, Target
 from assay.redaction import MARK
 from assay.roster import Roster
@@ -39,6 +39,7 @@ from assay.runs import Run
 from assay.seeds import Seeds
 from assay.service import Paths, as_paths, project, validate
 from assay.settings import Settings
+from assay.stats.sequential import Sequential
 
 AnyTarget = str | Target | Callable[[Any], Any]
 Cases = Paths | Sequence[Suite]
@@ -116,12 +117,21 @@ async def carry_out(order: Order, given: dict[str, Any]) -> Run:
         raise
 
 
-def options_of(given: dict[str, Any], settings: Settings, earlier: RunRecord | None) -> RunOptions:
-    """What is given wins over the run before, and that over the configuration."""
+#: What a run does not take over from the one before: with what it is compared, and how.
+_ANEW = ("baseline", "gate", "stop_when")
+
+
+def options_of(
+    given: dict[str, Any],
+    settings: Settings,
+    earlier: RunRecord | None,
+    forgotten: Collection[str] = _ANEW,
+) -> RunOptions:
+    """What is given wins over the run before, unless it is forgotten, and that over the file."""
     defaults = settings.config.defaults
     known = {name: getattr(defaults, name) for name in defaults.model_fields_set}
     if earlier is not None:
-        known |= {k: v for k, v in earlier.options.items() if k not in ("baseline", "gate")}
+        known |= {k: v for k, v in earlier.options.items() if k not in forgotten}
         _check_complete(earlier, known.keys() - given.keys())
     written = known | {RunOptions.spelling.aliases.get(k, k): v for k, v in given.items()}
     document = Document("options", written, [], TextMark(-1, -1, 0))
@@ -143,7 +153,11 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     named = {"target": order.target, "judge": order.judge}
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
     earlier = find_run(order.earlier, store) if order.earlier else None
-    options = options_of(given, settings, earlier)
+    forgotten = list(_ANEW)
+    if order.regrade is not None:  # all observations are graded, however far that run came
+        forgotten += ["target", "max_failures", "budget_usd"]
+    options = options_of(given, settings, earlier, forgotten)
+    base = _base(options, store)
     stream = _streams(order, options, settings)
     suites, paths = _suites(order.cases, settings, earlier, stream=stream)
     job = session.Job(
@@ -157,7 +171,8 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         defaults=_default_evaluators(options, settings),
         sources={"seed": Seeds(settings).data, "snapshot": snapshot.capture(settings) or {}},
         secrets=frozenset(secrets_of(settings)),
-        compare=_comparer(options, store),
+        compare=_comparer(options, store, base),
+        base=base or (),
         listen=order.door.listen,
         brake=order.door.brake or Brake(),
     )
@@ -186,15 +201,28 @@ def _failed_in(earlier: RunRecord, job: session.Job) -> Callable[[int, EvalCase]
     return lambda suite, case: CaseRef(files[suite], case.id) in bad
 
 
-def _comparer(options: RunOptions, store: Store) -> session.Compare | None:
-    """Compares with the baseline of the options, which is looked up at once."""
-    if options.baseline is None:
-        return None
-    base = outcomes_of(options.baseline, store, Path.cwd()).not_empty()
+def _base(options: RunOptions, store: Store) -> Source | None:
+    """The baseline of the options, which is looked up at once."""
+    if options.baseline is not None:
+        return outcomes_of(options.baseline, store, Path.cwd()).not_empty()
+    if options.stop_when is not None:
+        message = "a run can only stop when it is decided against a baseline"
+        raise UsageError(f"{message}: give --baseline, or leave --stop-when out")
+    return None
 
-    def compared(run_id: str, confirmed: frozenset[CaseRef] | None) -> Comparison:
+
+def _comparer(options: RunOptions, store: Store, base: Source | None) -> session.Compare | None:
+    """Compares with the baseline."""
+    if base is None:
+        return None
+
+    def compared(
+        run_id: str,
+        confirmed: frozenset[CaseRef] | None,
+        sequential: Sequential | None = None,
+    ) -> Comparison:
         candidate = outcomes_of(run_id, store, Path.cwd())
-        rules = rules_of(options, confirmed)
+        rules = rules_of(options, confirmed, sequential)
         return compare(base, candidate, rules, names=(base.name, run_id), notes=base.notes)
 
     return compared
@@ -203,7 +231,13 @@ def _comparer(options: RunOptions, store: Store) -> session.Compare | None:
 def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
     """May large files be read as a stream? Nobody is asked, and nothing needs their number."""
     counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
-    if any(counted) or order.rerun_failed or order.regrade:
+    if (
+        any(counted)
+        or options.stop_when
+        or options.require_calibrated
+        or order.rerun_failed
+        or order.regrade
+    ):
         return False
     if isinstance(order.target, str) or order.target is None:
         return options.target is not None and Roster(settings).spec(options.target).recorded

@@ -137,7 +137,10 @@ class Settings:
 
     def recorded(self) -> dict[str, Any]:
         """The configuration as a run records it, without what may be secret."""
-        written: dict[str, Any] = self.config.model_dump(mode="json", exclude_defaults=True)
+        # Without warnings: a judge writes itself, and they would tell its settings, secrets too.
+        written: dict[str, Any] = self.config.model_dump(
+            mode="json", exclude_defaults=True, warnings=False
+        )
         judge = written.get("judge")
         for entry in (*written.get("targets", ()), *([judge] if isinstance(judge, dict) else ())):
             for name in SECRET_KEYS:

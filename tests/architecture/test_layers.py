@@ -58,6 +58,10 @@ LAYERS: list[list[str]] = [
         "staleness",
         "snapshot",
         "folding",
+        "measuring",
+        "labels",
+        "calibrations",
+        "judgements",
         "pairing",
         "deciding",
         "comparing",
@@ -67,7 +71,7 @@ LAYERS: list[list[str]] = [
         "engine",
         "runs",
     ],
-    ["service", "history", "bugs", "running", "doctor"],
+    ["service", "history", "calibrating", "trends", "planning", "bugs", "running", "doctor"],
     ["testing", "server", "cli", ""],
 ]
 #: Layers whose members never import each other, and those whose members do in list order.

@@ -276,7 +276,9 @@ class Story:
 
     def shell(self, command: str) -> tuple[int, str]:
         """Exit code and output of a command."""
-        if command.startswith("assay ") and not _SHELL_SIGN.search(command):
+        plain = command.startswith("assay ") and not _SHELL_SIGN.search(command)
+        # A run imports the agent of the page, which must not be there for the next one.
+        if plain and not command.startswith("assay run "):
             return self._assay(shlex.split(command)[1:])  # the same without a new process
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         done = subprocess.run(

@@ -1,7 +1,8 @@
 """Tables of keys: where each shape has its own, what it must say, and how it is written.
 
 The tables of evaluators are generated: keys, types, defaults and aliases come from the
-definitions, what a key means is written in the page and kept. `make docs` writes them anew.
+definitions, what a key means is written in the page and kept. Options of runs say themselves
+what they mean. `make docs` writes the tables anew.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from typing import Any
 from pages import Page, code_words
 from pydantic_core import PydanticUndefined
 
+from assay.cli.run import command as run_command
 from assay.evaluators import composite, field_accuracy, tool_trajectory
 from assay.evaluators.python import FunctionSpec
-from assay.model import expect, rubric, source, suite, target, tiers, tool
+from assay.model import expect, options, rubric, source, suite, target, tiers, tool
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
+from assay.model.options import RunOptions
 from assay.model.rules import Ruled
 from assay.model.shape import Shape
 from assay.registry import evaluators, targets
@@ -31,14 +34,16 @@ from assay.targets.tools import ToolDefinition
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG, EVAL_FILES, EVALUATORS = "docs/config.md", "docs/eval-files.md", "docs/evaluators.md"
+RUNS = "docs/runs.md"
 
 
 def page_of(evaluator: str) -> str:
     return f"docs/evaluators/{evaluator}.md"
 
 
-#: The shapes of evaluators, with the page and the heading of their generated tables.
+#: The shapes of evaluators and of options, with the page and the heading of their generated tables.
 GENERATED: dict[type[Shape], tuple[str, str]] = {
+    RunOptions: (RUNS, "Options"),
     EvaluatorSpec: (EVALUATORS, "Common keys"),
     composite.Aggregator: (page_of("composite"), "Aggregator"),
     field_accuracy.FieldRule: (page_of("field_accuracy"), "Fields"),
@@ -51,6 +56,7 @@ GENERATED: dict[type[Shape], tuple[str, str]] = {
 TABLES: dict[type[Shape], tuple[str, str]] = {
     Config: (CONFIG, "Keys"),
     TargetEntry: (CONFIG, "Targets"),
+    options.RunOptions: (CONFIG, "Defaults"),
     target.RateLimits: (CONFIG, "Limits"),
     target.Price: (CONFIG, "Prices"),
     source.Source: (CONFIG, "Sources"),
@@ -189,7 +195,7 @@ def _limits(schema: dict[str, Any]) -> str:
 
 
 def _properties(shape: type[Shape]) -> dict[str, Any]:
-    if shape is EvaluatorSpec:  # no evaluator has only the common keys
+    if shape in (EvaluatorSpec, RunOptions):  # neither is a part of eval files as it is
         properties: dict[str, Any] = shape.model_json_schema()["properties"]
         return properties
     body = schema("eval")["$defs"][shape.__name__]
@@ -210,6 +216,22 @@ def table(shape: type[Shape], meanings: dict[str, str]) -> list[str]:
     return lines
 
 
+def options_table() -> list[str]:
+    """The lines of the table of run options: what each is called in files and on the command."""
+    properties = _properties(RunOptions)
+    flags = {p.name: [*p.opts, *p.secondary_opts] for p in run_command.params}
+    columns = ["Key", "Option", "Type", "Default", "Aliases", "Meaning"]
+    lines = [_row(columns), "|" + "---|" * len(columns)]
+    for key, (default, _) in real_keys(RunOptions).items():
+        option, aliases = (
+            ", ".join(f"`{name}`" for name in names)
+            for names in (flags[key], RunOptions.spelling.names(key))
+        )
+        kind, meaning = type_in_words(properties[key]), RunOptions.model_fields[key].description
+        lines.append(_row([f"`{key}`", option, kind, default, aliases, meaning or ""]))
+    return lines
+
+
 def _row(cells: Iterable[str]) -> str:
     return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
 
@@ -219,8 +241,11 @@ def rewritten(page: Page) -> str:
     lines = page.text.splitlines()
     for shape, (name, title) in GENERATED.items():
         if name == page.name and own_fields(shape) and shape is not evaluators.get("expect"):
-            meanings = {code_words(r["Key"])[0]: r["Meaning"] for r in page.table(title)}
             start, end = _extent(lines, title)
+            if shape is RunOptions:
+                lines[start:end] = options_table()
+                continue
+            meanings = {code_words(r["Key"])[0]: r["Meaning"] for r in page.table(title)}
             lines[start:end] = table(shape, meanings)
     return "\n".join(lines) + "\n"
 

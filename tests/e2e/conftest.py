@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from e2e.projects import Agent, Gate, Project, serving
+from e2e.workplace import SEEN, SUITE, Workplace
+from e2e.workplace import outcomes as outcomes_of
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +37,20 @@ def gate(agent: Agent) -> Iterator[Gate]:
     agent.answer = gate
     yield gate
     gate.open()
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+    """A project with a suite, one case of which passes, one fails and one is skipped."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    workplace = Workplace(tmp_path)
+    workplace.write("evals/a.eval.yaml", SUITE)
+    workplace.write("seen.jsonl", SEEN)
+    return workplace
+
+
+@pytest.fixture
+def outcomes() -> Callable[[Any], dict[str, str]]:
+    return outcomes_of

@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ ASSAY = str(Path(sys.executable).with_name("assay"))
 #: No command of a test takes this long; one that does hangs.
 PATIENCE = 90.0
 
+NOTHING: Mapping[str, str] = {}
 Reply = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -46,7 +47,7 @@ class Project:
         file.write_text(content, encoding="utf-8")
         return file
 
-    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, env: Mapping[str, str] = NOTHING) -> subprocess.Popen[str]:
         """The command at work; the caller waits for it."""
         pipe = subprocess.PIPE
         return subprocess.Popen(
@@ -59,9 +60,11 @@ class Project:
             text=True,
         )
 
-    def run(self, *arguments: str, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, code: int = 0, env: Mapping[str, str] = NOTHING
+    ) -> subprocess.CompletedProcess[str]:
         """The command from start to end."""
-        return ended(self.start(*arguments, **env), code)
+        return ended(self.start(*arguments, env=env), code)
 
     def call(self, *arguments: str, code: int = 0) -> click.testing.Result:
         """The command within this process, which is quicker."""
@@ -97,10 +100,10 @@ class Project:
         return [(i, s) for i, s in self.rows("SELECT id, status FROM run ORDER BY id")]
 
 
-def environment(more: dict[str, str]) -> dict[str, str]:
+def environment(more: Mapping[str, str] = NOTHING) -> dict[str, str]:
     """Ours, without what would change a run."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "ASSAY_"))}
-    return kept | more
+    return {**kept, **more}
 
 
 def ended(
@@ -149,6 +152,7 @@ class Agent:
         self.seen: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.url = ""
+        self._answered = threading.Event()
 
     def reset(self) -> None:
         url = self.url
@@ -160,9 +164,17 @@ class Agent:
         self.seen.append(body)
         self.headers.append(dict(request.headers))
         self.arrived(len(self.seen))
-        if self.answer is not None:
-            return await self.answer(request)
-        return web.json_response(self.reply(body))
+        self._answered.clear()
+        try:
+            if self.answer is not None:
+                return await self.answer(request)
+            return web.json_response(self.reply(body))
+        finally:
+            self._answered.set()
+
+    def await_idle(self) -> None:
+        """Wait until the newest request has its answer."""
+        assert self._answered.wait(PATIENCE)
 
 
 class Gate:

@@ -31,9 +31,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def assay(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+def assay(*arguments: str, code: int = 0, cwd: str = ".") -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name("assay")), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
     assert "Traceback" not in done.stderr
     assert done.returncode == code, done.stdout + done.stderr
     return done
@@ -185,17 +185,19 @@ def test_an_unknown_schema_is_a_usage_error() -> None:
     assert "'golden'" in assay("schema", "gold", code=2).stderr
 
 
-def test_init_writes_a_project_that_validates_and_never_overwrites() -> None:
+def test_init_writes_a_project_that_runs_and_never_overwrites() -> None:
     done = assay("init", "mine")
     assert "wrote mine/assay.yaml" in done.stdout
     assay("validate", "mine/evals", "--strict")
     assay("lint", "mine/evals", "--strict")
+    assert assay("run", "evals", cwd="mine").stdout.endswith("\nPASSED (exit code 0)\n")
     suite = Path("mine/evals/first.eval.yaml").read_text()
     assert suite.startswith("# yaml-language-server: $schema=eval.schema.json\n")
     assert json.loads(Path("mine/evals/eval.schema.json").read_text())["$defs"]
     assert yaml.safe_load(Path("mine/assay.yaml").read_text())
     Path("mine/evals/first.eval.yaml").write_text("mine\n")
     Path("mine/assay.yaml").unlink()
+    Path("mine/example_agent.py").unlink()
     assert "not overwritten: mine/evals/first.eval.yaml" in assay("init", "mine", code=2).stderr
     assert Path("mine/evals/first.eval.yaml").read_text() == "mine\n"
     assert not Path("mine/assay.yaml").exists()

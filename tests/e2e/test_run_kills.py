@@ -65,7 +65,8 @@ def hold_out(project: Project, agent: Agent, seed: int, kills: int) -> None:
     whole = project.run("run", *RUN, code=1)
     expected = normal(whole.stdout)
     assert len(agent.seen) == CASES * REPEATS
-    random, resume = Random(seed), ()
+    random = Random(seed)
+    resume: tuple[str, ...] = ()
     left = CASES * REPEATS
     for kill in range(kills):
         # The first is before any trial is over, and enough are left for all later kills.
@@ -146,7 +147,7 @@ def test_a_run_that_is_killed_while_it_writes_its_results_can_be_resumed(
     small: Project, moment: tuple[str, int]
 ) -> None:
     variable, number = moment
-    killed = small.start("run", ".", "--json", **{variable: str(number)})
+    killed = small.start("run", ".", "--json", env={variable: str(number)})
     assert ended(killed, -signal.SIGKILL).stdout == ""
     assert (small.root / "asked.txt").read_text() != ""
     (small.root / "asked.txt").unlink()

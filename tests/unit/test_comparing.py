@@ -296,6 +296,20 @@ def test_gate_regression_fails_on_a_flip_of_all_repeats(
     assert found.gate_failures == ((wanted,) if code else ())
 
 
+def test_a_flip_beside_flaky_cases_is_chance() -> None:
+    flaky = [case(f"f{i}", "failed", trials=(1, 2)) for i in range(3)]
+    base = [case("a", trials=(2, 2)), *flaky]
+    candidate = [case("a", "failed", trials=(0, 2)), *flaky]
+    found = compare(base, candidate)
+    assert found.gate_failures == ()
+    (note,) = [note for note in found.notes if "every time" in note]
+    assert note.startswith("passed every time before and never now: ")
+    assert note.endswith("not counted, as so many flaky cases make that likely")
+    flips = [case(f"b{i}", trials=(2, 2)) for i in range(3)]
+    more = [case(f"b{i}", "failed", trials=(0, 2)) for i in range(3)]
+    assert compare([*base, *flips], [*candidate, *more]).gate_failures
+
+
 def test_a_critical_flip_is_told_once_and_needs_no_confirmation() -> None:
     base = [case("a", trials=(2, 2), critical=True)]
     candidate = [case("a", "failed", trials=(0, 2), critical=True)]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.errors import UsageError
 from assay.grading import Preparation, aggregate
 from assay.model.case import EvalCase
 from assay.model.context import Context
@@ -239,6 +240,21 @@ def test_a_target_that_failed_makes_the_case_errored() -> None:
 def test_a_case_to_skip_is_not_judged() -> None:
     result = grade(spec(0.0), skip="the tool is being rebuilt")
     assert (result.outcome, result.error) == ("skipped", "the tool is being rebuilt")
+
+
+class Judged(EvaluatorSpec):
+    """Cannot be made ready without a judge."""
+
+    def prepare(self, resources: Resources) -> Check:
+        resources.judge(None, None)
+        raise AssertionError("there is no judge")
+
+
+def test_a_case_to_skip_needs_no_judge() -> None:
+    judged = Judged.model_construct(type="judged", name="judged")
+    assert grade(judged, skip="there is no judge yet").outcome == "skipped"
+    with pytest.raises(UsageError):
+        grade(judged)
 
 
 def test_details_are_the_evaluators_own() -> None:

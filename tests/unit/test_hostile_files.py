@@ -486,6 +486,18 @@ def test_a_fault_40_composites_deep_has_its_place(tmp_path: Path) -> None:
     assert "did you mean 'is_json'?" in output
 
 
+def test_a_fault_deep_in_composites_is_found_after_one_that_is_right(tmp_path: Path) -> None:
+    """The shorter way of a type that is known must not try each level twice either."""
+    nested = "{type: composite, evaluators: [" * 40 + "{type: is_jsn}" + "]}" * 40
+    right = "{type: composite, evaluators: [{type: is_json}]}"
+    cases = [
+        f"- {{id: c{i}, input: x, evaluators: [{e}]}}\n" for i, e in enumerate((right, nested))
+    ]
+    (tmp_path / "a.eval.yaml").write_text("".join(cases))
+    output = refused_by_command(tmp_path, "a.eval.yaml", timeout=20)
+    assert "error[unknown-evaluator]" in output
+
+
 @pytest.mark.parametrize(
     "pattern", ["(a+)+$", "(?=(a+)+$)b", "(.*)*" * 20, "(?:a{100}){100}", "[[a]", "(?i)\\pL"]
 )
@@ -919,10 +931,12 @@ AS_NOBODY = f"""
 import os, sys, tempfile
 from pathlib import Path
 import assay.cli.validate
+from assay.registry import evaluators
 with tempfile.TemporaryDirectory() as folder:  # imports everything while that is allowed
     for name in ("a.eval.yaml", "a.eval.jsonl", "a.eval.csv", "a.golden.json"):
         Path(folder, name).write_text("[")
     assay.validate(folder)
+    evaluators.usable()
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid({NOBODY})

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from assay.reporters.words import VERDICTS, duration, facts, interval, money, percent, rate, verdict
-from unit.runs import LISBON, PORTO, entry, run, suite
+from unit.runs import LISBON, PORTO, entry, run, suite, written
 
 
 @pytest.mark.parametrize(
@@ -91,3 +91,53 @@ def test_assertions_without_data_are_counted() -> None:
 def test_every_exit_code_has_a_verdict() -> None:
     assert [verdict(run(exit_code=code)) for code in VERDICTS] == list(VERDICTS.values())
     assert verdict(run(exit_code=9)) == "exit code 9"
+
+
+REPEATED = {
+    "n": 5,
+    "cases": 3,
+    "complete": 3,
+    "passHatK": {"1": 0.7, "5": 0.25},
+    "passAtK": {"1": 0.7, "5": 0.95},
+    "headline": {"k": 5, "estimate": 0.25, "low": 0.1, "high": 0.6, "level": 0.95, "method": "m"},
+    "flaky": ["a.yaml: <b>"],
+    "flakyCount": 12,
+}
+
+
+def test_repeats_are_headed_by_all_attempts_passing() -> None:
+    told = dict(facts(run(suite(LISBON), statistics={"repeats": REPEATED})))
+    assert told["pass^5"] == (
+        "25 % pass 5 of 5 attempts (95 % interval 10 % to 60 %, m);"
+        " a single attempt 70 %, one of 5 95 %"
+    )
+    assert told["Flaky"] == "12 cases passed and failed: a.yaml: <b> and 11 more"
+
+
+def test_what_has_no_headline_has_no_line() -> None:
+    none = {"repeats": REPEATED | {"headline": None, "flakyCount": 0}}
+    told = dict(facts(run(suite(LISBON), statistics=none)))
+    assert not {"pass^5", "Flaky", "Mean score", "Clusters"} & set(told)
+
+
+def test_missing_verdicts_bound_the_pass_rate() -> None:
+    bounds = {"coverage": {"judged": 1, "planned": 2, "worst": 0.5, "best": 1.0}}
+    told = dict(facts(run(suite(LISBON), statistics=bounds)))
+    assert told["Coverage"].endswith(", so the pass rate lies between 50 % and 100 %")
+
+
+def test_only_graded_scores_are_told() -> None:
+    score = {"estimate": 0.8, "low": 0.61, "high": 0.95, "level": 0.95, "method": "bootstrap"}
+    graded = {"score": score | {"graded": True}, "clusters": {"count": 2, "warning": "few"}}
+    told = dict(facts(run(suite(LISBON), statistics=graded)))
+    assert told["Mean score"] == "0.800 (95 % interval 0.610 to 0.950, bootstrap)"
+    assert told["Clusters"] == "few"
+    unlimited = {"score": score | {"graded": True, "low": None}}
+    assert dict(facts(run(suite(LISBON), statistics=unlimited)))["Mean score"] == "0.800"
+    assert "Mean score" not in dict(facts(run(suite(LISBON), statistics={"score": score})))
+
+
+def test_names_of_flaky_cases_are_escaped_in_markdown() -> None:
+    page = written("md", run(suite(LISBON), statistics={"repeats": REPEATED}))
+    assert "<b>" not in page
+    assert "- pass^5: 25 %" in page

@@ -383,7 +383,7 @@ def test_convert_string_scripts_for_backward_compatibility(
     )
     project.write("suite.yaml", text)
     with monkeypatch.context() as patch:
-        patch.setattr("assay.evaluators.code_judge.os", FakeOs(platform))
+        patch.setattr("assay.model.script.os", FakeOs(platform))
         (suite,) = assay.load("suite.yaml")
     assert config(suite.cases[0].evaluators[0])["script"] == [
         *shell,

@@ -13,6 +13,7 @@ from assay.version import __version__
 #: command -> its line in `assay --help`; the module of the same name has the command itself
 COMMANDS = {
     "baseline": "Give runs names to compare others with.",
+    "calibrate": "Compare a judge with human labels.",
     "compare": "Tell what changed between two runs, and whether it is chance.",
     "doctor": "Check that everything a run needs is there.",
     "export": "Write the results or observations of a recorded run.",
@@ -25,7 +26,11 @@ COMMANDS = {
     "run": "Ask a target every case, grade, record and compare.",
     "runs": "List, show and remove recorded runs.",
     "schema": "Print the JSON Schema of a kind of file.",
+<<<<<<< HEAD
     "serve": "Serve test cases and runs over REST.",
+=======
+    "trend": "Show the pass rate over runs.",
+>>>>>>> main
     "validate": "Check eval files and report every problem.",
 }
 

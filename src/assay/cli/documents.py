@@ -42,9 +42,11 @@ class Documents:
 
     def write(self, result: RunResult) -> None:
         """Print the report, write the files, and tell GitHub when it listens."""
-        print_report(result, sys.stdout, as_json=self._as_json)
-        self.write_files(result)
-        self._tell_github(result)
+        try:
+            print_report(result, sys.stdout, as_json=self._as_json)
+        finally:  # a full disk under stdout takes the files of another one not along
+            self.write_files(result)
+            self._tell_github(result)
 
     def write_files(self, result: RunResult) -> None:
         """Each file whole, or not at all."""
@@ -59,18 +61,37 @@ class Documents:
         found = environment(["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"])
         if found.get("GITHUB_ACTIONS") != "true":
             return
-        reporters.get("github").write(result, sys.stderr if self._as_json else sys.stdout)
+        out = sys.stderr if self._as_json else sys.stdout
+        with _printing(out):
+            reporters.get("github").write(result, out)
         if summary := found.get("GITHUB_STEP_SUMMARY"):
             text = io.StringIO()
             reporters.get("md").write(result, text)
-            with open(summary, "a", encoding="utf-8") as stream:
+            with (
+                _telling(shown_path(Path(summary))),
+                open(summary, "a", encoding="utf-8") as stream,
+            ):
                 stream.write(text.getvalue())
 
 
 def print_report(result: RunResult, out: TextIO, *, as_json: bool) -> None:
     """The report for the terminal, or the JSON document."""
-    reporters.get("json" if as_json else "text").write(result, out)
-    out.flush()
+    with _printing(out):
+        reporters.get("json" if as_json else "text").write(result, out)
+
+
+@contextmanager
+def _printing(out: TextIO) -> Iterator[None]:
+    """A reader that has seen enough, as `head` has, changes nothing; other faults are told."""
+    try:
+        with _telling("the report"):
+            yield
+            out.flush()
+    except StoreError as error:
+        # Python would try to write the rest at the exit, and fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+        if not isinstance(error.__cause__, BrokenPipeError):
+            raise
 
 
 def _format(file: Path) -> str:
@@ -96,10 +117,15 @@ def writable(file: Path) -> None:
 @contextmanager
 def written(file: Path) -> Iterator[IO[bytes]]:
     """A stream that becomes the file; says so at the end."""
+    with _telling(shown_path(file)), replacing(file) as stream:
+        yield stream
+    click.echo(f"wrote {shown_path(file)}", err=True)
+
+
+@contextmanager
+def _telling(what: str) -> Iterator[None]:
     try:
-        with replacing(file) as stream:
-            yield stream
+        yield
     except OSError as error:
         reason = error.strerror or str(error)
-        raise StoreError(f"{shown_path(file)} cannot be written: {reason}") from None
-    click.echo(f"wrote {shown_path(file)}", err=True)
+        raise StoreError(f"{what} cannot be written: {reason}") from error

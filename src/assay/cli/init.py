@@ -13,7 +13,7 @@ from assay.settings import shown_path
 @click.command("init")
 @click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
 def command(folder: Path) -> None:
-    """Write a commented suite, its schema and a config into FOLDER; never overwrites.
+    """Write a config, an example agent and a commented suite into FOLDER; never overwrites.
 
     \b
     Examples:
@@ -22,4 +22,5 @@ def command(folder: Path) -> None:
     """
     for file in service.start_project(folder):
         click.echo(f"wrote {shown_path(file)}")
-    click.echo(f"now try: assay validate {shown_path(folder / 'evals')}", err=True)
+    there = "" if shown_path(folder) == "." else f"cd {shown_path(folder)} && "
+    click.echo(f"now try: {there}assay run evals/", err=True)

@@ -90,6 +90,9 @@ class Plan:
         a file leads to no favourable or unfavourable moment; else in file order.
         """
         finished = array("Q", (p << _REPEAT_BITS | r for p, r in done))
+        if self.options.stop_when is not None:
+            yield from self._open(self._by_case(tiers), finished)
+            return
         for tier in TIERS:
             if tier not in tiers:
                 continue
@@ -97,6 +100,24 @@ class Plan:
             if shuffled:
                 Random(self.options.seed).shuffle(numbers)
             yield from self._open(numbers, finished)
+
+    def order(self, tiers: Collection[Tier]) -> array[int]:
+        """The positions of the cases of some tiers, all together, shuffled by the seed."""
+        found = array("Q", (p for p in self._positions if self._tier(p) in tiers))
+        Random(self.options.seed).shuffle(found)
+        return found
+
+    def repeats_of(self, position: int) -> int:
+        """How often the selected case at a position is asked."""
+        return self._repeats[bisect_left(self._positions, position)]
+
+    def _tier(self, position: int) -> Tier:
+        return self.suites[place_of(position)[0]].tier
+
+    def _by_case(self, tiers: Collection[Tier]) -> Iterator[int]:
+        """Case after case with all repeats, so that each is soon complete."""
+        for position in self.order(tiers):
+            yield from (position << _REPEAT_BITS | r for r in range(self.repeats_of(position)))
 
     def _open(self, numbers: Iterable[int], finished: array[int]) -> Iterator[Trial]:
         last: Planned | None = None
@@ -111,7 +132,7 @@ class Plan:
 
     def _numbers(self, tier: Tier) -> Iterator[int]:
         for position, repeats in zip(self._positions, self._repeats, strict=True):
-            if self.suites[place_of(position)[0]].tier == tier:
+            if self._tier(position) == tier:
                 yield from (position << _REPEAT_BITS | repeat for repeat in range(repeats))
 
     def _select(self) -> Iterator[Planned]:

@@ -57,9 +57,9 @@ class StoredAnswers:
         """What there is to say about the answers once all are given."""
         yield f"the observations are those of the run {self._run}; nobody was asked"
         if self.redacted:
-            noun = "observation" if self.redacted == 1 else "observations"
-            told = "secrets had been taken out of them when they were recorded"
-            yield f"{self.redacted:,} {noun} were graded as redacted text: {told}"
+            graded = "observation was" if self.redacted == 1 else "observations were"
+            reason = "secrets had been taken out before it was recorded"
+            yield f"{self.redacted:,} {graded} graded as redacted text: {reason}"
 
     def _read(self, trial: TrialRecord) -> Observation:
         if not was_asked(trial):

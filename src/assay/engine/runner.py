@@ -13,12 +13,14 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from assay.engine.early import Early
 from assay.engine.gating import rubric_refusals
 from assay.engine.plan import TIERS, Plan, Planned, Trial
 from assay.engine.trial import Finished, Trials
 from assay.model.case import Tier
 from assay.model.events import Listener, Notice, TrialFinished
 from assay.model.options import RunOptions
+from assay.model.result import Outcome
 from assay.model.run import RunStatus, TrialFacts, TrialRecord
 from assay.model.score import TOLERANCE
 from assay.ports import Store
@@ -117,6 +119,7 @@ class Runner:
         live: bool,
         brake: Brake | None = None,
         grace: float = GRACE_SECONDS,
+        early: Early | None = None,
     ) -> None:
         self._plan, self.trials, self._store, self._listen = plan, trials, store, listen
         self._workers, self._live, self._grace = workers, live, grace
@@ -127,6 +130,9 @@ class Runner:
         self._late: list[asyncio.Future[None]] = []
         #: Why the run gave up; empty when it did not.
         self.gave_up = ""
+        self._early = early
+        #: Why the rest need not be asked; empty when it must be.
+        self.decided = "" if early is None else early.reason
 
     @property
     def stopped(self) -> bool:
@@ -158,7 +164,9 @@ class Runner:
         """Ask a case again; did it fail every time? Each attempt is recorded, and made once."""
         place = range(planned.position, planned.position + 1)
         known = self._store.facts(self.trials.run_id, place)
-        outcomes = {trial.repeat: trial.outcome for trial in known if trial.confirms}
+        outcomes = {
+            trial.repeat: trial.outcome for trial in known if trial.confirms and trial.final
+        }
 
         async def ask(repeat: int) -> None:
             finished = await self.trials.run(planned, repeat, confirms=True)
@@ -184,7 +192,7 @@ class Runner:
     ) -> None:
         async def lane() -> None:
             for trial in trials:
-                if self._stopped or self.gave_up:
+                if self._stopped or self.gave_up or self.decided:
                     rest.append(trial)
                     return
                 await work(trial)
@@ -196,7 +204,7 @@ class Runner:
         except BaseExceptionGroup as group_of_faults:
             # All lanes meet the same fault, such as a full disk: one of them tells enough.
             raise _first(group_of_faults) from None
-        if self.gave_up and not self._stopped:
+        if (self.gave_up or self.decided) and not self._stopped:
             await self._leave(rest, trials)
 
     async def _one(self, trial: Trial) -> None:
@@ -224,6 +232,7 @@ class Runner:
             self._late.append(saving)
             raise
         self.tell(record, cached=finished.cached)
+        self._look(record)
         if record.outcome != "skipped":
             self._tally.count(record, planned.repeats)
             self._tally.reached(self.trials.target_of(planned).name, finished.unreachable)
@@ -235,13 +244,22 @@ class Runner:
             self.gave_up = reason
             self._listen(Notice(f"no more is asked: {reason}"))
 
+    def _look(self, record: TrialRecord) -> None:
+        """Is the comparison with the baseline decided?"""
+        if self._early is not None and not self.decided:
+            self.decided = self._early.see(record)
+            if self.decided:
+                self._listen(Notice(f"no more is asked: {self.decided}"))
+
     async def _leave(self, rest: list[Trial], trials: Iterator[Trial]) -> None:
-        """Record what is not asked any more."""
+        """Record what is not asked any more; for good, when that is not needed to decide."""
         under_way: deque[Future[None]] = deque()
-        reason = f"not asked: {self.gave_up}"
+        reason = f"not asked: {self.gave_up or self.decided}"
+        outcome: Outcome = "errored" if self.gave_up else "skipped"
+        final = not self.gave_up
 
         def leave(trial: Trial) -> None:
-            record = self.trials.unasked(*trial, "errored", reason, final=False)
+            record = self.trials.unasked(*trial, outcome, reason, final=final)
             under_way.append(self._store.save(record))
             self.tell(record)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,11 +12,12 @@ from typing import Any, Protocol, cast
 
 from msgspec import structs
 
-from assay import staleness
+from assay import calibrations, staleness
 from assay.engine.discretion import DiscreetCache, DiscreetJudge
+from assay.engine.early import Early
 from assay.engine.gating import lonely_rubrics
 from assay.engine.lease import Lease
-from assay.engine.plan import Plan, Planned
+from assay.engine.plan import TIERS, Plan, Planned
 from assay.engine.provenance import environment_of
 from assay.engine.runner import Brake, Runner
 from assay.engine.stream import Answers, ChunkGrader, StreamRun
@@ -24,7 +25,7 @@ from assay.engine.trial import Trials
 from assay.errors import EvalFileErrors, UsageError
 from assay.grading import Preparation
 from assay.model.case import EvalCase, Suite
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.events import Listener, Notice, RunFinished, RunStarted
 from assay.model.options import TIMEOUT_SECONDS, WORKERS, RunOptions
@@ -45,15 +46,22 @@ from assay.results import (
 from assay.retrying import Retrying, RetryPolicy
 from assay.roster import Roster
 from assay.settings import Settings
+from assay.stats.sequential import Sequential
 
 
 class Compare(Protocol):
     """Compares a run with the baseline that the options name.
 
-    `confirmed` are the critical regressions that count; None says that all do.
+    `confirmed` are the critical regressions that count; None says that all do. `sequential` is
+    the test of a run that was to stop when it is decided.
     """
 
-    def __call__(self, run_id: str, confirmed: frozenset[CaseRef] | None) -> Comparison: ...
+    def __call__(
+        self,
+        run_id: str,
+        confirmed: frozenset[CaseRef] | None,
+        sequential: Sequential | None = None,
+    ) -> Comparison: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,7 @@ class Job:
     resumed: RunRecord | None = None
     wanted: Callable[[int, EvalCase], bool] = lambda suite, case: True
     compare: Compare | None = None
+    base: Iterable[CaseOutcome] = ()
     listen: Listener = lambda event: None
     brake: Brake = field(default_factory=Brake)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -115,6 +124,9 @@ class _Session:
         self.notes: list[str] = []
         #: The critical regressions that failed in every rerun; None when none was asked again.
         self.confirmed: frozenset[CaseRef] | None = None
+        self.early: Early | None = None
+        # Read before the first question: a broken file should not cost a run.
+        self.calibrations = calibrations.read(job.settings.root)
 
     async def run(self) -> RunResult:
         job = self.job
@@ -156,6 +168,9 @@ class _Session:
         names = sorted({target.name for target in self._targets.values()})
         environment = environment_of(job.settings.root)
         environment["settings"] = job.settings.recorded()
+        if uses := self.preparation.uses:
+            ordered = sorted(uses.values(), key=lambda use: (use.evaluator, use.id))
+            environment["judges"] = [use.to_dict() for use in ordered]
         return RunRecord(
             id=new_run_id(int(now.timestamp() * 1000), secrets.randbits),
             started_at=_iso(now),
@@ -187,7 +202,19 @@ class _Session:
             workers=options.workers or max(suggested, default=WORKERS),
             live=self._live,
             brake=job.brake,
+            early=self._early(record),
         )
+
+    def _early(self, record: RunRecord) -> Early | None:
+        """What stops the run as soon as its comparison is decided, when the options say so."""
+        if self.job.options.stop_when is None:
+            return None
+        *first, last = TIERS
+        order = self.plan.order(first) + self.plan.order([last])
+        self.early = Early(self.job.base, order, self.plan.repeats_of)
+        if self.job.resumed is not None:
+            self.early.recall(self.job.store.facts(record.id))
+        return self.early
 
     async def _asked(self, runner: Runner, record: RunRecord) -> RunStatus:
         job = self.job
@@ -240,7 +267,8 @@ class _Session:
         compare, times = self.job.compare, self.job.options.confirm
         if compare is None or status != "finished":
             return None
-        first = compare(record.id, None)
+        test = None if self.early is None else self.early.test
+        first = compare(record.id, None, test)
         if not (self._live and times and first.critical_regressions):
             return first
         confirmed: set[CaseRef] = set()
@@ -252,7 +280,7 @@ class _Session:
                 if await runner.confirm(planned, planned.repeats, times):
                     confirmed.add(ref)
         self.confirmed = frozenset(confirmed)
-        return compare(record.id, self.confirmed)
+        return compare(record.id, self.confirmed, test)
 
     def _finished(
         self,
@@ -263,12 +291,21 @@ class _Session:
     ) -> RunResult:
         job = self.job
         self._remark()
+        if runner.decided:
+            self.notes.append(f"stopped early: {runner.decided}")
         ended = _iso(job.now())
         record = structs.replace(job.store.run(record.id), status=status, finished_at=ended)
-        result = result_of(job.store, record, comparison=comparison, notes=tuple(self.notes))
+        result = result_of(
+            job.store,
+            record,
+            comparison=comparison,
+            notes=tuple(self.notes),
+            calibrations=self.calibrations,
+        )
         gave_up = "" if runner.stopped else runner.gave_up
         result = conclude(result, job.options, gave_up=gave_up)
-        summary = recorded_summary(result, self.confirmed)
+        test = None if self.early is None else self.early.test
+        summary = recorded_summary(result, self.confirmed, test)
         result = replace(result, record=structs.replace(record, summary=summary))
         folder = folder_shown(write_files(result, job.folder))
         # Last of all: a run that is called finished has its files, whenever we are killed.

@@ -17,6 +17,7 @@ from assay.grading import Grader, Preparation
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult, Outcome
 from assay.model.run import TrialRecord
+from assay.model.score import EvaluationScore
 from assay.observations.reading import read
 from assay.ports import Cache, Request
 from assay.retrying import Retrying
@@ -78,6 +79,7 @@ class Trials:
             asked = await self._ask(planned, repeat)
         result = await _graded(grader, asked.observation, repeat)
         how = {"cached": asked.cached, "confirms": confirms}
+        how["final"] = not asked.unreachable  # nobody was there: a resumed run tries again
         record = self.record(planned, repeat, grader, result, **how)
         return Finished(record, asked.cached, asked.unreachable)
 
@@ -102,6 +104,7 @@ class Trials:
     ) -> TrialRecord:
         """The result as the store keeps it: as JSON, and without secrets."""
         case, seen = planned.case, result.observation
+        result = _with_judges(grader, result)
         return TrialRecord(
             run_id=self.run_id,
             position=planned.position,
@@ -112,7 +115,7 @@ class Trials:
             score=result.score,
             duration_ms=result.duration_ms,
             cost_usd=0.0 if cached else seen.cost_usd,
-            judge_cost_usd=judge_cost(score.details for score in result.scores),
+            judge_cost_usd=judge_cost(result.scores),
             comparability=comparability.key(grader),
             critical=case.critical,
             cluster=case.cluster,
@@ -157,6 +160,19 @@ async def _graded(grader: Grader, observation: Observation, repeat: int) -> Eval
         return await grader.graded(replace(observation, error=late), repeat)
 
 
+def _with_judges(grader: Grader, result: EvalCaseResult) -> EvalCaseResult:
+    """The result with the id of every judge, which its calibration is found by."""
+    if not any(ready.judges for ready in grader.ready) or not result.scores:
+        return result
+    scores = [
+        score
+        if ready.use is None
+        else msgspec.structs.replace(score, details=score.details | {"judgeId": ready.use.id})
+        for ready, score in zip(grader.ready, result.scores, strict=True)
+    ]
+    return msgspec.structs.replace(result, scores=tuple(scores))
+
+
 def answer_key(target: Retrying, planned: Planned, repeat: int) -> str:
     """What an answer depends on: whom we ask what, and how often before; never what we expect."""
     case = planned.case
@@ -165,9 +181,12 @@ def answer_key(target: Retrying, planned: Planned, repeat: int) -> str:
     return "answer:" + sha256(_KEY.encode([*question, repeat])).hexdigest()
 
 
-def judge_cost(details: Iterable[Mapping[str, Any]]) -> float | None:
+def judge_cost(scores: Iterable[EvaluationScore]) -> float | None:
     """What the judges of a case cost together; None when none was asked or one does not tell."""
-    asked = [judge for one in details if one for judge in _judges(one)]
+    detailed = [score.details for score in scores if score.details]
+    if not detailed:
+        return None
+    asked = [judge for details in detailed for judge in _judges(details)]
     costs = [judge.get("costUsd") for judge in asked if judge.get("calls")]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if known and len(known) == len(costs) else None

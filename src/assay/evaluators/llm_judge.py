@@ -90,6 +90,10 @@ class LlmJudgeEvaluator(EvaluatorSpec):
         words = prompt_text(self.name, self.prompt or DEFAULT_PROMPT)
         return self.settings_but({"name", "prompt"}) + words.encode()
 
+    def instructions(self) -> bytes:
+        words = prompt_text(self.name, self.prompt or DEFAULT_PROMPT)
+        return self.settings_but({"name", "weight", "required", "prompt"}) + words.encode()
+
     def prepare(self, resources: Resources) -> Check:
         judge = Judge.find(resources, self.target, self.model)
         task = task_of(self.name, prompt_text(self.name, self.prompt or DEFAULT_PROMPT))

@@ -27,6 +27,10 @@ class RubricEvaluator(EvaluatorSpec):
     model: Text | None = None
     target: Text | None = None
 
+    def instructions(self) -> bytes:
+        """Without the items: they belong to the case, like the question."""
+        return self.settings_but({"name", "weight", "required", "rubrics"}) + TASK.encode()
+
     def prepare(self, resources: Resources) -> Check:
         judge = Judge.find(resources, self.target, self.model)
         items = "\n".join(map(_described, self.rubrics))

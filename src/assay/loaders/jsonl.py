@@ -60,7 +60,7 @@ def recognises(file: Path) -> str:
     with open_binary(file, name) as stream:
         for line in _lines(stream, name):
             try:
-                data = Reader(name).parse(_text(line, name), line.number).data
+                data = Reader(name).line(line.data, line.number).data
                 case = isinstance(data, dict) and any(key in data for key in INPUT_KEYS)
             except EvalFileErrors:  # a case with a slip in it must not be passed over
                 case = _INPUT_WORD.search(line.data) is not None
@@ -239,8 +239,7 @@ class CaseLines:
     ) -> EvalCase | None:
         """The case on a line; its id is noted whether or not the case is right."""
         try:
-            text = _text(line, parser.file)
-            document = parser.parse(text, line.number)
+            document = parser.line(line.data, line.number)
         except EvalFileErrors as error:
             reader.problems += error.problems
             return None
@@ -248,7 +247,7 @@ class CaseLines:
         if ids is not None and isinstance(identity, str):
             ids.add(identity)
         reader.problems += document.problems
-        locate = LineLocator(parser.file, line.number, text, self.sidecar.document)
+        locate = LineLocator(parser.file, line.number, line.data, self.sidecar.document)
         case = reader.read(document, (), locate=locate)
         return None if document.problems else case
 
@@ -262,7 +261,7 @@ class CaseLines:
         with open_binary(self.file, self.name) as stream:
             for line in _lines(stream, self.name):
                 try:
-                    document = parser.parse(_text(line, parser.file), line.number)
+                    document = parser.line(line.data, line.number)
                 except EvalFileErrors:
                     continue
                 identity = document.data.get("id") if isinstance(document.data, dict) else None
@@ -274,10 +273,6 @@ class CaseLines:
                     place = (self.name, line.number, column)
                     yield Problem(*place, "error", "duplicate-id", message)
                 seen.setdefault(identity, line.number)
-
-
-def _text(line: _Line, file: str) -> str:
-    return decode(line.data, file, line.number).rstrip("\r\n")
 
 
 def _hash(identity: str) -> int:

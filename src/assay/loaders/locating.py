@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.documents.checking import written_path
 from assay.documents.document import DocPath, Document
-from assay.documents.json import Reader
+from assay.documents.json import Reader, line_text
 from assay.model.case import Origin
 from assay.model.shape import Shape
 from assay.model.suite import CaseFile
@@ -80,17 +80,24 @@ _INLINE = ("rubrics", "rubric", "expect")
 
 @dataclass(slots=True)
 class LineLocator:
-    """Finds the parts of a case on a line of JSONL; it keeps the text and parses it when asked."""
+    """Finds the parts of a case on a line of JSONL; it keeps the line and parses it when asked."""
 
     file: str
     number: int
-    text: str
+    data: bytes
     sidecar: Document | None
     document: Document | None = None
 
     def __call__(self, steps: Sequence[str | int]) -> Origin:
         if not steps:  # the case itself, which every result names
-            return Origin(self.file, self.number, len(self.text) - len(self.text.lstrip()) + 1)
+            return Origin(self.file, self.number, self._column())
         if self.document is None:
-            self.document = Reader(self.file).parse(self.text, self.number)
+            self.document = Reader(self.file).line(self.data, self.number)
         return Locator(self.document, (), suite=self.sidecar)(steps)
+
+    def _column(self) -> int:
+        """Where the case begins on its line."""
+        if self.data.startswith(b"{"):
+            return 1
+        text = line_text(self.data, self.file, self.number)
+        return len(text) - len(text.lstrip()) + 1

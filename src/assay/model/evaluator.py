@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 from pydantic import (
@@ -42,6 +42,8 @@ _ENCODER = msgspec.json.Encoder(order="sorted", enc_hook=_plain)
 _CONTENT = msgspec.json.Encoder()
 #: What an evaluator is called changes nothing about its judgement.
 _NAME = {"name"}
+#: What a judge is not told.
+_UNTOLD = {"name", "weight", "required"}
 
 
 def _required(value: Any) -> Any:
@@ -67,6 +69,8 @@ class EvaluatorSpec(Shape):
     compares_with_expected: ClassVar[bool] = False
     #: a loader has to look at this evaluator together with its case
     depends_on_case: ClassVar[bool] = False
+    #: the key that may hold any text but an empty one, in an entry with nothing else but its type
+    free_text: ClassVar[str] = ""
     #: raised when the same answer may get another score than before
     version: ClassVar[int] = 1
 
@@ -85,13 +89,28 @@ class EvaluatorSpec(Shape):
         """The evaluators that this one is made of."""
         return ()
 
+    def saying(self, text: str) -> Self:
+        """The same with another free text: what validating an entry with it would give."""
+        # A model is four slots; pydantic's own ways to fill them take three times as long.
+        spec = object.__new__(type(self))
+        object.__setattr__(spec, "__dict__", self.__dict__ | {self.free_text: text})
+        for slot in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+            object.__setattr__(spec, slot, getattr(self, slot))
+        return spec
+
     def fingerprint(self) -> bytes:
         """All that its judgement depends on; results compare only when it is the same."""
         return self.settings_but(_NAME)
 
+    def instructions(self) -> bytes:
+        """What its judge is told whatever the case; a calibration holds while it is the same."""
+        return self.settings_but(_UNTOLD)
+
     def settings_but(self, left_out: set[str]) -> bytes:
         """The version and the settings as JSON, some of them left out."""
-        settings = {k: v for k, v in self.__dict__.items() if k not in left_out}
+        settings = self.__dict__.copy()
+        for key in left_out:
+            settings.pop(key, None)
         return b"%d%s" % (self.version, _ENCODER.encode(settings))
 
     def cannot_fail(self) -> str:
@@ -147,8 +166,26 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     if "-" not in written and not written.startswith("not_"):
         validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
     spec = validate(raw, context=reading)
-    reading.validators[written] = validate
+    reading.validators[written] = _quick(validate, spec, raw)
     return spec
+
+
+def _quick(
+    validate: Callable[..., EvaluatorSpec], spec: EvaluatorSpec, raw: dict[str, Any]
+) -> Callable[..., EvaluatorSpec]:
+    """How further entries of a type are read: those that differ in their free text, as copies."""
+    key = spec.free_text
+    if not key or raw.keys() != {"type", key} or not isinstance(raw[key], str):
+        return validate
+    model = spec.model_copy()  # before it is given its name
+
+    def quick(entry: dict[str, Any], context: Reading) -> EvaluatorSpec:
+        text = entry.get(key)
+        if type(text) is str and text and len(entry) == 2:
+            return model.saying(text)
+        return validate(entry, context=context)
+
+    return quick
 
 
 def _respelled(raw: dict[str, Any], context: Reading) -> EvaluatorSpec:
@@ -173,6 +210,11 @@ def _respelled(raw: dict[str, Any], context: Reading) -> EvaluatorSpec:
 
 def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
     """Give each unnamed evaluator its type as its name, numbered when it repeats."""
+    if len({spec.name or spec.type for spec in specs}) == len(specs):
+        for spec in specs:  # nothing repeats, as in most lists
+            if not spec.name:
+                _call(spec, spec.type)
+        return specs
     taken: set[str] = set()
     unnamed: list[EvaluatorSpec] = []
     for spec in specs:
@@ -215,10 +257,22 @@ def _entries(
 ) -> tuple[EvaluatorSpec, ...]:
     """The named entries; names that repeat are told together with entries that are wrong."""
     reading: Reading | None = info.context
-    if type(raw) is list and reading is not None and (specs := _at_once(raw, reading)):
+    if reading is None:
+        return _one_by_one(raw, handler)
+    careful = reading.careful
+    if type(raw) is list and not careful and (specs := at_once(raw, reading)):
         return specs
+    # Lists inside this one are not tried twice: a fault deep down would double at every level.
+    reading.careful = True
     try:
-        specs = handler(raw)
+        return _one_by_one(raw, handler)
+    finally:
+        reading.careful = careful
+
+
+def _one_by_one(raw: Any, handler: Callable[[Any], Any]) -> tuple[EvaluatorSpec, ...]:
+    try:
+        specs: tuple[EvaluatorSpec, ...] = handler(raw)
     except ValidationError as error:
         raise together([error, *_repeated(raw)]) from None
     return named(specs)
@@ -228,7 +282,7 @@ def _entries(
 _REMEMBERED = 4096
 
 
-def _at_once(raw: list[Any], reading: Reading) -> tuple[EvaluatorSpec, ...]:
+def at_once(raw: list[Any], reading: Reading) -> tuple[EvaluatorSpec, ...]:
     """Entries of types that were met before, without a detour through pydantic for each.
 
     Nothing when one is odd or wrong: then `_by_type` looks at them all and says what it is.

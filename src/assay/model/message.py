@@ -162,6 +162,8 @@ class Message(_Record):
         return schema
 
     def to_dict(self) -> dict[str, Any]:
+        if type(self.content) is str and not self.tool_calls and self.name is None:
+            return {"role": self.role, "content": self.content}
         result = _Record.to_dict(self)
         if isinstance(self.content, tuple):
             result["content"] = [part.to_dict() for part in self.content]
@@ -210,7 +212,7 @@ def _plain_call(raw: Any) -> ToolCall | None:
     return None
 
 
-def _plain_messages(raw: Any) -> Messages:
+def plain_messages(raw: Any) -> Messages:
     """A list of plain messages; nothing when it is anything else, which pydantic then checks."""
     if type(raw) is not list:
         return ()
@@ -220,6 +222,13 @@ def _plain_messages(raw: Any) -> Messages:
             return ()
         messages.append(message)
     return tuple(messages)
+
+
+def plain_input(raw: Any) -> Messages:
+    """The same for what a case asks, which may be a text."""
+    if type(raw) is str:
+        return (Message("user", raw),) if raw.strip() else ()
+    return plain_messages(raw)
 
 
 def _message(raw: Any, info: ValidationInfo) -> Message:
@@ -296,13 +305,13 @@ InputMessages = Annotated[
     Messages,
     Field(min_length=1),
     WrapValidator(
-        lambda raw, handler: _plain_messages(raw) or handler(expand_input(raw)),
+        lambda raw, handler: plain_messages(raw) or handler(expand_input(raw)),
         json_schema_input_type=Words | SomeMessages,
     ),
 ]
 ExpectedMessages = Annotated[
     Messages,
     Field(min_length=1),
-    WrapValidator(lambda raw, handler: _plain_messages(raw) or handler(expand_output(raw))),
+    WrapValidator(lambda raw, handler: plain_messages(raw) or handler(expand_output(raw))),
     WithJsonSchema(_OUTPUT),
 ]

@@ -40,7 +40,18 @@ def _entries(raw: Any) -> Any:
     return raw
 
 
-Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
+#: What authors may write, which is more than what there is afterwards.
+_Entry = str | dict[str, Any]
+Texts = Annotated[
+    tuple[Text, ...], BeforeValidator(_listed, json_schema_input_type=Text | tuple[Text, ...])
+]
+Tiers = Annotated[
+    tuple[Tier, ...], BeforeValidator(_listed, json_schema_input_type=Tier | tuple[Tier, ...])
+]
+Entries = Annotated[
+    tuple[dict[str, Any], ...],
+    BeforeValidator(_entries, json_schema_input_type=_Entry | tuple[_Entry, ...]),
+]
 
 
 def Option(default: Any, meaning: str, *aliases: str) -> Any:  # noqa: N802 - part of a field's type
@@ -65,16 +76,14 @@ class RunOptions(Shape):
     max_failures: AtLeastOne | None = Option(None, "Stop asking after so many failed cases.")
     filter: Texts = Option((), "Only cases whose id matches the pattern, such as 'weather-*'.")
     tag: Texts = Option((), "Only cases with this tag.")
-    tier: Annotated[tuple[Tier, ...], BeforeValidator(_listed)] = Option(
-        (), "Only cases of this tier."
-    )
+    tier: Tiers = Option((), "Only cases of this tier.")
     limit: AtLeastOne | None = Option(None, "Only the first so many cases.")
     shard: Annotated[Text, AfterValidator(_shard)] | None = Option(
         None, "Only a part of the cases: 1/4 is the first of four."
     )
     seed: Count = Option(0, "Decides the order in which a live target is asked.")
     cache: Flag = Option(False, "Take answers from the cache, and put new ones there.")
-    evaluators: Annotated[tuple[dict[str, Any], ...], BeforeValidator(_entries)] = Option(
+    evaluators: Entries = Option(
         (), "Judges cases that name no evaluator, by its type.", "evaluator"
     )
     baseline: Text | None = Option(
@@ -85,10 +94,16 @@ class RunOptions(Shape):
     confirm: Count = Option(
         2, "How often a live target is asked again before a critical regression counts."
     )
+    stop_when: Literal["decided"] | None = Option(
+        None, "Stop asking when the comparison with the baseline is decided."
+    )
     min_pass_rate: Rate | None = Option(
         None, "The pass rate that a run without a baseline needs (all cases)."
     )
     min_coverage: Rate = Option(1.0, "The share of cases that must have been judged.")
+    require_calibrated: Flag = Option(
+        False, "Fail when a judge that counts is not calibrated (assay calibrate)."
+    )
     strict: Flag = Option(False, "Warnings count: stale tools, unlocked cases, no clear decision.")
 
     def plan(self) -> dict[str, Any]:

@@ -110,7 +110,11 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
     @property
     def skipped_assertions(self) -> int:
         """How many assertions could not be checked for want of seed or snapshot data."""
-        return sum(len(score.skipped_assertions) for score in self.scores)
+        count = 0
+        for score in self.scores:
+            if score.skipped_assertions:
+                count += len(score.skipped_assertions)
+        return count
 
     @property
     def details(self) -> dict[str, Any]:
@@ -126,9 +130,9 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
 
     def recorded(self, repeat: int, *, cached: bool = False, confirms: bool = False) -> bytes:
         """The same as one trial of a run."""
-        spent, error = self.duration_ms, self.error or ""
-        trial = _Trial(repeat, self.outcome, self.score, spent, error, cached, confirms)
         written = self._written()
+        spent, error = written.duration_ms, written.error or ""
+        trial = _Trial(repeat, self.outcome, self.score, spent, error, cached, confirms)
         written.details.trials = [trial]
         return as_json(written)
 
@@ -158,7 +162,7 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
             None if seen.usage is None else seen.usage.to_dict(),
             seen.cost_usd,
             self.skipped_assertions,
-            "" if case.locate is None else ":".join(map(str, case.origin[:2])),
+            "" if case.locate is None else "{}:{}".format(*case.origin),
             seen.notes,
             case.critical,
         )

@@ -79,7 +79,7 @@ class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
 
     `result` and `observation` are JSON, kept byte for byte. A trial that `confirms` asked again
     whether a regression is one; it is no repeat. One that is not `final` was not asked, because
-    the run had given up; a resumed run replaces it.
+    the run had given up, or reached nobody; a resumed run replaces it.
     """
 
     run_id: str

@@ -62,6 +62,8 @@ class Reading:
     notes: list[Note] = field(default_factory=list)
     #: how the types of evaluators that were met are validated, so that none is looked for twice
     validators: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    #: whether lists of evaluators are looked at entry by entry, as something in them is wrong
+    careful: bool = False
     #: entries that were met before, by their content; equal ones are one object, prepared once
     known: dict[bytes, Any] = field(default_factory=dict)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.model.message import ToolCall
-from assay.model.observation import Observation
+from assay.model.observation import Observation, Usage
 from assay.observations import agentv
 from assay.observations.calls import read_call, slips
 from assay.observations.measures import measures, read_usage
@@ -59,16 +59,27 @@ def read(value: Any) -> Observation:
 def _common(response: str, value: dict[str, Any]) -> Observation:
     if len(value) == 2 and "id" in value:
         return Observation(response, raw=value)  # the barest replay: nothing left to check
-    record = Record(value)
+    record, spent = Record(value), value.get("durationMs")
     return Observation(
-        response=response,
-        tool_calls=_calls(record),
-        usage=read_usage(record.record("usage")) if "usage" in value else None,
-        cost_usd=record.number("costUsd"),
-        duration_ms=record.number("durationMs"),
-        llm_calls=record.count("llmCalls") if "llmCalls" in value else None,
+        response,
+        _calls(record),
+        (),
+        _usage(record) if "usage" in value else None,
+        record.number("costUsd") if "costUsd" in value else None,
+        spent if type(spent) is float and 0 <= spent < 1e300 else record.number("durationMs"),
+        record.count("llmCalls") if "llmCalls" in value else None,
         raw=value,
     )
+
+
+def _usage(record: Record) -> Usage | None:
+    """Tokens, mostly as two whole numbers and nothing else."""
+    usage = record.raw["usage"]
+    if type(usage) is dict and len(usage) == 2:
+        read, written = usage.get("inputTokens"), usage.get("outputTokens")
+        if type(read) is int and type(written) is int and 0 <= min(read, written):
+            return Usage(read, written)
+    return read_usage(record.record("usage"))
 
 
 def _calls(record: Record) -> tuple[ToolCall, ...] | None:

@@ -142,11 +142,14 @@ def _short(text: str) -> str:
 
 
 def _repeats(case: CaseResult) -> str:
-    trials = case.trials
-    if len(trials) < 2:
-        return ""
-    passed = sum(trial["outcome"] == "passed" for trial in trials)
-    return f"{passed} of {len(trials)} repeats passed"
+    """How often it passed, when it was asked more than once."""
+    told = []
+    for again, words in ((False, "repeats passed"), (True, "passed when it was asked again")):
+        trials = [trial for trial in case.trials if trial.get("confirms", False) is again]
+        if len(trials) > (0 if again else 1):
+            passed = sum(trial["outcome"] == "passed" for trial in trials)
+            told.append(f"{passed} of {len(trials)} {words}")
+    return "; ".join(told)
 
 
 def _diffs(

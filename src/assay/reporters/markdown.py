@@ -28,7 +28,7 @@ MAX_CHARACTERS = 600_000
 _SIGNS = re.compile(r"[!-$&-*:<>?@\[-`{-~]|(?<=www)\.", re.IGNORECASE)
 
 #: The facts that are not in our own words.
-_FOREIGN = ("Run", "Target", "Results")
+_FOREIGN = ("Run", "Target", "Results", "Flaky", "Judge")
 
 
 def write(run: RunResult, out: TextIO) -> None:

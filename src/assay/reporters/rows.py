@@ -11,7 +11,8 @@ from assay.model.suite_result import CaseResult, EvalSuiteResult
 #: The names are those of result files.
 COLUMNS = (
     *("runId", "target", "suite", "tier", "file", "line", "id", "description"),
-    *("outcome", "score", "verdict", "repeats", "passes", "durationMs", "costUsd"),
+    *("outcome", "score", "verdict", "repeats", "passes", "critical", "comparability"),
+    *("durationMs", "costUsd"),
     *("failures", "toolsCalled", "response"),
 )
 
@@ -25,15 +26,17 @@ def rows(run: RunResult) -> Iterator[dict[str, Any]]:
             "suite": _encodable(suite.name),
             "tier": suite.tier,
         }
-        yield from (head | _row(suite, case) for case in suite.cases)
+        # The keys come in the order of the cases; a suite of another origin has none.
+        keys = suite.comparability()
+        for case in suite.cases:
+            yield head | _row(suite, case, next(keys, ("", ""))[1])
 
 
-def _row(suite: EvalSuiteResult, case: CaseResult) -> dict[str, Any]:
-    file, line = case.source
-    trials = case.trials or [{"outcome": case.outcome}]
+def _row(suite: EvalSuiteResult, case: CaseResult, key: str) -> dict[str, Any]:
+    trials = [t for t in case.trials if not t.get("confirms")] or [{"outcome": case.outcome}]
     return {
-        "file": file or _encodable(suite.file),
-        "line": line or None,
+        "file": _encodable(suite.file),
+        "line": case.source[1] or None,
         "id": case.id,
         "description": case.description,
         "outcome": case.outcome,
@@ -41,6 +44,8 @@ def _row(suite: EvalSuiteResult, case: CaseResult) -> dict[str, Any]:
         "verdict": case.verdict,
         "repeats": len(trials),
         "passes": sum(trial["outcome"] == "passed" for trial in trials),
+        "critical": bool(case.details.get("critical")),
+        "comparability": key,
         "durationMs": case.duration_ms,
         "costUsd": case.details.get("costUsd"),
         "failures": case.failures,

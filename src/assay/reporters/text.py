@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TextIO
 
 from assay.model.comparison import Comparison
@@ -44,6 +45,13 @@ class _Page:
         """One line. What others wrote is in it only after `safe`."""
         shown = cut(self.terminal.fit(text), self.terminal.width)
         self._out.write(self.terminal.paint(shown, *styles) + "\n")
+
+    def wrapped(self, text: str, indent: str, *styles: str) -> None:
+        """Words that must be read whole, on as many lines as they need."""
+        width = max(self.terminal.width, 40)
+        rest = indent + "  " if text.startswith("- ") else indent
+        for line in wrap(text, width, initial_indent=indent, subsequent_indent=rest):
+            self.line(line, *styles)
 
     def listed(self, texts: Sequence[str], indent: str) -> None:
         """The first of some texts, and how many there are beside."""
@@ -93,12 +101,12 @@ def _comparison(page: _Page, comparison: Comparison) -> None:
     decision = comparison.decision.replace("_", " ")
     page.line(f"AGAINST {safe(comparison.base)}: {decision}", "bold")
     if comparison.explanation:
-        page.line(f"  {safe(comparison.explanation)}")
+        page.wrapped(safe(comparison.explanation), "  ")
     for heading, refs in changes(comparison):
         page.line(f"  {heading}:", *(("red",) if refs is comparison.regressions else ()))
         page.listed([str(ref) for ref in refs], "    ")
     for failure in comparison.gate_failures:
-        page.line(f"  gate failed: {safe(failure)}", "red")
+        page.wrapped(f"gate failed: {safe(failure)}", "  ", "red")
     page.line()
 
 

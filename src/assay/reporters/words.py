@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
+
+#: How many flaky cases are named.
+MAX_NAMED = 10
 
 #: What an exit code means for a run.
 VERDICTS = {
@@ -89,7 +92,8 @@ def facts(run: RunResult) -> Iterator[tuple[str, str]]:
         yield "Pass rate", _pass_rate(run)
     if summary.coverage is not None:
         judged = f"{summary.judged:,} of {count(summary.planned, 'case')} judged"
-        yield "Coverage", f"{percent(summary.coverage)} ({judged})"
+        yield "Coverage", f"{percent(summary.coverage)} ({judged}){_bounds(run.statistics)}"
+    yield from _measured(run.statistics)
     if summary.skipped_assertions:
         yield "Unchecked", f"{count(summary.skipped_assertions, 'assertion')} without data"
     yield "Duration", _durations(run)
@@ -104,6 +108,72 @@ def _pass_rate(run: RunResult) -> str:
     bounds = interval(run.statistics or alone)
     rate = percent(run.summary.passed / run.summary.judged)
     return f"{rate} ({bounds})" if bounds else rate
+
+
+def _bounds(statistics: Mapping[str, Any]) -> str:
+    """What the pass rate would be if all that is missing had failed, or passed."""
+    coverage = statistics.get("coverage") or {}
+    if coverage.get("worst") is None or coverage.get("best") is None:
+        return ""
+    low, high = (percent(coverage[end]) for end in ("worst", "best"))
+    return f", so the pass rate lies between {low} and {high}"
+
+
+def _measured(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Graded scores, repeats and clusters, as far as there are any."""
+    score = statistics.get("score") or {}
+    if score.get("graded"):
+        yield "Mean score", f"{score['estimate']:.3f}{_limits(score)}"
+    if repeats := statistics.get("repeats"):
+        yield from _repeats(repeats)
+    if warning := (statistics.get("clusters") or {}).get("warning"):
+        yield "Clusters", warning
+    yield from (("Judge", _judge(judge)) for judge in statistics.get("judges", ()))
+
+
+def _limits(score: Mapping[str, Any]) -> str:
+    if score.get("low") is None or score.get("high") is None:
+        return ""
+    ends = f"{score['low']:.3f} to {score['high']:.3f}"
+    method = f", {score['method']}" if score.get("method") else ""
+    return f" ({percent(score['level'])} interval {ends}{method})"
+
+
+def _repeats(repeats: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """`pass^5 46.7 %`: how often all of so many attempts pass; then single attempts, and any."""
+    if headline := repeats.get("headline"):
+        k, n = headline["k"], str(headline["k"])
+        text = f"{percent(headline['estimate'])} pass {k} of {k} attempts"
+        bounds = interval({"passRate": headline})
+        single, some = repeats["passHatK"]["1"], repeats["passAtK"][n]
+        rest = f"; a single attempt {percent(single)}, one of {k} {percent(some)}"
+        yield f"pass^{k}", f"{text} ({bounds}){rest}" if bounds else text + rest
+    if flaky := repeats.get("flakyCount"):
+        names = _named(repeats["flaky"], flaky)
+        yield "Flaky", f"{count(flaky, 'case')} passed and failed: {names}"
+
+
+def _judge(judge: Mapping[str, Any]) -> str:
+    """`quality (openai:gpt-4): 82.5 % of 200 passed, corrected 89.9 % (79 to 100)`."""
+    rate, calibration = judge["passRate"], judge["calibration"]
+    text = f"{judge['evaluator']} ({judge['judge']}): "
+    text += f"{percent(rate['estimate'])} of {rate['judged']:,} passed" if rate else "no verdict"
+    if calibration["state"] == "none":
+        return f"{text}; not calibrated"
+    if calibration["state"] == "stale":
+        return f"{text}; changed since it was calibrated on {calibration['calibratedAt'][:10]}"
+    corrected = judge.get("corrected")
+    if not corrected:
+        return f"{text}; its labels do not suffice to correct that"
+    low, high = (percent(corrected[end]).removesuffix(" %") for end in ("low", "high"))
+    return f"{text}, corrected {percent(corrected['estimate'])} ({low} to {high})"
+
+
+def _named(names: Sequence[str], total: int) -> str:
+    """The first of some names, and how many there are beside."""
+    shown = names[:MAX_NAMED]
+    more = f" and {total - len(shown):,} more" if total > len(shown) else ""
+    return ", ".join(shown) + more
 
 
 def _durations(run: RunResult) -> str:

@@ -50,7 +50,8 @@ def clustered_error(values: Sequence[float], clusters: Sequence[Hashable]) -> fl
 
 def student_t(values: Sequence[float], level: float = 0.95) -> Estimate | None:
     """The t interval of a mean; without limits when there is only one value."""
-    return _t_estimate(values, standard_error(values), len(values) - 1, level, "student-t")
+    error = standard_error(values)
+    return t_estimate(mean(values), error, len(values) - 1, level, "student-t")
 
 
 def clustered_t(
@@ -59,7 +60,7 @@ def clustered_t(
     """The t interval with clustered standard error, and one degree less than clusters."""
     degrees = len(set(clusters)) - 1
     error = clustered_error(values, clusters)
-    return _t_estimate(values, error, degrees, level, "student-t-clustered")
+    return t_estimate(mean(values), error, degrees, level, "student-t-clustered")
 
 
 def bootstrap(
@@ -106,11 +107,11 @@ def score_mean(
     return None if found is None else found.clipped(0.0, 1.0)
 
 
-def _t_estimate(
-    values: Sequence[float], error: float | None, degrees: int, level: float, method: str
+def t_estimate(
+    centre: float | None, error: float | None, degrees: int, level: float, method: str
 ) -> Estimate | None:
+    """A mean with its t interval; without limits when the standard error is not known."""
     check_level(level)
-    centre = mean(values)
     if centre is None:
         return None
     if error is None:

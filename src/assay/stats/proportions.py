@@ -54,12 +54,18 @@ def clustered_rate(
     Cases of one cluster pass and fail together, so they say less than as many separate
     ones. When all pass, or all fail, that cannot be seen, and each cluster counts as one.
     """
-    n, groups = len(passed), len(set(clusters))
+    n = len(passed)
     if n == 0:
         return None
-    z = interval_z(level)
-    rate = sum(passed) / n
     error = clustered_error([float(p) for p in passed], clusters)
+    return clustered_wilson(sum(passed) / n, n, len(set(clusters)), error, level)
+
+
+def clustered_wilson(
+    rate: float, n: int, groups: int, error: float | None, level: float = 0.95
+) -> Estimate:
+    """The same from the number of clusters, and the clustered standard error of the rate."""
+    z = interval_z(level)
     worth = float(groups)
     if error is not None and 0 < rate < 1:
         # Few clusters tell their own spread badly: Student's t says how badly.

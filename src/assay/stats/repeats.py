@@ -92,3 +92,12 @@ def _over_cases(
 def _variance(values: Sequence[float]) -> float:
     centre = mean(values) or 0.0
     return math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1)
+
+
+def at_least_by_chance(count: int, expected: float) -> float:
+    """The probability that a rare event happens so often when it is expected so often (Poisson)."""
+    term, below = math.exp(-expected), 0.0
+    for i in range(count):
+        below += term
+        term *= expected / (i + 1)
+    return max(1.0 - below, 0.0)

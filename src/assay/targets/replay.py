@@ -31,7 +31,7 @@ from assay.errors import (
 from assay.model.observation import Observation
 from assay.model.shape import Reading, Text, shown
 from assay.model.target import TargetSpec
-from assay.observations.reading import read_json
+from assay.observations.reading import read_decoded
 from assay.ports import Request
 from assay.settings import shown_path
 
@@ -67,6 +67,7 @@ class _Head(msgspec.Struct):
 
 
 _HEAD = msgspec.json.Decoder(_Head)
+_decode = msgspec.json.Decoder().decode
 
 
 class Replay:
@@ -100,14 +101,15 @@ class Replay:
         for line in index.lines(case_id):
             try:
                 data = self._line(index, line)
-                if _HEAD.decode(data).id != case_id:
-                    continue  # another id of the same hash
-                if passed == repeat:
-                    return line, read_json(data)
+                if passed < repeat:
+                    passed += _HEAD.decode(data).id == case_id
+                    continue
+                value = _decode(data)
+                if type(value) is dict and value.get("id") == case_id:  # else only its hash is
+                    return line, read_decoded(value, data)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObservationError) as e:
                 place = f"{self._shown}:{self._number(index.offsets[line])}"
                 raise TargetError(f"{place}: {e}") from None
-            passed += 1
         raise TargetError(self._none(index, case_id, passed, repeat))
 
     @property

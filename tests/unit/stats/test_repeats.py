@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.stats.repeats import Attempts, Spread, mean_pass_at_k, mean_pass_hat_k, spread
+from assay.stats.repeats import (
+    Attempts,
+    Spread,
+    at_least_by_chance,
+    mean_pass_at_k,
+    mean_pass_hat_k,
+    spread,
+)
 
 
 @st.composite
@@ -101,3 +108,11 @@ def test_the_spread_is_split_between_cases_and_attempts() -> None:
     assert spread([[1.0, 0.0]]) is None
     assert spread([[1.0], [0.0]]) is None
     assert Spread(0.2, 0.1).of_mean(10, 2) == pytest.approx(0.025)
+
+
+@pytest.mark.parametrize(
+    ("count", "expected", "wanted"),
+    [(0, 3.0, 1.0), (1, 0.0, 0.0), (1, 1.0, 0.632121), (2, 1.0, 0.264241), (3, 0.5, 0.014388)],
+)
+def test_how_likely_rare_events_are(count: int, expected: float, wanted: float) -> None:
+    assert at_least_by_chance(count, expected) == pytest.approx(wanted, abs=1e-6)

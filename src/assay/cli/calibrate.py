@@ -1,0 +1,136 @@
+"""`assay calibrate`: a judge against human labels."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from assay.calibrating import Answer, Calibrated, Desk
+from assay.calibrations import FILE
+from assay.errors import printable
+from assay.stats.calibration import majority_baseline
+from assay.stats.estimates import Estimate
+
+_KEYS = {"p": True, "pass": True, "f": False, "fail": False, "s": None, "skip": None}
+_PROMPT = "p = pass, f = fail, s = skip, q = stop"
+_WORDS = {
+    "agreement": "both say the same",
+    "kappa": "0 is guessing, 1 is full agreement",
+    "sensitivity": "of the good answers, it passes",
+    "specificity": "of the bad answers, it fails",
+}
+
+
+@click.command("calibrate")
+@click.argument("labels")
+@click.option("--run", default="latest", metavar="RUN", show_default=True, help="The judged run.")
+@click.option("--evaluator", metavar="NAME", help="Whose judge, when the run has several.")
+@click.option("--sample", type=click.IntRange(1), help="Ask for labels of so many answers.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Decides which answers (0).")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@click.option("--store", metavar="URL", help="Where runs are recorded.")
+def command(
+    labels: str,
+    run: str,
+    evaluator: str | None,
+    sample: int | None,
+    seed: int,
+    as_json: bool,
+    store: str | None,
+) -> None:
+    """Compare a judge with people: how far it can be trusted, and what its pass rate is worth.
+
+    LABELS is a .csv or .jsonl file with `id`, `label` (pass or fail) and perhaps `suite`. With
+    --sample you are shown random answers, without the judge's verdict, and your labels are
+    added to the file one by one; call it again to go on. What comes of it is kept in
+    calibrations.json, and later runs with the same judge tell the corrected pass rate.
+
+    \b
+    Examples:
+      assay calibrate labels.csv --sample 50
+      assay calibrate labels.csv --run main --evaluator quality
+      assay calibrate labels.jsonl --json
+    """
+    desk = Desk(labels, run, evaluator, store=store)
+    if sample is not None:
+        _ask(desk, sample, seed)
+    found = desk.calibrate()
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        _print(found)
+
+
+def _ask(desk: Desk, sample: int, seed: int) -> None:
+    """One answer after the other; what is asked goes to stderr, the report to stdout."""
+    answers = desk.unlabelled(sample, seed)
+    for number, answer in enumerate(answers, 1):
+        _show(answer, f"{number} of {len(answers)}")
+        said = _said()
+        if said == "q":
+            return
+        passed = _KEYS[said]
+        if passed is not None:
+            desk.label(answer, passed)
+
+
+def _show(answer: Answer, place: str) -> None:
+    click.echo(printable(f"\n[{place}] {answer.ref}"), err=True)
+    parts = (("", answer.description), ("asked", answer.question), ("answer", answer.answer))
+    for label, text in parts:
+        for line in text.splitlines() if text else ():
+            click.echo(printable(f"  {label:7}{line}" if label else f"  {line}"), err=True)
+            label = " " * len(label)
+
+
+def _said() -> str:
+    """A known answer of the person; `q` when there is nobody any more."""
+    while True:
+        try:
+            said: str = click.prompt(_PROMPT, err=True, default="", show_default=False)
+        except click.Abort:
+            return "q"
+        said = said.strip().lower()
+        if said in ("q", "quit"):
+            return "q"
+        if said in _KEYS:
+            return said
+
+
+def _print(found: Calibrated) -> None:
+    table, judge = found.table, found.judge
+    click.echo(printable(f"judge     {judge.evaluator} ({judge.judge}), id {judge.id}"))
+    about = f"of {found.judged:,} answers that it judged in the run {found.run_id}"
+    click.echo(f"labels    {table.n:,} {about}")
+    if found.unknown:
+        click.echo(f"          {found.unknown:,} labels belong to no such answer")
+    click.echo()
+    click.echo(f"{'':20}{'judge passes':>14}{'judge fails':>14}")
+    click.echo(f"{'a person passes':20}{table.right_passes:>14,}{table.wrong_failures:>14,}")
+    click.echo(f"{'a person fails':20}{table.wrong_passes:>14,}{table.right_failures:>14,}")
+    click.echo()
+    for name, words in _WORDS.items():
+        click.echo(f"{name:12}  {_numbers(found.estimates[name]):24}{words}")
+    most = majority_baseline(table) or 0.0
+    click.echo(f"{'majority':12}  {most:<24.2f}agreement of always saying the more common thing")
+    click.echo()
+    click.echo(f"{'pass rate':12}  {_numbers(found.estimates['passRate'])}")
+    click.echo(f"{'corrected':12}  {_corrected(found)}")
+    click.echo(f"kept in {FILE}", err=True)
+
+
+def _numbers(found: Estimate | None) -> str:
+    if found is None:
+        return "not known"
+    return f"{found.estimate:.2f} ({found.low:.2f} to {found.high:.2f})"
+
+
+def _corrected(found: Calibrated) -> str:
+    estimate, table = found.estimates["corrected"], found.table
+    if estimate is not None:
+        return _numbers(estimate)
+    if not table.passes or not table.failures:
+        missing = "good" if not table.passes else "bad"
+        return f"not known: there is no label of a {missing} answer"
+    return "not known: the judge is no better than chance"

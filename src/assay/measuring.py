@@ -1,0 +1,196 @@
+"""The statistics of a suite, or of a run, counted in one pass: a few numbers, never the cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from assay.model.comparison import CaseRef
+from assay.model.run import TrialFacts
+from assay.stats.estimates import Estimate
+from assay.stats.means import FEW_CLUSTERS
+from assay.stats.proportions import rate_bounds, wilson
+from assay.stats.repeats import Attempts
+from assay.stats.sums import Clusters, Moments
+
+#: So many flaky cases are named; there may be more.
+MAX_FLAKY = 1000
+#: pass@k and pass^k are told for every k up to this one, and for the number of repeats.
+MAX_K = 10
+
+
+class Tries(NamedTuple):
+    """How often a case was asked, how often it was judged then, and how often it passed."""
+
+    asked: int
+    judged: int
+    passed: int
+
+
+@dataclass(slots=True)
+class Unit:
+    """The cases of one cluster: their number and passes, and the same for those with a score."""
+
+    cases: int = 0
+    passed: int = 0
+    scored: int = 0
+    score: float = 0.0
+    squares: float = 0.0
+
+
+@dataclass(slots=True)
+class Measure:
+    """Adds up cases. `join` adds those of another suite."""
+
+    passed: int = 0
+    judged: int = 0
+    scores: Moments = field(default_factory=Moments)
+    graded: bool = False
+    clusters: dict[str, Unit] = field(default_factory=dict)
+    tries: dict[Tries, int] = field(default_factory=dict)
+    flaky: list[CaseRef] = field(default_factory=list)
+
+    def add(self, trials: Sequence[TrialFacts], outcome: str) -> None:
+        """One case: its repeats, and what they come to."""
+        first = trials[0]
+        if len(trials) > 1:
+            self._repeats(trials)
+        if outcome not in ("passed", "failed"):
+            return
+        self.judged += 1
+        self.passed += outcome == "passed"
+        score = first.score if len(trials) == 1 else _mean(trials)
+        if score is not None:
+            self.scores.add(score)
+            self.graded = self.graded or 0 < score < 1
+        if first.cluster is not None:
+            self._cluster(first.cluster, outcome == "passed", score)
+
+    def join(self, other: Measure) -> None:
+        """As if the cases of the other had been added."""
+        self.passed += other.passed
+        self.judged += other.judged
+        self.scores.join(other.scores)
+        self.graded = self.graded or other.graded
+        for name, unit in other.clusters.items():
+            mine = self.clusters.setdefault(name, Unit())
+            for part in Unit.__slots__:
+                setattr(mine, part, getattr(mine, part) + getattr(unit, part))
+        for tries, count in other.tries.items():
+            self.tries[tries] = self.tries.get(tries, 0) + count
+        self.flaky += other.flaky[: MAX_FLAKY - len(self.flaky)]
+
+    def statistics(self, planned: int, *, whole: bool = False) -> dict[str, Any]:
+        """What a result file says. Of a `whole` run flaky cases are named with their suite."""
+        found: dict[str, Any] = {
+            "passRate": _dict(self._rate()),
+            "coverage": self._coverage(planned),
+            "score": self._score(),
+        }
+        if self.tries:
+            found["repeats"] = self._repeated(whole)
+        if self.clusters:
+            found["clusters"] = self._clusters()
+        return found
+
+    def _repeats(self, trials: Sequence[TrialFacts]) -> None:
+        outcomes = [trial.outcome for trial in trials]
+        passed = outcomes.count("passed")
+        tries = Tries(len(trials), passed + outcomes.count("failed"), passed)
+        self.tries[tries] = self.tries.get(tries, 0) + 1
+        if 0 < passed < tries.judged and len(self.flaky) < MAX_FLAKY:
+            self.flaky.append(CaseRef(trials[0].suite, trials[0].case_id))
+
+    def _cluster(self, name: str, passed: bool, score: float | None) -> None:
+        unit = self.clusters.get(name)
+        if unit is None:
+            unit = self.clusters[name] = Unit()
+        unit.cases += 1
+        unit.passed += passed
+        if score is not None:
+            unit.scored += 1
+            unit.score += score
+            unit.squares += score * score
+
+    def _rate(self) -> Estimate | None:
+        if not self.clusters:
+            return wilson(self.passed, self.judged)
+        named = [(float(unit.passed), unit.cases) for unit in self.clusters.values()]
+        passed = self.passed - sum(unit.passed for unit in self.clusters.values())
+        return Clusters(named, self._alone, passed, passed).rate()
+
+    @property
+    def _alone(self) -> int:
+        """How many judged cases belong to no cluster."""
+        return self.judged - sum(unit.cases for unit in self.clusters.values())
+
+    def _score(self) -> dict[str, Any] | None:
+        found = self._clustered_score() if self.clusters else self.scores.estimate()
+        return None if found is None else found.to_dict() | {"graded": self.graded}
+
+    def _clustered_score(self) -> Estimate | None:
+        units, all_of = [u for u in self.clusters.values() if u.scored], self.scores
+        total = all_of.mean * all_of.count - sum(unit.score for unit in units)
+        squares = all_of.squares + all_of.count * all_of.mean**2
+        squares -= sum(unit.squares for unit in units)
+        alone = all_of.count - sum(unit.scored for unit in units)
+        named = [(unit.score, unit.scored) for unit in units]
+        return Clusters(named, alone, total, squares).estimate()
+
+    def _coverage(self, planned: int) -> dict[str, Any]:
+        found: dict[str, Any] = {"judged": self.judged, "planned": planned}
+        bounds = rate_bounds(self.passed, self.judged, planned)
+        if bounds is not None and self.judged < planned:
+            found |= {"worst": bounds.low, "best": bounds.high}
+        return found
+
+    def _clusters(self) -> dict[str, Any]:
+        count = len(self.clusters) + self._alone
+        found: dict[str, Any] = {"count": count}
+        if count < FEW_CLUSTERS:
+            few = f"the cases fall into {count} clusters; with fewer than {FEW_CLUSTERS} the"
+            found["warning"] = f"{few} interval is itself a guess"
+        return found
+
+    def _repeated(self, whole: bool) -> dict[str, Any]:
+        n = min(tries.asked for tries in self.tries)
+        every = list(self._attempts())
+        ks = [k for k in range(1, n + 1) if k <= MAX_K or k == n]
+        found: dict[str, Any] = {"n": n, "cases": sum(count for _, count in every)}
+        found["complete"] = sum(count for case, count in every if case.n >= n)
+        for name, of in (("passHatK", Attempts.pass_hat_k), ("passAtK", Attempts.pass_at_k)):
+            over = {k: _over(every, of, k) for k in ks}
+            found[name] = {str(k): share.mean for k, share in over.items() if share.count}
+        headline = _over(every, Attempts.pass_hat_k, n).estimate()
+        found["headline"] = None if headline is None else {"k": n} | headline.to_dict()
+        found["flaky"] = [str(ref) if whole else ref.id for ref in self.flaky]
+        found["flakyCount"] = sum(count for case, count in every if case.flaky)
+        return found
+
+    def _attempts(self) -> Iterator[tuple[Attempts, int]]:
+        """Every kind of case that was asked several times and judged, and how many there are."""
+        for tries, count in sorted(self.tries.items()):
+            if tries.judged:
+                yield Attempts(tries.passed, tries.judged), count
+
+
+def _over(cases: list[tuple[Attempts, int]], of: Any, k: int) -> Moments:
+    """pass@k or pass^k over the cases with at least k judged attempts."""
+    found = Moments()
+    for case, count in cases:
+        share = of(case, k)
+        if share is not None:
+            found.join(Moments.of(share, count))
+    return found
+
+
+def _mean(trials: Sequence[TrialFacts]) -> float | None:
+    """The mean score of the judged trials of a case."""
+    judged = ("passed", "failed")
+    scores = [t.score for t in trials if t.score is not None and t.outcome in judged]
+    return sum(scores) / len(scores) if scores else None
+
+
+def _dict(estimate: Estimate | None) -> dict[str, Any] | None:
+    return None if estimate is None else estimate.to_dict()

@@ -1,0 +1,112 @@
+"""The same estimates for values that are not kept: a few sums stand for a million of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from assay.stats.estimates import Estimate
+from assay.stats.means import BOOTSTRAP_BELOW, bootstrap, t_estimate
+from assay.stats.proportions import clustered_wilson
+
+
+@dataclass(slots=True)
+class Moments:
+    """Count, mean and spread of values, by Welford's way; the first few are kept as they are."""
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    first: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, value: float, count: int) -> Moments:
+        """So many times the same value."""
+        return cls(count, value, 0.0, [value] * min(count, BOOTSTRAP_BELOW))
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        away = value - self.mean
+        self.mean += away / self.count
+        self.squares += away * (value - self.mean)
+        if self.count <= BOOTSTRAP_BELOW:
+            self.first.append(value)
+
+    def join(self, other: Moments) -> None:
+        """As if the values of the other had been added."""
+        if not self.count:
+            self.count, self.mean, self.squares = other.count, other.mean, other.squares
+            self.first = other.first.copy()
+            return
+        if not other.count:
+            return
+        total, away = self.count + other.count, other.mean - self.mean
+        self.squares += other.squares + away * away * self.count * other.count / total
+        self.mean += away * other.count / total
+        self.count = total
+        self.first += other.first[: BOOTSTRAP_BELOW - len(self.first)]
+
+    @property
+    def variance(self) -> float | None:
+        """That of the sample; not known from fewer than two values."""
+        return self.squares / (self.count - 1) if self.count > 1 else None
+
+    def estimate(self, level: float = 0.95, *, seed: int = 0) -> Estimate | None:
+        """The mean of scores from 0 to 1, as `score_mean` has it."""
+        if self.count < BOOTSTRAP_BELOW:
+            found = bootstrap(self.first, level, seed=seed)
+        else:
+            error = math.sqrt((self.variance or 0.0) / self.count)
+            found = t_estimate(self.mean, error, self.count - 1, level, "student-t")
+        return None if found is None else found.clipped(0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Values by their clusters: sum and size of each that has a name.
+
+    The others are clusters of their own: how many, their sum and the sum of their squares.
+    """
+
+    named: Collection[tuple[float, int]]
+    alone: int = 0
+    alone_sum: float = 0.0
+    alone_squares: float = 0.0
+
+    @property
+    def groups(self) -> int:
+        return len(self.named) + self.alone
+
+    @property
+    def count(self) -> int:
+        return sum(size for _, size in self.named) + self.alone
+
+    @property
+    def mean(self) -> float | None:
+        total = math.fsum(value for value, _ in self.named) + self.alone_sum
+        return total / self.count if self.count else None
+
+    def error(self) -> float | None:
+        """The clustered standard error of the mean, as `clustered_error` has it."""
+        centre, groups = self.mean, self.groups
+        if centre is None or groups < 2:
+            return None
+        squares = math.fsum((total - size * centre) ** 2 for total, size in self.named)
+        squares += self.alone_squares - 2 * centre * self.alone_sum + self.alone * centre**2
+        # What rounding leaves of values that are all the same is none.
+        squares = squares if squares > 1e-12 * max(self.alone_squares, 1.0) else 0.0
+        return math.sqrt(squares * groups / (groups - 1)) / self.count
+
+    def rate(self, level: float = 0.95) -> Estimate | None:
+        """The pass rate, when the values are passes (1) and failures (0)."""
+        mean = self.mean
+        if mean is None:
+            return None
+        return clustered_wilson(mean, self.count, self.groups, self.error(), level)
+
+    def estimate(self, level: float = 0.95) -> Estimate | None:
+        """The mean of scores from 0 to 1, as `score_mean` has it with clusters."""
+        error, degrees = self.error(), self.groups - 1
+        found = t_estimate(self.mean, error, degrees, level, "student-t-clustered")
+        return None if found is None else found.clipped(0.0, 1.0)

@@ -1,0 +1,93 @@
+"""The verb of `assay trend`: the pass rate over the runs of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from assay.errors import UsageError, nearest
+from assay.history import open_store
+from assay.model.run import RunRecord
+from assay.ports import Store
+from assay.service import project
+from assay.stats.estimates import Estimate
+from assay.stats.proportions import wilson
+
+#: How many runs are told when nobody says.
+LAST = 20
+_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The pass rate of one run, or of one of its suites."""
+
+    run_id: str
+    started_at: str
+    target: str
+    passed: int
+    judged: int
+    rate: Estimate
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of `assay trend --json`."""
+        return {
+            "runId": self.run_id,
+            "startedAt": self.started_at,
+            "target": self.target,
+            "passed": self.passed,
+            "judged": self.judged,
+            "passRate": self.rate.to_dict(),
+        }
+
+
+def trend(suite: str | None = None, last: int = LAST, *, store: str | None = None) -> list[Point]:
+    """The newest finished runs that judged something, the oldest of them first.
+
+    `suite` is the file of a suite, relative to the project root, or its name.
+    """
+    with closing(open_store(project(), store)) as opened:
+        found: list[Point] = []
+        known: set[str] = set()
+        for record in _finished(opened):
+            known.update(name for header in record.suites for name in (header.file, header.name))
+            point = _point(record, suite)
+            if point is not None:
+                found.append(point)
+            if len(found) == last:
+                break
+    if suite is not None and suite not in known:
+        hint = nearest(suite, known)
+        raise UsageError(f"no run has a suite {suite!r}" + (f"; {hint}" if hint else ""))
+    return found[::-1]
+
+
+def _finished(store: Store) -> Iterator[RunRecord]:
+    before: str | None = None
+    while page := store.runs(_PAGE, before):
+        yield from (record for record in page if record.status == "finished")
+        before = page[-1].id
+
+
+def _point(record: RunRecord, suite: str | None) -> Point | None:
+    counts = _counts(record, suite)
+    passed = sum(part["passed"] for part in counts)
+    judged = passed + sum(part["failed"] for part in counts)
+    rate = wilson(passed, judged)
+    if rate is None:
+        return None
+    if len(counts) == 1 and (known := counts[0].get("statistics", {}).get("passRate")):
+        rate = Estimate(**known)  # it knows of clusters
+    return Point(record.id, record.started_at, record.target, passed, judged, rate)
+
+
+def _counts(record: RunRecord, suite: str | None) -> list[dict[str, Any]]:
+    """The counts of the whole run, or those of the suites that are meant."""
+    summary = record.summary or {}
+    if suite is None:
+        return [summary] if "passed" in summary else []
+    parts = summary.get("suites", ())
+    pairs = zip(record.suites, parts, strict=False)
+    return [part for header, part in pairs if suite in (header.file, header.name)]

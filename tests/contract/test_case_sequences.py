@@ -1,0 +1,28 @@
+"""Random sequences of calls: every store answers as a plain model of test cases does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+from case_model import SEQUENCES, Machine
+from hypothesis.stateful import run_state_machine_as_test
+
+from assay.ports import Store
+from assay.stores.memory import MemoryStore
+from assay.stores.sqlite import SqliteStore
+
+
+def compare(fresh: Callable[[], Store]) -> None:
+    machine = type("Sequences", (Machine,), {"fresh": staticmethod(fresh)})
+    run_state_machine_as_test(machine, settings=SEQUENCES)
+
+
+def test_the_store_in_memory_answers_as_the_model_does() -> None:
+    compare(MemoryStore)
+
+
+def test_the_store_in_a_file_answers_as_the_model_does(tmp_path: Path) -> None:
+    numbers = count()
+    compare(lambda: SqliteStore(tmp_path / f"{next(numbers)}.db"))

@@ -1,0 +1,147 @@
+"""Test cases in a file: other processes, older schemas, and what a page costs."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from case_processes import lose_nothing, outlive_kill_9
+
+from assay.stores.migrating import migrate, scripts
+from assay.stores.sqlite import SqliteStore
+from assay.testing.stores import a_run, a_trial, saved
+from assay.testing.test_cases import NOON, SECONDS, added, changed, new_case
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+def test_processes_lose_nothing(file: Path) -> None:
+    lose_nothing(f"sqlite:{file}", lambda: SqliteStore(file))
+
+
+@pytest.mark.parametrize("kill", range(3))
+def test_what_was_acknowledged_outlives_kill_9(kill: int, file: Path) -> None:
+    point = random.Random(kill).randrange(1, 300)
+    outlive_kill_9(f"sqlite:{file}", lambda: SqliteStore(file), point)
+
+
+def test_test_cases_are_there_after_closing(file: Path) -> None:
+    with closing(SqliteStore(file)) as store:
+        (case,) = added(store.test_cases, new_case("a", "x"))
+        case = changed(store.test_cases, case.id, input="b")
+    with closing(SqliteStore(file)) as store:
+        assert store.test_cases.page(10, tag="X") == ([case], 1)
+        assert len(store.test_cases.versions(case.id)) == 2
+
+
+# Older schemas
+
+
+def journal(file: Path) -> None:
+    """What a store of the first schema has in it."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        run = ("run-1", "2026-01-31T12:00:00Z", "running", "echo", "{}", "{}", "{}", "[]")
+        connection.execute(f"INSERT INTO run VALUES ({', '.join('?' * 8)}, NULL, NULL)", run)
+        row = ["run-1", 0, 0, "a.yaml", "case-0", "passed", 1.0, 1.0, None, None, "c0ffee"]
+        row += [0, None, 1.0, 0, 0, 1, b"{}", b"{}"]
+        connection.execute(f"INSERT INTO trial VALUES ({', '.join('?' * len(row))})", row)
+        connection.execute("INSERT INTO baseline VALUES ('main', 'run-1')")
+        connection.execute("INSERT INTO cache VALUES ('key', '{\"reply\": 1}')")
+
+
+def edited(file: Path) -> None:
+    """What the second schema added."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("INSERT INTO tag_set VALUES (7, CAST('x' AS BLOB), 1)")
+        connection.execute("INSERT INTO test_case VALUES (1, 'a', 1, 'then', NULL, 7)")
+        version = (
+            "INSERT INTO test_case_version VALUES (1, 1, 'in', 'out', NULL, '[\"x\"]', 'then')"
+        )
+        connection.execute(version)
+        connection.execute("UPDATE test_case_count SET total = 1")
+
+
+#: What was added with each schema, from the first.
+CONTENTS: list[Callable[[Path], None]] = [journal, edited]
+
+
+@pytest.mark.parametrize("schema", range(len(scripts()) + 1))
+def test_every_schema_is_brought_to_the_newest_with_what_is_in_it(schema: int, file: Path) -> None:
+    assert len(CONTENTS) == len(scripts()), "what does a store of the new schema have in it?"
+    if schema:
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            migrate(connection, "store.db", scripts()[:schema])
+    for fill in CONTENTS[:schema]:
+        fill(file)
+    with closing(SqliteStore(file)) as store:
+        if schema >= 1:
+            assert [trial.case_id for trial in store.trials(store.baseline("main"))] == ["case-0"]
+            assert store.get("key") == {"reply": 1}
+        if schema >= 2:
+            assert [case.id for case in store.test_cases.page(9, tag="X").test_cases] == ["a"]
+            assert store.test_cases.page(9).total == 1
+        store.begin(a_run("run-2"))
+        saved(store, a_trial(0, run_id="run-2"))
+        before = store.test_cases.page(9).total
+        added(store.test_cases, new_case("new", "y"))
+        assert store.test_cases.page(9).total == before + 1
+
+
+# What a page costs: in steps of SQLite's machine, which are the same on every computer
+
+
+def steps(store: SqliteStore, limit: int, skip: int = 0, tag: str | None = None) -> int:
+    store.test_cases.page(limit, skip, tag)
+    counted = 0
+
+    def count() -> int:
+        nonlocal counted
+        counted += 1
+        return 0
+
+    with store._file.reading() as connection:
+        connection.set_progress_handler(count, 1)
+    store.test_cases.page(limit, skip, tag)
+    with store._file.reading() as connection:
+        connection.set_progress_handler(None, 0)
+    return counted
+
+
+def filled(file: Path, count: int) -> SqliteStore:
+    """Every hundredth test case is rare; all have one of five tags."""
+    store = SqliteStore(file)
+    futures = [
+        store.test_cases.add(
+            new_case(str(i), f"common-{i % 5}", *(["rare"] if i % 100 == 0 else [])), NOON
+        )
+        for i in range(count)
+    ]
+    for future in futures:
+        future.result(SECONDS)
+    return store
+
+
+def test_the_first_page_costs_the_same_however_many_there_are(tmp_path: Path) -> None:
+    with (
+        closing(filled(tmp_path / "few.db", 100)) as few,
+        closing(filled(tmp_path / "many.db", 3000)) as many,
+    ):
+        assert steps(many, 50) <= 1.1 * steps(few, 50)
+        for case in many.test_cases.page(1000).test_cases:
+            many.test_cases.remove(case.id, NOON)
+        assert steps(many, 50) <= 1.1 * steps(few, 50), "deleted test cases are stepped over"
+
+
+def test_a_tag_costs_what_matches(tmp_path: Path) -> None:
+    with closing(filled(tmp_path / "many.db", 3000)) as many:
+        assert many.test_cases.page(50, tag="RARE").total == 30
+        assert steps(many, 50, tag="nothing") < 500
+        assert steps(many, 50, tag="rare") < 3000
+        assert steps(many, 50, tag="common") < 20 * 3000

@@ -1,0 +1,96 @@
+"""The page of runs is complete, and its recipe for CI works."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from pages import Page, Story, code_words
+
+from assay.engine.runner import GRACE_SECONDS, MOST_UNREACHABLE
+from assay.model.result import EvaluatorResult
+from assay.model.score import EvaluationScore
+from assay.model.suite_result import CaseResult, EvalSuiteResult, Summary
+from assay.registry import targets
+from assay.reporters.words import VERDICTS
+from assay.result_schema import Details, Trial
+from assay.results import PRECEDENCE
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = Page.read(ROOT / "docs/runs.md", ROOT)
+(WORKFLOW,) = [b for b in PAGE.blocks if b.option("file").startswith(".github/")]
+
+
+def keys(title: str) -> list[str]:
+    return [code_words(row["Key"])[0] for row in PAGE.table(title)]
+
+
+def written(shape: type[Any]) -> list[str]:
+    return [field.encode_name for field in msgspec.structs.fields(shape)]
+
+
+def test_keys_of_a_result_file_are_documented() -> None:
+    empty = EvalSuiteResult("r", "t", "s", "f", "suite", "s", {}, lambda: iter(()), Summary())
+    assert sorted(keys("Result files")) == sorted([*empty.to_dict(), "baselineRunId"])
+    assert keys("Cases") == written(CaseResult)
+    assert keys("Summary") == written(Summary)
+
+
+def test_keys_of_details_are_documented() -> None:
+    assert sorted(keys("Details")) == sorted(written(Details))
+    told = {code_words(row["Key"])[0]: code_words(row["Meaning"]) for row in PAGE.table("Details")}
+    assert told["trials"] == written(Trial)
+    score = EvaluatorResult("a", "b", 1.0, EvaluationScore.errored("why", reply="no"))
+    assert {*score.to_dict()} <= {*told["evaluators"]}
+
+
+def test_exit_codes_are_documented_in_their_order() -> None:
+    assert [int(code_words(row["Code"])[0]) for row in PAGE.table("Exit codes")] == list(VERDICTS)
+    assert f"the first of {', '.join(map(str, PRECEDENCE))} counts" in PAGE.text
+
+
+def test_numbers_are_those_of_the_runner() -> None:
+    assert f"{MOST_UNREACHABLE} times in a row" in PAGE.text
+    assert f"gives those in flight {GRACE_SECONDS:g} seconds" in PAGE.text
+
+
+def test_every_provider_is_shown_as_a_target() -> None:
+    """Two are other names of one that is shown, and a script has no inline form."""
+    shown = {
+        w.partition(":")[0] for r in PAGE.table("Who is asked") for w in code_words(r["Target"])
+    }
+    assert {*targets} - shown == {"cli", "mock", "scripted"}
+
+
+def test_the_recipe_for_ci_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First a push, without a baseline, then a pull request that breaks a case."""
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    steps = yaml.safe_load(WORKFLOW.text)["jobs"]["evals"]["steps"]
+    validate, run, baseline = (s["run"] for s in steps if "assay " in s.get("run", ""))
+    story = Story(tmp_path)
+
+    def call(script: str) -> tuple[int, str]:
+        return story.shell(f"set -e\n{script}")  # as the shell of GitHub does
+
+    assert story.shell("assay init .")[0] == 0
+    for script in (validate, run, baseline):
+        assert call(script)[0] == 0
+    suite = tmp_path / "evals/first.eval.yaml"
+    suite.write_text(
+        suite.read_text("utf-8").replace("id: capital\n", "id: capital\n    critical: true\n"),
+        "utf-8",
+    )
+    agent = tmp_path / "example_agent.py"
+    agent.write_text(
+        agent.read_text("utf-8").replace('"Paris", "toolCalls"', '"Lyon", "toolCalls"'), "utf-8"
+    )
+    code, output = call(run)
+    assert code == 1
+    assert "::error file=evals/first.eval.yaml,line=6,title=failed%3A capital::" in output
+    assert "capital" in (tmp_path / "summary.md").read_text("utf-8")
+    assert 'name="capital"' in (tmp_path / "junit.xml").read_text("utf-8")

@@ -1,0 +1,99 @@
+"""Runs from Python: `assay.run`, `arun`, `regrade`, `compare`."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from typing import Any
+
+import pytest
+
+import assay
+from assay.errors import UsageError
+
+
+def answer(question: str) -> dict[str, Any]:
+    if "warm" in question:
+        return {"response": "It is 21.", "toolCalls": [{"name": "get_weather", "success": True}]}
+    return {"response": "No idea.", "toolCalls": []}
+
+
+def test_a_function_is_run_on_suites(place: Any) -> None:
+    run = assay.run(assay.load("evals"), target=answer)
+    assert isinstance(run, assay.Run)
+    assert not run.passed
+    assert run.exit_code == 1
+    assert "FAILED evals/a.eval.yaml:5 cold" in run.report()
+    (suite,) = run.suites
+    assert isinstance(suite, assay.EvalSuiteResult)
+    assert [case.outcome for case in suite.cases] == ["passed", "failed", "skipped"]
+    assert run.to_dict() == json.loads(run.report("json"))
+
+
+def test_paths_and_options_are_those_of_the_command(place: Any) -> None:
+    run = assay.run("evals", target="replay:seen.jsonl", filter="warm", repeat=1)
+    assert run.passed, run.report()
+    assert run.summary.total_cases == 1
+    with pytest.raises(UsageError, match="wrokers"):
+        assay.run("evals", target=answer, wrokers=3)
+
+
+def test_run_works_inside_a_running_loop(place: Any) -> None:
+    async def notebook() -> assay.Run:
+        return assay.run("evals", target=answer)
+
+    assert asyncio.run(notebook()).summary.passed == 1
+
+
+def test_arun_runs_in_the_loop_of_its_caller(place: Any) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def agent(question: str) -> str:
+        loops.append(asyncio.get_running_loop())
+        return "21"
+
+    async def main() -> bool:
+        await assay.arun("evals", target=agent)
+        return all(loop is asyncio.get_running_loop() for loop in loops)
+
+    assert asyncio.run(main())
+    assert loops
+
+
+def test_a_run_is_regraded_and_compared(place: Any) -> None:
+    run = assay.run("evals", target=answer)
+    suite = place.root / "evals" / "a.eval.yaml"
+    suite.write_text(suite.read_text().replace('["-4"]', '["No idea"]'))
+    again = assay.regrade(run.id)
+    assert again.passed, again.report()
+    comparison = assay.compare(run, again)
+    assert comparison.not_comparable == (assay.CaseRef("evals/a.eval.yaml", "cold"),)
+    assert assay.compare(run.id, "latest").pairs == comparison.pairs == 1
+
+
+def test_runs_of_other_stores_are_compared(place: Any) -> None:
+    one = assay.run("evals", target=answer, store="memory:")
+    other = assay.run("evals", target=answer, store="sqlite:other.db")
+    assert assay.compare(one, other).decision == "unchanged"
+
+
+def test_observations_of_a_run_can_be_replayed(place: Any) -> None:
+    run = assay.run("evals", target=answer)
+    lines = [json.loads(line) for line in run.observations()]
+    assert [line["id"] for line in lines] == ["warm", "cold"]
+    place.write("again.jsonl", lines)
+    again = assay.run("evals", target="replay:again.jsonl")
+    assert assay.compare(run, again).decision == "unchanged"
+
+
+def test_the_store_is_open_for_as_long_as_the_run_is_held(place: Any) -> None:
+    run = assay.run("evals", target=answer)
+    cases = run.suites[0].entries
+    gc.collect()
+    assert len(list(cases())) == 3
+
+
+def test_options_can_be_made_and_checked(place: Any) -> None:
+    options = assay.RunOptions(repeat=3)
+    assert options.shown() == {"repeat": 3}

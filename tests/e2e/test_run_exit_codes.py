@@ -1,0 +1,140 @@
+"""Every exit code through the real command, and which one counts when several apply."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+
+from assay.model.options import RunOptions
+from assay.model.run import RunRecord, RunStatus
+from assay.model.run_result import RunResult
+from assay.model.suite_result import EvalSuiteResult, Summary
+from assay.results import conclude
+from e2e.projects import Agent, Gate, Project, ended
+
+STALE = {"toolName": "t", "toolVersion": "1", "descriptionHash": "0" * 12, "registrySize": 1}
+
+
+def case(name: str) -> dict[str, Any]:
+    return {"id": name, "input": name, "expect": {"responseContains": ["yes"]}}
+
+
+def project_of(home: Project, *names: str) -> Project:
+    replies = {"good": "yes", "bad": "no", "broken": {"error": "broken"}}
+    target = {"name": "a", "provider": "scripted", "replies": replies}
+    home.write("assay.yaml", {"targets": [target], "tools": "tools.json"})
+    home.write("tools.json", [])
+    home.write("one.eval.yaml", {"cases": [case(name) for name in names]})
+    return home
+
+
+@pytest.mark.parametrize(
+    ("names", "arguments", "code", "words"),
+    [
+        (["good"], [], 0, "PASSED (exit code 0)"),
+        (["good", "bad", "broken"], [], 1, "1 case failed"),
+        (["good", "broken"], [], 3, "1 of 2 cases were judged, 100% are needed"),
+        (["good"], ["--filter", "gd"], 5, "no case was selected"),
+    ],
+)
+def test_a_run_ends_with_its_code(
+    home: Project, names: list[str], arguments: list[str], code: int, words: str
+) -> None:
+    done = project_of(home, *names).run("run", ".", *arguments, code=code)
+    assert words in done.stdout
+    assert f"(exit code {code})" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--target", "b"], "'b'"),
+        (["--baseline", "nope"], "nope"),
+        (["--shard", "3/2"], "3/2"),
+        (["--tier", "gold"], "gold"),
+        (["nope"], "nope"),
+        (["-o", "report.xyz"], "a report ends in one of"),
+        (["-o", "gone/report.md"], "its folder is not there"),
+    ],
+)
+def test_what_a_user_wrote_wrong_is_told_before_anybody_is_asked(
+    home: Project, arguments: list[str], words: str
+) -> None:
+    done = project_of(home, "good").call("run", ".", *arguments, code=2)
+    assert words in done.stderr
+    assert not (home.root / ".assay" / "runs").exists()
+
+
+def test_a_wrong_file_is_told_by_the_real_command(home: Project) -> None:
+    project = project_of(home, "good")
+    project.write("two.eval.yaml", "cases:\n  - id: a\n    inptu: x\n")
+    assert "two.eval.yaml:3:5: error[unknown-key]" in project.run("run", ".", code=2).stderr
+
+
+def test_stale_tools_are_4_when_strict_and_less_than_all_else(home: Project) -> None:
+    project = project_of(home, "broken")
+    golden = {
+        "id": "gs-t-001",
+        "description": "",
+        "input": {"message": "good"},
+        "expect": {"toolsCalled": [], "noToolErrors": True, "responseNonEmpty": True},
+    }
+    project.write("t.golden.json", {"metadata": STALE, "cases": [golden]})
+    assert "not in the registry" in project.run("run", "t.golden.json", "--strict", code=4).stdout
+    project.call("run", "t.golden.json")
+    project.call("run", ".", "--strict", code=3)
+    project.write("one.eval.yaml", {"cases": [case("broken"), case("bad")]})
+    project.call("run", ".", "--strict", code=1)
+
+
+def test_a_run_that_is_stopped_is_130_although_cases_failed(
+    home: Project, agent: Agent, gate: Gate
+) -> None:
+    home.write("one.eval.yaml", {"cases": [case(f"bad{n}") for n in range(3)]})
+    process = home.start("run", ".", "--target", agent.url, "--workers", "1")
+    gate.await_reached()
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert "stopping" in process.stderr.readline()
+    gate.open()
+    done = ended(process, 130)
+    assert "the run was interrupted; --resume goes on with it" in done.stdout
+    assert "1 case failed" in done.stdout
+
+
+def code_of(
+    *,
+    total: int = 1,
+    failed: int = 0,
+    errored: int = 0,
+    stale: bool = False,
+    status: RunStatus = "finished",
+    gave_up: str = "",
+) -> int:
+    summary = Summary(total, total - failed - errored, failed, errored)
+    judged = total - errored
+    summary = Summary(
+        total, judged - failed, failed, errored, coverage=judged / total if total else None
+    )
+    warnings = ["it changed"] if stale else []
+    suite = EvalSuiteResult(
+        "r", "", "s", "f", "suite", "s", {}, lambda: iter(()), summary, staleness_warnings=warnings
+    )
+    result = RunResult(RunRecord("r", "", status, "a"), (suite,), summary)
+    return conclude(result, RunOptions(strict=True), gave_up=gave_up).exit_code
+
+
+def test_when_several_codes_apply_the_first_of_the_contract_counts() -> None:
+    """130, 2, 5, 1, 3, 4; what is 2 never becomes a run."""
+    every: dict[str, Any] = {"total": 3, "failed": 1, "errored": 1, "stale": True}
+    assert code_of(**every, status="interrupted") == 130
+    assert code_of(total=0, stale=True) == 5
+    assert code_of(total=0, status="interrupted") == 130
+    assert code_of(**every) == 1
+    assert code_of(**every, status="interrupted", gave_up="nobody there") == 1
+    assert code_of(total=2, errored=1, stale=True) == 3
+    assert code_of(gave_up="the budget is spent", status="interrupted") == 3
+    assert code_of(stale=True) == 4
+    assert code_of() == 0

@@ -1,0 +1,123 @@
+"""Ctrl-C once lets trials in flight finish, twice leaves at once; both can be resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import uuid
+
+import pytest
+
+from e2e.projects import Agent, Gate, Project, ended, outcomes
+from unit.test_process import all_die, living
+
+IDS = "abcdefgh"
+SUITE = {"cases": [{"id": i, "input": i, "expect": {"responseContains": [i]}} for i in IDS]}
+
+
+def await_line(process: subprocess.Popen[str], words: str) -> None:
+    """Wait until the command says something."""
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if words in line:
+            return
+    raise AssertionError(f"never said {words!r}: {said}")
+
+
+@pytest.fixture
+def held(home: Project, agent: Agent, gate: Gate) -> Project:
+    home.write("evals/one.eval.yaml", SUITE)
+    target = {"name": "a", "provider": "http", "url": agent.url}
+    home.write("assay.yaml", {"targets": [target], "defaults": {"workers": 2}})
+    return home
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_lets_trials_in_flight_finish(
+    held: Project, agent: Agent, gate: Gate, number: signal.Signals
+) -> None:
+    process = held.start("run", "evals", "--json")
+    gate.await_reached()
+    process.send_signal(number)
+    await_line(process, "stopping: trials in flight have 10 s to finish")
+    in_flight = len(agent.seen)
+    gate.open()
+    done = ended(process, 130)
+    assert 1 <= len(agent.seen) <= 2
+    document = json.loads(done.stdout)
+    assert document["exitCode"] == 130
+    assert set(outcomes(done.stdout).values()) == {"passed"}
+    assert len(held.finished()) == len(outcomes(done.stdout)) >= in_flight
+    assert held.runs() == [(document["runId"], "interrupted")]
+    [file] = held.result_files(document["runId"]).values()
+    assert json.loads(file)["summary"]["coverage"] == len(agent.seen) / len(IDS)
+    kept = {body["message"] for body in agent.seen}
+    agent.seen.clear()
+    whole = held.call("run", "evals", "--json", "--resume").stdout
+    assert list(outcomes(whole)) == list(IDS)
+    assert kept | {body["message"] for body in agent.seen} == set(IDS)
+    assert len(agent.seen) == len(IDS) - len(kept)
+
+
+STUBBORN = """
+trap '' INT
+sleep {marker} &
+setsid sleep {marker} &
+echo there > {fifo}
+wait
+"""
+
+
+def test_the_second_signal_leaves_at_once_and_takes_the_children_along(home: Project) -> None:
+    fifo = home.root / "pids"
+    os.mkfifo(fifo)
+    home.write("evals/one.eval.yaml", SUITE)
+    marker = f"1000.{uuid.uuid4().int}"
+    script = home.write("agent.sh", STUBBORN.format(fifo=fifo, marker=marker))
+    target = {"name": "a", "provider": "command", "command": ["sh", str(script)]}
+    home.write("assay.yaml", {"targets": [target], "defaults": {"workers": 1}})
+    process = home.start("run", "evals", "--json")
+    assert fifo.read_text() == "there\n"
+    assert living(marker)
+    process.send_signal(signal.SIGINT)
+    await_line(process, "stopping")
+    process.send_signal(signal.SIGINT)
+    done = ended(process, 130)
+    assert all_die(marker)
+    assert json.loads(done.stdout)["suites"][0]["cases"] == []
+    assert home.runs() == [(json.loads(done.stdout)["runId"], "interrupted")]
+    target["command"] = ["echo", "{PROMPT}"]
+    home.write("assay.yaml", {"targets": [target], "defaults": {"workers": 1}})
+    assert set(outcomes(home.call("run", "evals", "--json", "--resume").stdout).values()) == {
+        "passed"
+    }
+
+
+SLOW = """
+import threading
+with open("there", "w"):
+    threading.Event().wait()
+def answer(text):
+    return text
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_first_question_ends_the_command(
+    home: Project, number: signal.Signals
+) -> None:
+    fifo = home.root / "there"
+    os.mkfifo(fifo)
+    home.write("evals/one.eval.yaml", SUITE)
+    home.write("slow.py", SLOW)
+    process = home.start("run", "evals", "--target", "python:slow:answer")
+    with fifo.open():
+        process.send_signal(number)
+        done = ended(process, 130)
+    assert done.stdout == ""
+    assert done.stderr == "assay: interrupted\n"
+    assert home.runs() == []

@@ -1,0 +1,223 @@
+"""`assay runs`, `report` and `export`: what was recorded is found, shown, written and removed."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from assay.engine.lease import Lease
+from assay.history import open_store
+from assay.settings import Settings
+
+SUITE_B = """\
+cases:
+  - id: warm
+    input: Is it warm?
+    expected_output: "yes"
+"""
+
+
+def test_runs_are_listed_newest_first_with_counts_and_names(place: Any) -> None:
+    old, new = place.run()["runId"], place.run()["runId"]
+    place.assay("baseline", "set", "main", old)
+    rows = place.json("runs", "list", "--json")
+    assert [row["runId"] for row in rows] == [new, old]
+    assert [row["baselines"] for row in rows] == [[], ["main"]]
+    found = {k: rows[0][k] for k in ("status", "target", "suites", "totalCases", "exitCode")}
+    assert found == {
+        "status": "finished",
+        "target": "replay:seen.jsonl",
+        "suites": ["evals/a.eval.yaml"],
+        "totalCases": 3,
+        "exitCode": 1,
+    }
+    assert [rows[0][k] for k in ("passed", "failed", "errored", "skipped")] == [1, 1, 0, 1]
+    (line,) = place.assay("runs", "list", "--limit", "1").stdout.splitlines()
+    assert line.startswith(new)
+    assert line.endswith("1 passed, 1 failed, 1 skipped")
+    assert place.assay("runs", "list").stdout.splitlines()[1].endswith("[main]")
+
+
+def test_a_store_without_runs_says_so(place: Any) -> None:
+    result = place.assay("runs", "list")
+    assert (result.stdout, "no run is recorded" in result.stderr) == ("", True)
+    assert place.json("runs", "list", "--json") == []
+    assert "no finished run" in place.assay("runs", "show", code=2).stderr
+
+
+def test_a_run_is_shown_as_it_was_reported(place: Any) -> None:
+    arguments = ("run", "evals", "--target", "replay:seen.jsonl")
+    reported = place.assay(*arguments, code=1).stdout
+    assert "FAILED evals/a.eval.yaml:5 cold" in reported
+    assert place.assay("runs", "show").stdout == reported
+
+
+def test_a_run_is_shown_as_the_document_it_printed(place: Any) -> None:
+    document = place.run()
+    for reference in ("latest", document["runId"], document["runId"][:13]):
+        assert place.json("runs", "show", reference, "--json") == document
+
+
+def test_a_comparison_is_shown_with_the_baseline_of_then(place: Any) -> None:
+    base = place.run()["runId"]
+    place.assay("baseline", "set", "main")
+    place.write("seen.jsonl", [{"id": "cold", "response": "-4"}, {"id": "warm", "response": "0"}])
+    document = place.run("--baseline", "main", "--gate", "strict")
+    assert document["comparison"]["regressions"] == ["warm"]
+    place.assay("baseline", "set", "main")
+    assert place.json("runs", "show", document["runId"], "--json") == document
+    place.assay("runs", "rm", base)
+    shown = place.assay("runs", "show", document["runId"]).stdout
+    assert "which cannot be read now" in shown
+    assert "FAILED (exit code 1)" in shown, "the verdict stays what it was"
+
+
+def test_only_what_failed_is_shown(place: Any, outcomes: Callable[[Any], dict[str, str]]) -> None:
+    place.run()
+    (line,) = place.assay("runs", "show", "--failed").stdout.splitlines()
+    assert line.startswith("evals/a.eval.yaml:5: failed: cold: ")
+    document = place.json("runs", "show", "--failed", "--json")
+    assert outcomes(document) == {"evals/a.eval.yaml:cold": "failed"}
+    assert document["suites"][0]["summary"]["totalCases"] == 3
+
+
+def test_a_run_that_was_killed_is_shown_as_far_as_it_came(place: Any) -> None:
+    run_id = place.run()["runId"]
+    store = open_store(Settings.find(place.root))
+    record = store.run(run_id)
+    killed = msgspec.structs.replace(
+        record, id="0" * 8 + run_id[8:], status="running", summary=None
+    )
+    store.begin(killed)
+    trials = [msgspec.structs.replace(t, run_id=killed.id) for t in store.trials(run_id)]
+    store.save(*trials).result()
+    store.close()
+    shown = place.assay("runs", "show", killed.id).stdout
+    assert "the run has not ended" in shown
+    assert "no counts yet" in place.assay("runs", "list").stdout
+
+
+def test_runs_are_removed_with_their_files(place: Any) -> None:
+    old, new = place.run()["runId"], place.run()["runId"]
+    folder = place.root / ".assay" / "runs"
+    assert (folder / old / "evals--a.eval.yaml.json").is_file()
+    assert place.assay("runs", "rm", old[:13], old).stdout == f"removed {old}\n"
+    assert not (folder / old).exists()
+    assert (folder / new).is_dir()
+    assert [row["runId"] for row in place.json("runs", "list", "--json")] == [new]
+
+
+def test_a_baseline_is_not_removed_nor_anything_beside_it(place: Any) -> None:
+    old, new = place.run()["runId"], place.run()["runId"]
+    place.assay("baseline", "set", "main", old)
+    refused = place.assay("runs", "rm", new, "main", code=2).stderr
+    assert f"the run {old} is the baseline 'main': `assay baseline rm main` first" in refused
+    assert len(place.json("runs", "list", "--json")) == 2
+    place.assay("baseline", "rm", "main")
+    place.assay("runs", "rm", new, old)
+    assert place.json("runs", "list", "--json") == []
+
+
+def test_a_run_that_is_at_work_is_not_removed(place: Any) -> None:
+    run_id = place.run()["runId"]
+    _set_status(place, run_id, "running")
+    with Lease(place.root / ".assay" / "runs", run_id):
+        assert "is at work" in place.assay("runs", "rm", run_id, code=2).stderr
+    place.assay("runs", "rm", run_id)
+
+
+def _set_status(place: Any, run_id: str, status: str) -> None:
+    store = open_store(Settings.find(place.root))
+    store.finish(run_id, status, "", {})  # type: ignore[arg-type]
+    store.close()
+
+
+def test_a_recorded_run_is_written_in_every_format(place: Any) -> None:
+    run_id = place.run("-o", "before.md", "-o", "before.xml", "-o", "before.json")["runId"]
+    place.assay("report", run_id, "-o", "after.md", "-o", "after.xml", "-o", "after.json")
+    for suffix in ("md", "xml", "json"):
+        before, after = (place.root / f"{name}.{suffix}" for name in ("before", "after"))
+        assert before.read_bytes() == after.read_bytes()
+    assert "ends in one of" in place.assay("report", "-o", "x.doc", code=2).stderr
+    assert "--output" in place.assay("report", code=2).stderr
+
+
+def test_results_are_exported(place: Any) -> None:
+    place.run()
+    lines = [json.loads(line) for line in place.assay("export").stdout.splitlines()]
+    assert [line["outcome"] for line in lines] == ["passed", "failed", "skipped"]
+    place.assay("export", "--format", "csv", "-o", "out.csv")
+    with open("out.csv", encoding="utf-8", newline="") as stream:
+        assert [row["id"] for row in csv.DictReader(stream)] == ["warm", "cold", "later"]
+    assert "its folder is not there" in place.assay("export", "-o", "no/x.csv", code=2).stderr
+    assert "is a folder" in place.assay("export", "-o", "evals", code=2).stderr
+
+
+def test_exported_observations_replay_to_the_same_results(
+    place: Any, outcomes: Callable[[Any], dict[str, str]]
+) -> None:
+    second = [{**SEEN_WARM, "response": "21, I think."}, {"id": "cold", "response": "-4"}]
+    place.write("seen.jsonl", [SEEN_WARM, {"id": "cold", "error": "it broke"}, *second])
+    first = place.run("--repeat", "2", code=0)
+    place.assay("export", "--format", "observations", "-o", "again.jsonl")
+    lines = [json.loads(line) for line in (place.root / "again.jsonl").read_text().splitlines()]
+    assert [line["id"] for line in lines] == ["warm", "warm", "cold", "cold"]
+    assert lines[2]["error"] == "it broke"
+    place.write("seen.jsonl", lines)
+    again = place.run("--repeat", "2", code=0)
+    assert outcomes(again) == outcomes(first)
+    for one, other in zip(first["suites"], again["suites"], strict=True):
+        for before, after in zip(one["cases"], other["cases"], strict=True):
+            assert before["details"] == after["details"]
+            assert before["durationMs"] == after["durationMs"]
+
+
+SEEN_WARM = {
+    "id": "warm",
+    "response": "It is 21.",
+    "toolCalls": [{"name": "get_weather", "params": {"city": "Oslo"}, "success": True}],
+    "durationMs": 12.5,
+    "usage": {"inputTokens": 3, "outputTokens": 4},
+    "costUsd": 0.25,
+}
+
+
+def test_what_was_not_asked_is_not_exported(
+    place: Any, outcomes: Callable[[Any], dict[str, str]]
+) -> None:
+    place.write("seen.jsonl", [{"id": "warm", "response": "0"}, {"id": "cold", "response": "-4"}])
+    document = place.run("--max-failures", "1", "--workers", "1", code=1)
+    assert outcomes(document)["evals/a.eval.yaml:cold"] == "errored"
+    lines = place.assay("export", document["runId"], "--format", "observations").stdout
+    assert [json.loads(line)["id"] for line in lines.splitlines()] == ["warm"]
+
+
+def test_export_warns_when_a_replay_would_mix_two_suites(place: Any) -> None:
+    place.write("evals/b.eval.yaml", SUITE_B)
+    place.run()
+    result = place.assay("export", "--format", "observations")
+    assert len(result.stdout.splitlines()) == 3
+    assert "1 id is in more than one suite" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [("runs", "show"), ("export",), ("report", "-o", "x.md")])
+def test_a_run_that_is_not_there_is_a_wrong_argument(place: Any, arguments: Any) -> None:
+    name, *options = arguments if arguments[0] != "runs" else ("runs show",)
+    place.run()
+    place.assay("baseline", "set", "main")
+    refused = place.assay(*name.split(), "mian", *options, code=2).stderr
+    assert "did you mean 'main'?" in refused
+
+
+def test_another_store_is_read_by_its_url(place: Any) -> None:
+    document = place.run("--store", "sqlite:other.db")
+    assert place.json("runs", "list", "--json") == []
+    url = ("--store", "sqlite:other.db")
+    assert place.json("runs", "show", "--json", *url) == document
+    assert place.assay("export", *url).stdout.count("\n") == 3
+    assert "is no URL of a store" in place.assay("runs", "list", "--store", "x", code=2).stderr

@@ -1,0 +1,345 @@
+"""Judges against people: labels, the report, what is kept, and what later runs say."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from assay import calibrations, history, running
+from assay.calibrating import Desk
+from assay.cli.app import app
+from assay.errors import UsageError
+from assay.model.run_result import RunResult
+from assay.stats.calibration import Confusion, corrected_rate, kappa, sensitivity, specificity
+from unit.conftest import Project
+
+#: The judge passes what says "good"; people know better about c8 and c9.
+SAID = {n: "good" if n < 14 else "bad" for n in range(20)}
+WRONG = (8, 9, 18)
+TABLE = Confusion(right_passes=12, wrong_passes=2, wrong_failures=1, right_failures=5)
+
+
+def build(project: Project, prompt: str = "Judge it.", *, weight: float = 1.0, **more: Any) -> None:
+    replies = {"verygood": '{"score": 1.0}', "verybad": '{"score": 0.0}'}
+    config = {"judge": {"provider": "scripted", "replies": replies}}
+    project.write("assay.yaml", json.dumps(config))
+    judge = {"name": "quality", "type": "llm_judge", "prompt": prompt, "weight": weight}
+    extra = [] if weight else [{"type": "contains", "value": "answer"}]
+    cases = [
+        {"id": f"c{n}", "input": f"question {n}", "criteria": "help", "evaluators": [judge, *extra]}
+        for n in range(20)
+    ]
+    project.write("suite.yaml", json.dumps({"cases": cases} | more))
+
+
+def agent(question: str) -> str:
+    return f"a very{SAID[int(question.split()[1])]} answer"
+
+
+def run(**options: Any) -> RunResult:
+    return running.run("suite.yaml", target=agent, **options)
+
+
+def truth(n: int) -> str:
+    return "pass" if (SAID[n] == "good") != (n in WRONG) else "fail"
+
+
+def labels(project: Project, name: str = "labels.csv") -> Path:
+    rows = [f"c{n},{truth(n)}" for n in range(20)]
+    return project.write(name, "\n".join(["id,label", *rows]))
+
+
+def calibrate(*arguments: str, typed: str = "") -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, ["calibrate", *arguments], input=typed)
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def judged(project: Project) -> Project:
+    build(project)
+    run()
+    return project
+
+
+def test_the_report_has_the_numbers_of_the_statistics(judged: Project) -> None:
+    labels(judged)
+    code, out, _ = calibrate("labels.csv", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["table"] == TABLE.to_dict()
+    assert found["labels"] == 20
+    for name, measure in (
+        ("kappa", kappa),
+        ("sensitivity", sensitivity),
+        ("specificity", specificity),
+    ):
+        wanted = measure(TABLE)
+        assert wanted is not None
+        assert found[name] == wanted.to_dict()
+    corrected = corrected_rate(14, 20, TABLE)
+    assert corrected is not None
+    assert found["corrected"] == corrected.to_dict()
+    assert found["majorityBaseline"] == 13 / 20
+    assert found["passRate"]["estimate"] == 0.7
+
+
+def test_the_report_in_words(judged: Project) -> None:
+    labels(judged)
+    code, out, err = calibrate("labels.csv")
+    assert code == 0
+    assert "a person passes                 12             1" in out
+    assert "a person fails                   2             5" in out
+    assert "sensitivity   0.92 (0.67 to 0.99)" in out
+    assert "majority      0.65" in out
+    assert "kept in calibrations.json" in err
+
+
+def test_later_runs_tell_the_corrected_rate(judged: Project) -> None:
+    assert "; not calibrated" in run().report()  # type: ignore[attr-defined]
+    labels(judged)
+    calibrate("labels.csv")
+    later = run()
+    (judge,) = later.statistics["judges"]
+    corrected = corrected_rate(14, 20, TABLE)
+    assert corrected is not None
+    assert judge["calibration"]["state"] == "current"
+    assert judge["corrected"] == corrected.to_dict()
+    assert later.suites[0].statistics["judges"] == [judge]
+    text = later.report()  # type: ignore[attr-defined]
+    assert "quality (scripted): 70 % of 20 passed, corrected 65 % (" in text
+    assert "corrected 65 %" in history.show(later.id).report()
+
+
+def test_a_judge_that_changed_is_stale(judged: Project) -> None:
+    labels(judged)
+    calibrate("labels.csv")
+    build(judged, "Judge it more strictly.")
+    later = run()
+    assert later.statistics["judges"][0]["calibration"]["state"] == "stale"
+    assert "changed since it was calibrated on 20" in later.report()  # type: ignore[attr-defined]
+    calibrate("labels.csv")
+    assert run().statistics["judges"][0]["calibration"]["state"] == "current"
+    build(judged)
+    assert run().statistics["judges"][0]["calibration"]["state"] == "current"
+    assert len(calibrations.read(judged.root)) == 2
+
+
+def test_weight_and_threshold_do_not_make_it_another_judge(judged: Project) -> None:
+    labels(judged)
+    calibrate("labels.csv")
+    build(judged, weight=2.0)
+    assert run().statistics["judges"][0]["calibration"]["state"] == "current"
+
+
+def test_items_of_rubrics_do_not_make_it_another_judge(project: Project) -> None:
+    build(project)
+    reply = {"checks": [{"id": "a", "satisfied": True}], "overall_reasoning": ""}
+    config = {"judge": {"provider": "scripted", "replies": [json.dumps(reply)]}}
+    project.write("assay.yaml", json.dumps(config))
+    cases = [
+        {
+            "id": f"c{n}",
+            "input": f"question {n}",
+            "evaluators": [
+                {"type": "rubric", "rubrics": [{"id": "a", "description": f"item {n}"}]}
+            ],
+        }
+        for n in range(2)
+    ]
+    project.write("suite.yaml", json.dumps({"cases": cases}))
+    (judge,) = run().statistics["judges"]
+    assert judge["passRate"]["judged"] == 2
+
+
+def test_the_gate_may_ask_for_calibrated_judges(judged: Project) -> None:
+    found = run(require_calibrated=True, min_pass_rate=0.5)
+    assert found.exit_code == 1
+    assert found.reasons == ("the judge of 'quality' (scripted) is not calibrated",)
+    labels(judged)
+    calibrate("labels.csv")
+    assert run(require_calibrated=True, min_pass_rate=0.5).exit_code == 0
+    build(judged, "Otherwise.")
+    found = run(require_calibrated=True, min_pass_rate=0.5)
+    assert found.reasons == ("the judge of 'quality' (scripted) changed since it was calibrated",)
+
+
+def test_a_judge_that_does_not_count_need_not_be_calibrated(project: Project) -> None:
+    build(project, weight=0.0)
+    assert run(require_calibrated=True).exit_code == 0
+
+
+def test_a_run_without_judges_says_nothing_of_them(project: Project) -> None:
+    build(project)
+    project.write("suite.yaml", "cases: [{id: a, input: question 1, expected_output: good}]")
+    found = run(require_calibrated=True)
+    assert "judges" not in found.statistics
+    with pytest.raises(UsageError, match="nothing to calibrate"):
+        Desk("labels.csv")
+
+
+# Labelling in a terminal
+
+
+def test_answers_are_shown_without_the_verdict_and_labels_are_kept(judged: Project) -> None:
+    code, _, err = calibrate("mine.csv", "--sample", "3", typed="p\nwhat\nf\np\n")
+    assert code == 0
+    rows = Path("mine.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "suite,id,label"
+    assert [row.rsplit(",", 1)[1] for row in rows[1:]] == ["pass", "fail", "pass"]
+    assert err.count("asked  question") == 3
+    assert err.count("answer a ") == 3
+    assert "score" not in err
+    assert "verdict" not in err
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.jsonl"])
+def test_labelling_goes_on_where_it_was_left(judged: Project, name: str) -> None:
+    calibrate(name, "--sample", "6", "--seed", "3", typed="p\nf\nq\n")
+    first = Path(name).read_text(encoding="utf-8")
+    _, out, err = calibrate(name, "--sample", "6", "--seed", "3", "--json", typed="p\np\np\np\n")
+    assert "[1 of 4]" in err
+    assert Path(name).read_text(encoding="utf-8").startswith(first)
+    assert json.loads(out)["labels"] == 6
+    _, out, err = calibrate(name, "--sample", "6", "--seed", "3", "--json")
+    assert "[1 of" not in err
+    assert json.loads(out)["labels"] == 6
+
+
+def test_a_skipped_answer_is_asked_again_and_the_end_of_input_stops(judged: Project) -> None:
+    _, out, _ = calibrate("mine.csv", "--sample", "4", "--json", typed="s\np\n")
+    assert json.loads(out)["labels"] == 1
+    _, _, err = calibrate("mine.csv", "--sample", "4", typed="")
+    assert "[1 of 3]" in err
+
+
+def test_the_seed_decides_which_answers(judged: Project) -> None:
+    def ids(seed: int) -> list[str]:
+        return [answer.ref.id for answer in Desk("mine.csv").unlabelled(5, seed)]
+
+    assert ids(1) == ids(1)
+    assert ids(1) != ids(2)
+    assert len(Desk("mine.csv").unlabelled(500)) == 20
+
+
+def test_what_cannot_be_loaded_any_more_is_labelled_by_its_answer(judged: Project) -> None:
+    Path("suite.yaml").unlink()
+    (answer,) = Desk("mine.csv").unlabelled(1)
+    assert answer.question == ""
+    assert answer.answer.startswith("a ")
+
+
+def test_a_line_without_its_end_is_ended(judged: Project) -> None:
+    judged.write("mine.csv", "label,id\nfail,c0")
+    desk = Desk("mine.csv")
+    answer = next(a for a in desk.unlabelled(20) if a.ref.id == "c5")
+    desk.label(answer, True)
+    assert Path("mine.csv").read_text(encoding="utf-8") == "label,id\nfail,c0\npass,c5\n"
+
+
+# Files of labels
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("l.txt", "", "ends in .csv or .jsonl"),
+        ("l.csv", "id,verdict\nc1,pass\n", "l.csv:1: the columns are"),
+        ("l.csv", "id,label\nc1,maybe\n", "l.csv:2: the label of 'c1' is 'maybe'"),
+        ("l.csv", "id,label\n,pass\n", "l.csv:2: the id is ''"),
+        ("l.csv", "id,label\nc1,pass\nc1,fail\n", "l.csv:3: 'c1' is labelled otherwise on line 2"),
+        ("l.csv", 'id,label\n"c1,pass\n', "l.csv:"),
+        ("l.jsonl", '{"id": "c1", "label": true}\n[]\n', "l.jsonl:2: is no object"),
+        ("l.jsonl", "{\n", "l.jsonl:1: is no JSON"),
+        ("l.csv", "id,label\nelsewhere,pass\n", "has no label of an answer"),
+        ("l.csv", b"id,label\n\xff,pass\n", "cannot be read"),
+    ],
+)
+def test_wrong_labels_are_refused(
+    judged: Project, name: str, text: str | bytes, message: str
+) -> None:
+    judged.write(name, text)
+    code, _, err = calibrate(name)
+    assert code == 2
+    assert message in err
+
+
+def test_labels_may_be_words_numbers_or_truth_values(judged: Project) -> None:
+    rows = [("c0", True), ("c1", 1), ("c2", "Yes"), ("c3", False), ("c4", "bad"), ("c0", "pass")]
+    lines = [json.dumps({"id": name, "label": label}) for name, label in rows]
+    judged.write("l.jsonl", "\n".join([*lines, "", '{"id": "other", "label": "no"}']))
+    _, out, _ = calibrate("l.jsonl", "--json")
+    found = json.loads(out)
+    assert found["table"] == Confusion(3, 2, 0, 0).to_dict()
+    assert found["unknownLabels"] == 1
+
+
+def test_an_id_of_two_suites_needs_its_suite(judged: Project) -> None:
+    Path("other.yaml").write_bytes(Path("suite.yaml").read_bytes())
+    running.run(["suite.yaml", "other.yaml"], target=agent)
+    judged.write("l.csv", "id,label\nc1,pass\n")
+    code, _, err = calibrate("l.csv")
+    assert code == 2
+    assert "l.csv:2: 'c1' is a case of suite.yaml, other.yaml" in err
+    judged.write("l.csv", "id,label,suite\nc1,pass,other.yaml\n")
+    assert calibrate("l.csv")[0] == 0
+
+
+def test_what_labels_cannot_tell_is_not_told(judged: Project) -> None:
+    judged.write("l.csv", "id,label\nc0,pass\nc1,pass\n")
+    assert "not known: there is no label of a bad answer" in calibrate("l.csv")[1]
+    judged.write("l.csv", "id,label\nc19,fail\n")
+    assert "not known: there is no label of a good answer" in calibrate("l.csv")[1]
+    judged.write("l.csv", "id,label\nc0,fail\nc19,pass\n")
+    assert "not known: the judge is no better than chance" in calibrate("l.csv")[1]
+
+
+def test_several_judges_are_told_apart_by_name(judged: Project) -> None:
+    suite = json.loads(Path("suite.yaml").read_text(encoding="utf-8"))
+    for case in suite["cases"]:
+        case["evaluators"].append({"name": "style", "type": "llm_judge", "prompt": "Style?"})
+    judged.write("suite.yaml", json.dumps(suite))
+    run()
+    labels(judged)
+    code, _, err = calibrate("labels.csv")
+    assert code == 2
+    assert "'quality', 'style'" in err
+    assert "--evaluator" in err
+    assert calibrate("labels.csv", "--evaluator", "style")[0] == 0
+    assert (
+        "no judge of the run is called 'tone'" in calibrate("labels.csv", "--evaluator", "tone")[2]
+    )
+
+
+# calibrations.json
+
+
+def test_the_file_is_readable_and_says_where_it_is_from(judged: Project) -> None:
+    labels(judged)
+    moment = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    found = Desk("labels.csv", now=lambda: moment).calibrate()
+    text = Path("calibrations.json").read_text(encoding="utf-8")
+    assert json.loads(text) == [
+        {
+            "judgeId": found.judge.id,
+            "evaluator": "quality",
+            "type": "llm_judge",
+            "judge": "scripted",
+            "labels": "labels.csv",
+            "runId": found.run_id,
+            "calibratedAt": "2026-01-31T12:00:00Z",
+            **TABLE.to_dict(),
+        }
+    ]
+    assert text.count("\n") > 5
+
+
+@pytest.mark.parametrize("text", ["{}", "[{}]", "[", '[{"judgeId": 3}]'])
+def test_a_broken_file_is_told_before_a_run(judged: Project, text: str) -> None:
+    judged.write("calibrations.json", text)
+    with pytest.raises(UsageError, match="is no list of calibrations"):
+        run()

@@ -1,0 +1,117 @@
+"""`assay trend`: which runs, which rates, and how they are drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner, Result
+
+from assay import running
+from assay.cli.app import app
+from assay.cli.trend import chart, drawn
+from assay.stats.proportions import wilson
+from assay.trends import Point, trend
+from unit.conftest import Project
+
+
+def point(passed: int, judged: int, target: str = "echo") -> Point:
+    rate = wilson(passed, judged)
+    assert rate is not None
+    return Point("0198c0de-1", "2026-01-31T12:00:00Z", target, passed, judged, rate)
+
+
+@pytest.fixture
+def runs(project: Project) -> list[str]:
+    """Two suites, three runs: 2 of 4, 3 of 4 and 4 of 4 pass."""
+    for suite in ("a", "b"):
+        cases = [{"id": f"c{n}", "input": str(n), "expected_output": "yes"} for n in range(2)]
+        project.write(f"{suite}.yaml", json.dumps({"dataset": f"suite {suite}", "cases": cases}))
+    seen = {"count": 0}
+
+    def agent(good: int) -> Callable[[str], str]:
+        def answer(question: str) -> str:
+            seen["count"] += 1
+            return "yes" if (seen["count"] - 1) % 4 < good else "no"
+
+        return answer
+
+    return [
+        running.run(["a.yaml", "b.yaml"], target=agent(good), workers=1).id for good in (2, 3, 4)
+    ]
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["trend", *arguments])
+
+
+def test_the_newest_run_comes_last(runs: list[str]) -> None:
+    found = trend()
+    assert [p.run_id for p in found] == runs
+    assert [(p.passed, p.judged) for p in found] == [(2, 4), (3, 4), (4, 4)]
+    assert found[0].rate == wilson(2, 4)
+    assert [p.run_id for p in trend(last=2)] == runs[1:]
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "suite a"])
+def test_a_suite_has_a_trend_of_its_own(runs: list[str], name: str) -> None:
+    found, others = trend(name), trend("b.yaml")
+    assert [p.judged for p in found] == [2, 2, 2]
+    both = [p.passed + other.passed for p, other in zip(found, others, strict=True)]
+    assert both == [2, 3, 4]
+
+
+def test_an_unknown_suite_is_refused(runs: list[str]) -> None:
+    found = invoke("--suite", "suite aa")
+    assert found.exit_code == 2
+    assert "no run has a suite 'suite aa'; did you mean 'suite a'" in found.stderr
+
+
+def test_clusters_keep_their_interval(project: Project) -> None:
+    cases = [
+        {"id": f"c{n}", "input": "x", "expected_output": "x" if n else "y", "cluster": "one"}
+        for n in range(4)
+    ]
+    project.write("a.yaml", json.dumps({"cases": cases}))
+    running.run("a.yaml", target=lambda question: question)
+    assert trend()[0].rate.method == "wilson-clustered"
+    assert trend("a.yaml")[0].rate.method == "wilson-clustered"
+
+
+def test_json(runs: list[str]) -> None:
+    rows = json.loads(invoke("--json").stdout)
+    assert [row["runId"] for row in rows] == runs
+    assert rows[2]["passRate"]["estimate"] == 1.0
+    assert rows[2]["passRate"]["low"] == pytest.approx(0.51011, abs=1e-5)
+
+
+def test_text(runs: list[str]) -> None:
+    out = invoke().stdout.splitlines()
+    assert len(out) == 4
+    assert out[0].split() == ["0", "%", "100", "%"]
+    assert " 50.0 % of 4  (15.0 to 85.0)  |" in out[1]
+    assert out[3].endswith("o|")
+
+
+def test_without_runs_there_is_nothing_to_draw(project: Project) -> None:
+    found = invoke()
+    assert (found.exit_code, found.stdout) == (0, "")
+    assert "there is no finished run yet" in found.stderr
+    assert json.loads(invoke("--json").stdout) == []
+
+
+def test_the_chart_is_true_to_scale() -> None:
+    assert chart(point(5, 10), 20) == "    ------o-----    "
+    assert chart(point(10, 10), 20) == " " * 14 + "-----o"
+    assert chart(point(0, 10), 20) == "o-----" + " " * 14
+    assert chart(point(10**6, 10**6), 10) == " " * 9 + "o"
+
+
+@pytest.mark.parametrize("width", [20, 80, 100, 400])
+def test_lines_fit_the_terminal_or_have_a_small_chart(width: int) -> None:
+    lines = drawn([point(5, 10), point(10, 10, "a target with quite a long name\x1b[31m")], width)
+    assert len({len(line) for line in lines}) == 1
+    assert "\x1b" not in "".join(lines)
+    if width >= 100:
+        assert len(lines[0]) <= width
