@@ -57,6 +57,7 @@ LAYERS: list[list[str]] = [
         "sources",
         "staleness",
         "snapshot",
+        "test_cases",
         "folding",
         "measuring",
         "labels",
