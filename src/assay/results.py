@@ -275,7 +275,7 @@ def files_of(result: RunResult, folder: Path) -> list[Path]:
     home = folder / result.id
     names: list[Path] = []
     for suite in result.suites:
-        stem = suite.file.replace("/", "--")
+        stem = suite.file.replace("/", "--").removesuffix(":")  # `store:` is no name of a file
         name = home / f"{stem}.json"
         number = 2
         while name in names:

@@ -30,6 +30,7 @@ from assay.model.evaluator import Evaluators, EvaluatorSpec
 from assay.model.events import Listener
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord
+from assay.model.run_result import RunResult
 from assay.model.shape import Reading
 from assay.outcomes import Source, find_run, outcomes_of
 from assay.ports import Store, Target
@@ -39,6 +40,7 @@ from assay.runs import Run
 from assay.seeds import Seeds
 from assay.service import Paths, as_paths, project, validate
 from assay.settings import Settings
+from assay.test_cases import is_reference, suite_of
 from assay.stats.sequential import Sequential
 
 AnyTarget = str | Target | Callable[[Any], Any]
@@ -51,6 +53,8 @@ class Door:
 
     listen: Listener = lambda event: None
     brake: Brake | None = None
+    #: What a run records of the door, when it matters who goes on with it.
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class Order:
     rerun_failed: str | None = None
     regrade: str | None = None
     door: Door = Door()
+    #: May large files of recorded answers be graded by processes of their own?
+    stream: bool = True
 
     @property
     def earlier(self) -> str | None:
@@ -111,10 +117,17 @@ async def carry_out(order: Order, given: dict[str, Any]) -> Run:
     settings.lead_path()
     store = open_store(settings, order.store)
     try:
-        return Run.of(await session.run(_job(order, given, settings, store)), store)
+        return Run.of(await carry_out_in(settings, store, order, given), store)
     except BaseException:
         store.close()
         raise
+
+
+async def carry_out_in(
+    settings: Settings, store: Store, order: Order, given: dict[str, Any]
+) -> RunResult:
+    """The run that a door ordered, with a store that stays open."""
+    return await session.run(_job(order, given, settings, store))
 
 
 #: What a run does not take over from the one before: with what it is compared, and how.
@@ -159,7 +172,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     options = options_of(given, settings, earlier, forgotten)
     base = _base(options, store)
     stream = _streams(order, options, settings)
-    suites, paths = _suites(order.cases, settings, earlier, stream=stream)
+    suites, paths = _suites(order.cases, settings, store, earlier, stream=stream)
     job = session.Job(
         settings=settings,
         suites=suites,
@@ -175,6 +188,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         base=base or (),
         listen=order.door.listen,
         brake=order.door.brake or Brake(),
+        door=order.door.name,
     )
     return _continued(job, order, earlier)
 
@@ -232,7 +246,8 @@ def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
     """May large files be read as a stream? Nobody is asked, and nothing needs their number."""
     counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
     if (
-        any(counted)
+        not order.stream
+        or any(counted)
         or options.stop_when
         or options.require_calibrated
         or order.rerun_failed
@@ -245,7 +260,7 @@ def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
 
 
 def _suites(
-    cases: Cases, settings: Settings, earlier: RunRecord | None, *, stream: bool
+    cases: Cases, settings: Settings, store: Store, earlier: RunRecord | None, *, stream: bool
 ) -> tuple[Sequence[Suite], list[str]]:
     """The suites, and their paths as a resumed run must name them."""
     if isinstance(cases, (list, tuple)) and cases and isinstance(cases[0], Suite):
@@ -253,13 +268,20 @@ def _suites(
         return suites, [session.project_path(suite.file, settings) for suite in suites]
     paths = as_paths(cast("Paths", cases))
     if not paths and earlier is not None:
-        paths = [settings.root / path for path in earlier.plan["paths"]]
+        known = earlier.plan["paths"]
+        paths = [Path(p) if is_reference(p) else settings.root / p for p in known]
     if not paths:
         raise UsageError("no path is given: name eval files or folders, such as 'evals/'")
-    loaded = validate(paths, stream=stream)
+    kept = [suite_of(str(path), store) for path in paths if is_reference(str(path))]
+    files = [path for path in paths if not is_reference(str(path))]
+    if not files:
+        return [suite for suite, _ in kept], [reference for _, reference in kept]
+    loaded = validate(files, stream=stream, settings=settings)
     if loaded.errors:
         raise EvalFileErrors(loaded.problems)
-    return loaded.suites, [session.project_path(str(path), settings) for path in paths]
+    written = [session.project_path(str(path), settings) for path in files]
+    suites = [*loaded.suites, *(suite for suite, _ in kept)]
+    return suites, [*written, *(reference for _, reference in kept)]
 
 
 def _default_evaluators(options: RunOptions, settings: Settings) -> tuple[EvaluatorSpec, ...]:

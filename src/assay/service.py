@@ -65,12 +65,13 @@ def load(paths: Paths) -> list[Suite]:
     return list(loaded.suites)
 
 
-def validate(paths: Paths, *, stream: bool = False) -> Loaded:
+def validate(paths: Paths, *, stream: bool = False, settings: Settings | None = None) -> Loaded:
     """Load everything and keep going: all suites, and all problems of all files.
 
     `stream` leaves the cases of large files for whoever reads them, as far as loaders can.
+    `settings` are those of another project than the one of the working directory.
     """
-    settings = _settings()
+    settings = settings or _settings()
     broken_plugins = _import_plugins(settings)
     suites: list[Suite] = []
     with _garbage_later():

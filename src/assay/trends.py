@@ -49,15 +49,20 @@ def trend(suite: str | None = None, last: int = LAST, *, store: str | None = Non
     `suite` is the file of a suite, relative to the project root, or its name.
     """
     with closing(open_store(project(), store)) as opened:
-        found: list[Point] = []
-        known: set[str] = set()
-        for record in _finished(opened):
-            known.update(name for header in record.suites for name in (header.file, header.name))
-            point = _point(record, suite)
-            if point is not None:
-                found.append(point)
-            if len(found) == last:
-                break
+        return points_of(opened, suite, last)
+
+
+def points_of(store: Store, suite: str | None = None, last: int = LAST) -> list[Point]:
+    """The same of an open store."""
+    found: list[Point] = []
+    known: set[str] = set()
+    for record in _finished(store):
+        known.update(name for header in record.suites for name in (header.file, header.name))
+        point = _point(record, suite)
+        if point is not None:
+            found.append(point)
+        if len(found) == last:
+            break
     if suite is not None and suite not in known:
         hint = nearest(suite, known)
         raise UsageError(f"no run has a suite {suite!r}" + (f"; {hint}" if hint else ""))

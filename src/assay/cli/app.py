@@ -27,6 +27,7 @@ COMMANDS = {
     "run": "Ask a target every case, grade, record and compare.",
     "runs": "List, show and remove recorded runs.",
     "schema": "Print the JSON Schema of a kind of file.",
+    "serve": "Serve test cases and runs over REST.",
     "trend": "Show the pass rate over runs.",
     "validate": "Check eval files and report every problem.",
 }

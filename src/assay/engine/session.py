@@ -30,7 +30,7 @@ from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.events import Listener, Notice, RunFinished, RunStarted
 from assay.model.options import TIMEOUT_SECONDS, WORKERS, RunOptions
-from assay.model.run import RunRecord, RunStatus, SuiteHeader, new_run_id
+from assay.model.run import TEST_CASES, RunRecord, RunStatus, SuiteHeader, new_run_id
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import CaseStream, Resources, Store, Target
@@ -85,6 +85,7 @@ class Job:
     base: Iterable[CaseOutcome] = ()
     listen: Listener = lambda event: None
     brake: Brake = field(default_factory=Brake)
+    door: str = ""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def plan(self) -> Plan:
@@ -178,6 +179,8 @@ class _Session:
         names = sorted({target.name for target in self._targets.values()})
         environment = environment_of(job.settings.root)
         environment["settings"] = job.settings.recorded()
+        if job.door:
+            environment["door"] = job.door
         if uses := self.preparation.uses:
             ordered = sorted(uses.values(), key=lambda use: (use.evaluator, use.id))
             environment["judges"] = [use.to_dict() for use in ordered]
@@ -422,6 +425,8 @@ def headers_of(
 
 def project_path(file: str, settings: Settings) -> str:
     """A path as results name it: relative to the project root when it is below it."""
+    if file.startswith(TEST_CASES):
+        return TEST_CASES
     path = Path(file).absolute() if file else Path()
     return (
         path.relative_to(settings.root).as_posix() if path.is_relative_to(settings.root) else file

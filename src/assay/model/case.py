@@ -28,6 +28,11 @@ class Origin(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
+    @property
+    def place(self) -> str:
+        """The file and the line; what is in no file has no line."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
 
 class EvalCase(msgspec.Struct, frozen=True, eq=False):
     """One input with its expectations, whatever file it came from.

@@ -162,7 +162,7 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
             None if seen.usage is None else seen.usage.to_dict(),
             seen.cost_usd,
             self.skipped_assertions,
-            "" if case.locate is None else "{}:{}".format(*case.origin),
+            "" if case.locate is None else case.origin.place,
             seen.notes,
             case.critical,
         )

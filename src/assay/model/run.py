@@ -34,6 +34,8 @@ def positions_of(suite: int) -> range:
     return range(position_of(suite, 0), position_of(suite + 1, 0))
 
 
+#: What stands in place of a file for the test cases of the store.
+TEST_CASES = "store:"
 RunStatus = Literal["running", "finished", "interrupted"]
 
 

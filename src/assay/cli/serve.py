@@ -1,0 +1,76 @@
+"""`assay serve`: test cases and runs over REST."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from assay import history, service
+from assay.cli.documents import store_option
+from assay.errors import UsageError
+from assay.settings import environment, shown_path
+
+PORT = 8321
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to serve on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="The port; 0 takes a free one.",
+)
+@click.option("--root", metavar="DIR", help="The folder whose eval files can be run.")
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A name that clients call this machine by, beside its addresses.",
+)
+@store_option
+def command(
+    host: str, port: int, root: str | None, allow_host: tuple[str, ...], store: str | None
+) -> None:
+    """Serve test cases, runs, comparisons and trends over REST.
+
+    On loopback nobody needs a token. Any other address refuses to start without
+    ASSAY_API_TOKENS, the tokens that let clients in. Ctrl-C lets requests and trials under way
+    finish; runs go on when the server is started again. docs/server.md has the routes.
+
+    \b
+    Examples:
+      assay serve
+      assay serve --port 8000 --root evals/
+      ASSAY_API_TOKENS=... assay serve --host 0.0.0.0 --allow-host evals.example
+    """
+    # The server is heavy, and no other command needs it.
+    from assay.server.security import TOKENS_VARIABLE, Access, tokens_of
+    from assay.server.serving import serve
+
+    if root is not None:
+        _enter(Path(root))
+    tokens = tokens_of(environment([TOKENS_VARIABLE]).get(TOKENS_VARIABLE, ""))
+    access = Access.of(host, tokens, allow_host)
+    settings = service.project()
+    settings.lead_path()
+    served = service.working_directory() if root is not None else settings.root
+    with closing(history.open_store(settings, store)) as opened:
+        serve(settings, opened, access, (host, port), served, lambda url: _tell(url, served))
+
+
+def _enter(folder: Path) -> None:
+    """Paths are relative to the root, in requests and in messages."""
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"{shown_path(folder)} cannot be served: {reason}") from None
+
+
+def _tell(url: str, root: Path) -> None:
+    click.echo(f"serving {root} on {url}")

@@ -1,0 +1,215 @@
+"""The bodies and parameters of requests: received within limits, and read strictly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from assay.errors import nearest
+from assay.model.test_case import storable
+from assay.server.envelope import JSON, ApiError, invalid
+
+#: The largest body that is read.
+MAX_BODY = 1024 * 1024
+#: So much of a larger one is received, so that its sender gets to see the refusal.
+MAX_DRAINED = 8 * 1024 * 1024
+#: A body that takes longer to arrive is not waited for.
+BODY_SECONDS = 30.0
+MAX_LIMIT = 1000
+LIMIT = 100
+#: No client has more pages than that; a longer number is a mistake.
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+#: Checks the value of a field and gives what is to be kept of it.
+Read = Callable[[Any], Any]
+
+
+def require_json(request: Request) -> None:
+    """Refuse a write that a form of a foreign page could have sent."""
+    written = request.headers.get("content-type", "")
+    kind, _, rest = written.partition(";")
+    charset = rest.strip().lower().removeprefix("charset=").strip('"')
+    if kind.strip().lower() != JSON or charset not in ("", "utf-8", "utf8"):
+        found = f"Content-Type is {written!r}" if written else "Content-Type is missing"
+        raise ApiError("UNSUPPORTED_MEDIA_TYPE", f"{found}; it must be {JSON}")
+
+
+async def json_object(request: Request) -> dict[str, Any]:
+    """The body, which must be a JSON object."""
+    require_json(request)
+    body = _parsed(await _received(request))
+    if not isinstance(body, dict):
+        raise invalid(f"The body is {_kind(body)}; it must be an object")
+    return body
+
+
+async def _received(request: Request) -> bytes:
+    chunks, size = [], 0
+    declared = request.headers.get("content-length", "")
+    if not (declared.isdigit() and int(declared) > MAX_DRAINED):
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    if size <= MAX_BODY:
+                        chunks.append(chunk)
+                    elif size > MAX_DRAINED:
+                        break
+        except TimeoutError:
+            late = f"The body did not arrive within {BODY_SECONDS:g} seconds"
+            raise ApiError("INVALID_INPUT", late, {"connection": "close"}) from None
+        if size <= MAX_BODY:
+            return b"".join(chunks)
+    message = f"The body is larger than {MAX_BODY} bytes"
+    raise ApiError("PAYLOAD_TOO_LARGE", message, {"connection": "close"})
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        return json.loads(raw.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        raise invalid("Malformed JSON: the body is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        raise invalid(f"Malformed JSON: {error.msg} at {place}") from None
+    except RecursionError:
+        raise invalid("Malformed JSON: it is nested too deeply") from None
+    except ValueError:  # an integer of more digits than Python reads
+        raise invalid("Malformed JSON: a number is too long") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise invalid(f"Field {_shown(twice)} is given twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise invalid(f"Malformed JSON: {name} is no JSON number")
+
+
+def read_fields(
+    body: Mapping[str, Any], fields: Mapping[str, Read], required: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The fields that were given. The first problem in the order of `fields` is told."""
+    values = {}
+    for name, read in fields.items():
+        if name in body:
+            values[name] = read(body[name])
+        elif name in required:
+            raise ApiError("MISSING_FIELD", f"Field '{name}' is required")
+    for name in body:
+        if name not in fields:
+            hint = nearest(name, fields)
+            raise invalid(f"Field {_shown(name)} is not known" + (f"; {hint}" if hint else ""))
+    return values
+
+
+def text(label: str, least: int, most: int) -> Read:
+    """A text of so many code points; `label` begins the sentence that refuses another."""
+    length = f"{least}-{most} chars" if least else f"at most {most} chars"
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str):
+            raise invalid(f"{label} is {_kind(value)}; it must be text")
+        if not least <= len(value) <= most:
+            raise ApiError("INVALID_LENGTH", f"{label} must be {length}")
+        if not storable(value):
+            raise invalid(f"{label} has a NUL or half of a surrogate pair, which cannot be stored")
+        return value
+
+    return read
+
+
+def texts(name: str, most: int, each: tuple[int, int]) -> Read:
+    """A list of at most so many texts."""
+
+    def read(value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list):
+            raise invalid(f"Field '{name}' is {_kind(value)}; it must be an array of texts")
+        if len(value) > most:
+            raise ApiError("INVALID_LENGTH", f"Field '{name}' must have at most {most} items")
+        return tuple(text(f"Field '{name}[{i}]'", *each)(one) for i, one in enumerate(value))
+
+    return read
+
+
+def optional(read: Read) -> Read:
+    """The same, or null."""
+    return lambda value: None if value is None else read(value)
+
+
+def uuid(label: str) -> Read:
+    """A UUID, in lower case."""
+
+    def read(value: Any) -> str:
+        found = known_uuid(value)
+        if found is None:
+            raise invalid(f"{label} must be a UUID, such as 550e8400-e29b-41d4-a716-446655440001")
+        return found
+
+    return read
+
+
+def known_uuid(value: Any) -> str | None:
+    """The UUID in lower case; None when it is none."""
+    lower = value.lower() if isinstance(value, str) else ""
+    return lower if _UUID.fullmatch(lower) else None
+
+
+def query(request: Request, *known: str) -> dict[str, str]:
+    """The parameters after `?`; each is known and stands there once."""
+    raw: bytes = request.scope["query_string"]
+    if not raw:
+        return {}
+    try:
+        pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict")
+    except ValueError:
+        raise invalid("The query is not UTF-8") from None
+    found = dict(pairs)
+    for name in found:
+        if name not in known:
+            hint = nearest(name, known)
+            message = f"Query parameter {_shown(name)} is not known"
+            raise invalid(message + (f"; {hint}" if hint else ""))
+    if len(found) != len(pairs):
+        raise invalid("A query parameter is given twice")
+    return found
+
+
+def number(given: Mapping[str, str], name: str, default: int, least: int, most: int | None) -> int:
+    """A whole number among the parameters of a query."""
+    written = given.get(name)
+    if written is None:
+        return default
+    value = int(written) if _NUMBER.fullmatch(written) else None
+    if value is None or value < least or (most is not None and value > most):
+        limits = f"from {least} to {most}" if most is not None else f"of at least {least}"
+        raise invalid(f"Query parameter '{name}' must be a whole number {limits}")
+    return value
+
+
+def page(given: Mapping[str, str]) -> tuple[int, int]:
+    """`limit` and `skip`."""
+    return number(given, "limit", LIMIT, 1, MAX_LIMIT), number(given, "skip", 0, 0, None)
+
+
+def _shown(name: str) -> str:
+    """A name out of a request, of a bearable length, that can be written as JSON."""
+    short = name if len(name) <= 50 else name[:50] + "..."
+    return repr(short.encode("utf-8", "backslashreplace").decode())
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "an object", list: "an array", str: "text", bool: "true or false"}
+    return "null" if value is None else kinds.get(type(value), "a number")

@@ -1,0 +1,78 @@
+"""The envelope `{success, data, error}` that every answer has, and the codes of errors."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from starlette.responses import Response
+
+Code = Literal[
+    "MISSING_FIELD",
+    "INVALID_LENGTH",
+    "INVALID_INPUT",
+    "DUPLICATE_ID",
+    "NOT_FOUND",
+    "INTERNAL_ERROR",
+    "UNAUTHORIZED",
+    "METHOD_NOT_ALLOWED",
+    "PAYLOAD_TOO_LARGE",
+    "UNSUPPORTED_MEDIA_TYPE",
+]
+
+#: The HTTP status of every code of an error, and what it means.
+CODES: dict[Code, tuple[int, str]] = {
+    "MISSING_FIELD": (400, "Required field not provided"),
+    "INVALID_LENGTH": (400, "Field length outside allowed range"),
+    "INVALID_INPUT": (400, "Input fails validation"),
+    "DUPLICATE_ID": (400, "ID already exists (only on POST)"),
+    "UNAUTHORIZED": (401, "No valid bearer token"),
+    "NOT_FOUND": (404, "Resource not found"),
+    "METHOD_NOT_ALLOWED": (405, "The path has no such method"),
+    "PAYLOAD_TOO_LARGE": (413, "The body is larger than 1 MiB"),
+    "UNSUPPORTED_MEDIA_TYPE": (415, "The body is not JSON by its content type"),
+    "INTERNAL_ERROR": (500, "Unexpected server error"),
+}
+JSON = "application/json"
+#: What is told of a fault of ours; the log of the server has the rest.
+UNEXPECTED = "Unexpected error; the server's log has the details"
+
+
+class ApiError(Exception):
+    """Ends a request with an error; it never leaves the server."""
+
+    def __init__(self, code: Code, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.headers = code, message, headers
+
+    @property
+    def status(self) -> int:
+        return CODES[self.code][0]
+
+    def response(self) -> Response:
+        return Response(failure(self.code, self.message), self.status, self.headers, JSON)
+
+
+def invalid(message: str) -> ApiError:
+    """What fails validation in any other way than by its length."""
+    return ApiError("INVALID_INPUT", message)
+
+
+def success(data: Any, status: int = 200) -> Response:
+    """An answer with data."""
+    return Response(_succeeded(msgspec.json.encode(data)), status, media_type=JSON)
+
+
+def success_of(data: bytes, status: int = 200) -> Response:
+    """An answer with data that is JSON already."""
+    return Response(_succeeded(data), status, media_type=JSON)
+
+
+def failure(code: Code, message: str) -> bytes:
+    """The body of an error."""
+    error = {"code": code, "message": message}
+    return msgspec.json.encode({"success": False, "data": None, "error": error})
+
+
+def _succeeded(data: bytes) -> bytes:
+    return b'{"success":true,"data":' + data + b',"error":null}'

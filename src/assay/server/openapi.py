@@ -1,0 +1,52 @@
+"""`/openapi.json`: the document of all routes, put together from what each says of itself."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+
+from assay.server.described import SCHEMAS
+from assay.server.envelope import CODES, JSON
+from assay.version import __version__
+
+_DESCRIPTION = """Test cases, runs, baselines, comparisons and trends of one project.
+
+Every answer with a body is an envelope: `success`, `data` and `error`, which has a `code` and a \
+`message`. Two are not: this document, and the stream of events of a run."""
+
+
+def install(app: FastAPI) -> None:
+    """Serve the document of the routes that the application has now."""
+    app.openapi = cache(lambda: document(app))  # type: ignore[method-assign]
+    app.add_route("/openapi.json", _served, ["GET"], include_in_schema=False)
+
+
+async def _served(request: Request) -> Response:
+    return Response(json.dumps(request.app.openapi()), media_type=JSON)
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """OpenAPI 3.1 of all routes of the application."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            for method in route.methods or ():
+                paths.setdefault(route.path, {})[method.lower()] = route.openapi_extra
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Assay", "version": __version__, "description": _DESCRIPTION},
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": SCHEMAS | {"ErrorCode": {"type": "string", "enum": list(CODES)}},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        # A server on loopback may have no tokens; then nobody needs one.
+        "security": [{"token": []}, {}],
+    }

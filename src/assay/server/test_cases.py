@@ -1,0 +1,133 @@
+"""`/api/test-cases`: create, read, list, change and delete test cases."""
+
+from __future__ import annotations
+
+from asyncio import wrap_future
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from assay.errors import DuplicateId, NotInStore
+from assay.model.test_case import (
+    MAX_DESCRIPTION,
+    MAX_TAG,
+    MAX_TAGS,
+    MAX_TEXT,
+    NewTestCase,
+    TestCase,
+    TestCaseChanges,
+)
+from assay.server import bodies, described
+from assay.server.bodies import Read, json_object, known_uuid, read_fields
+from assay.server.envelope import ApiError, invalid, success, success_of
+from assay.server.state import state_of
+
+router = APIRouter()
+
+#: The fields that people write, in the order in which their problems are told.
+WRITTEN: dict[str, Read] = {
+    "input": bodies.text("Input", 1, MAX_TEXT),
+    "expected_output": bodies.text("Field 'expected_output'", 1, MAX_TEXT),
+    "description": bodies.optional(bodies.text("Field 'description'", 0, MAX_DESCRIPTION)),
+    "tags": bodies.texts("tags", MAX_TAGS, (1, MAX_TAG)),
+}
+NEW: dict[str, Read] = {"id": bodies.uuid("Field 'id'"), **WRITTEN}
+REQUIRED = ("input", "expected_output")
+#: What a test case has that nobody writes; whoever sends it back must not have changed it.
+KEPT = ("id", "created_at", "modified_at")
+
+
+@router.post("/api/test-cases", **described.CREATE_TEST_CASE)
+async def create(request: Request) -> Response:
+    given = read_fields(await json_object(request), NEW, REQUIRED)
+    state = state_of(request)
+    try:
+        made = await wrap_future(state.store.test_cases.add(NewTestCase(**given), state.now()))
+    except DuplicateId as error:
+        raise ApiError("DUPLICATE_ID", f"ID {error.id} is taken by a test case") from None
+    return success_of(_json(made), 201)
+
+
+@router.get("/api/test-cases", **described.LIST_TEST_CASES)
+async def listed(request: Request) -> Response:
+    given = bodies.query(request, "limit", "skip", "tag")
+    limit, skip = bodies.page(given)
+    page = state_of(request).store.test_cases.page(limit, skip, given.get("tag"))
+    cases = b",".join(map(_json, page.test_cases))
+    counts = b',"count":%d,"total":%d}' % (len(page.test_cases), page.total)
+    return success_of(b'{"test_cases":[' + cases + b"]" + counts)
+
+
+@router.get("/api/test-cases/{id}", **described.GET_TEST_CASE)
+async def get(request: Request) -> Response:
+    return success_of(_json(_found(request)))
+
+
+@router.put("/api/test-cases/{id}", **described.UPDATE_TEST_CASE)
+async def update(request: Request) -> Response:
+    state = state_of(request)
+    known = _found(request)
+    own, *times = ({name: _unchanged(name, getattr(known, name))} for name in KEPT)
+    fields = {**own, **WRITTEN, **times[0], **times[1]}
+    given = read_fields(await json_object(request), fields)
+    changes = TestCaseChanges(**{name: given[name] for name in WRITTEN if name in given})
+    try:
+        changed = state.store.test_cases.change(known.id, changes, state.now())
+        return success_of(_json(await wrap_future(changed)))
+    except NotInStore:  # it was deleted meanwhile
+        raise not_found() from None
+
+
+@router.delete("/api/test-cases/{id}", **described.DELETE_TEST_CASE)
+async def delete(request: Request) -> Response:
+    state = state_of(request)
+    try:
+        await wrap_future(state.store.test_cases.remove(_id(request), state.now()))
+    except NotInStore:
+        raise not_found() from None
+    return Response(status_code=204)
+
+
+@router.get("/api/test-cases/{id}/versions", **described.LIST_VERSIONS)
+async def versions(request: Request) -> Response:
+    limit, skip = bodies.page(bodies.query(request, "limit", "skip"))
+    try:
+        found = state_of(request).store.test_cases.versions(_id(request))
+    except NotInStore:
+        raise not_found() from None
+    shown = found[skip : skip + limit]
+    return success({"versions": shown, "count": len(shown), "total": len(found)})
+
+
+def not_found() -> ApiError:
+    return ApiError("NOT_FOUND", "Test case not found")
+
+
+def _found(request: Request) -> TestCase:
+    try:
+        return state_of(request).store.test_cases.get(_id(request))
+    except NotInStore:
+        raise not_found() from None
+
+
+def _id(request: Request) -> str:
+    """The id in the path; what is no UUID is the id of nothing."""
+    found = known_uuid(request.path_params["id"])
+    if found is None:
+        raise not_found()
+    return found
+
+
+def _unchanged(name: str, known: str) -> Read:
+    def read(value: Any) -> None:
+        if value != known:
+            raise invalid(f"Field '{name}' cannot be changed; it is {known}")
+
+    return read
+
+
+def _json(case: TestCase) -> bytes:
+    return msgspec.json.encode(case.to_dict())

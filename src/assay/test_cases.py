@@ -1,0 +1,101 @@
+"""The test cases of the store as a suite that can be run.
+
+A run pins the versions that it asks: `store:` stands for all test cases as they are now, and
+`store:` with a digest for a selection of versions that the store remembers. So a resumed run
+asks what it began with, whoever edited or deleted a test case meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from assay import registry
+from assay.errors import NotInStore, UsageError
+from assay.model.case import EvalCase, Origin, Suite
+from assay.model.evaluator import EvaluatorSpec
+from assay.model.message import Message
+from assay.model.run import TEST_CASES
+from assay.model.test_case import TestCase
+from assay.ports import Store
+
+NAME = "test cases"
+#: What judges a test case when nobody says otherwise.
+DEFAULT_EVALUATOR = "equals"
+_PAGE = 1000
+_DIGEST = 32
+
+
+def is_reference(path: str) -> bool:
+    """Does it name test cases of the store, and no file?"""
+    return path.startswith(TEST_CASES)
+
+
+def all_cases(store: Store, tag: str | None = None) -> Iterator[TestCase]:
+    """The test cases in their order, all or those with a part of a tag."""
+    skip = 0
+    while page := store.test_cases.page(_PAGE, skip, tag).test_cases:
+        yield from page
+        skip += len(page)
+
+
+def pinned(cases: Iterable[TestCase], store: Store) -> str:
+    """The reference that stands for just these versions; the store remembers which they are."""
+    pins = [[case.id, case.version] for case in cases]
+    digest = sha256(msgspec.json.encode(pins)).hexdigest()[:_DIGEST]
+    store.put(_key(digest), {"test_cases": pins})
+    return TEST_CASES + digest
+
+
+def suite_of(reference: str, store: Store) -> tuple[Suite, str]:
+    """The suite of a reference, and the reference with its versions pinned."""
+    digest = reference.removeprefix(TEST_CASES)
+    if digest:
+        cases = list(_remembered(digest, store))
+    else:
+        cases = list(all_cases(store))
+        reference = pinned(cases, store)
+    if not cases:
+        raise UsageError("the store has no test case: `assay import` or `assay serve` adds some")
+    judge = registry.evaluators.get(DEFAULT_EVALUATOR).model_validate({"type": DEFAULT_EVALUATOR})
+    judge = judge.model_copy(update={"name": DEFAULT_EVALUATOR})
+    return Suite(NAME, TEST_CASES, [_case(case, judge) for case in cases]), reference
+
+
+def _remembered(digest: str, store: Store) -> Iterator[TestCase]:
+    known = store.get(_key(digest))
+    if known is None:
+        message = f"the store knows no selection {digest!r} of test cases"
+        raise UsageError(f"{message}: write '{TEST_CASES}' for all of them")
+    for case_id, version in known["test_cases"]:
+        try:
+            yield store.test_cases.version(case_id, version)
+        except NotInStore as error:  # only a store that was restored from a copy forgets one
+            raise UsageError(f"the selection cannot be run: {error}") from None
+
+
+def _case(case: TestCase, judge: EvaluatorSpec) -> EvalCase:
+    place = Origin(f"{TEST_CASES}{case.id}@{case.version}", 0, 0)
+
+    def locate(steps: Sequence[str | int]) -> Origin:
+        return place
+
+    metadata: dict[str, Any] = {"version": case.version}
+    return EvalCase(
+        id=case.id,
+        input_messages=(Message("user", case.input),),
+        evaluators=(judge,),
+        description=case.description or "",
+        expected_messages=(Message("assistant", case.expected_output),),
+        tags=case.tags,
+        metadata=metadata,
+        has_default_evaluators=True,
+        locate=locate,
+    )
+
+
+def _key(digest: str) -> str:
+    return f"test-cases:{digest}"

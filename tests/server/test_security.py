@@ -1,0 +1,198 @@
+"""Attempts to get in, and faults that must not tell too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from assay.errors import StoreError, UsageError
+from assay.server.app import create_app
+from assay.server.security import Access, is_loopback, tokens_of
+from assay.settings import Settings
+from assay.stores.memory import MemoryStore
+from server.conftest import ADDRESS
+from server.test_test_cases import PARIS, URL, refused
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])
+def test_others_are_let_in_with_tokens_only(host: str) -> None:
+    with pytest.raises(UsageError, match="ASSAY_API_TOKENS"):
+        Access.of(host, ())
+    assert Access.of(host, ("secret",)).tokens == ("secret",)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "[::1]", "localhost", "127.9.9.9"])
+def test_loopback_needs_no_token(host: str) -> None:
+    assert is_loopback(host)
+    assert Access.of(host, ()).tokens == ()
+
+
+def test_an_unknown_name_is_nowhere() -> None:
+    with pytest.raises(UsageError, match="neither an address nor a name"):
+        Access.of("no-such-host.invalid", ("secret",))
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8321", "127.0.0.1:1", "[::1]:8321", "localhost.", "127.0.0.2"]
+)
+def test_the_server_is_known_by_its_names(client: TestClient, host: str) -> None:
+    assert client.get(URL, headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8321", "localhost.evil.example", "127.0.0.1.nip.io", "", "[x"],
+)
+def test_a_page_that_was_rebound_is_refused(client: TestClient, host: str) -> None:
+    message = refused(client.get(URL, headers={"host": host}), 400, "INVALID_INPUT")
+    assert "Host header" in message
+    write = client.post(URL, json=PARIS, headers={"host": host})
+    refused(write, 400, "INVALID_INPUT")
+    assert client.get(URL).json()["data"]["total"] == 0
+
+
+def test_an_address_of_another_machine_is_no_name_of_a_server_on_loopback(
+    client: TestClient,
+) -> None:
+    refused(client.get(URL, headers={"host": "192.0.2.7"}), 400, "INVALID_INPUT")
+
+
+def test_a_server_for_others_answers_to_its_addresses_and_the_names_it_is_given() -> None:
+    access = Access.of("0.0.0.0", ("secret",), ["Evals.Example"])
+    assert all(map(access.knows_host, ("192.0.2.7:80", "[2001:db8::1]", "evals.example:80")))
+    assert not access.knows_host("evil.example")
+
+
+@pytest.fixture
+def guarded(settings: Settings) -> Iterator[TestClient]:
+    access = Access(tokens=("one-token", "other-token"))
+    with TestClient(create_app(settings, MemoryStore(), access), ADDRESS) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        "Bearer one-toke",
+        "Bearer one-token2",
+        "Bearer one-token other-token",
+        "Basic one-token",
+        "one-token",
+        "Bearer ONE-TOKEN",
+    ],
+)
+def test_nobody_gets_in_without_a_token(guarded: TestClient, header: str) -> None:
+    headers = {"authorization": header} if header else {}
+    for path in (URL, "/openapi.json", "/api/nothing", "/"):
+        response = guarded.get(path, headers=headers)
+        refused(response, 401, "UNAUTHORIZED")
+        assert response.headers["www-authenticate"] == "Bearer"
+    refused(guarded.post(URL, json=PARIS, headers=headers), 401, "UNAUTHORIZED")
+
+
+@pytest.mark.parametrize("header", ["Bearer one-token", "bearer other-token"])
+def test_a_token_lets_in(guarded: TestClient, header: str) -> None:
+    assert guarded.get(URL, headers={"authorization": header}).status_code == 200
+
+
+def test_tokens_are_separated_by_commas_or_spaces() -> None:
+    assert tokens_of(" a, b\nc,,d ") == ("a", "b", "c", "d")
+    assert tokens_of(" , ") == ()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "",
+        "application/jsonp",
+        "application/json; charset=utf-16",
+        "text/plain; application/json",
+    ],
+)
+def test_a_form_of_a_foreign_page_writes_nothing(client: TestClient, kind: str) -> None:
+    headers = {"content-type": kind} if kind else {}
+    body = b'{"input": "x", "expected_output": "x"}'
+    response = client.post(URL, content=body, headers=headers)
+    assert "application/json" in refused(response, 415, "UNSUPPORTED_MEDIA_TYPE")
+    assert client.get(URL).json()["data"]["total"] == 0
+
+
+def test_a_content_type_may_name_its_charset(client: TestClient) -> None:
+    headers = {"content-type": 'Application/JSON; charset="UTF-8"'}
+    body = b'{"input": "x", "expected_output": "x"}'
+    assert client.post(URL, content=body, headers=headers).status_code == 201
+
+
+@pytest.mark.parametrize("size", [1024 * 1024 + 1, 8 * 1024 * 1024, 9 * 1024 * 1024])
+def test_a_large_body_is_refused(client: TestClient, size: int) -> None:
+    headers = {"content-type": "application/json"}
+    for content in (b"x" * size, iter([b"x" * 65536] * (size // 65536 + 1))):
+        response = client.post(URL, content=content, headers=headers)
+        assert "1048576 bytes" in refused(response, 413, "PAYLOAD_TOO_LARGE")
+
+
+def test_a_body_of_the_limit_is_read(client: TestClient) -> None:
+    body = b'{"input": "x", "expected_output": "x"' + b" " * (1024 * 1024 - 38) + b"}"
+    assert len(body) == 1024 * 1024
+    headers = {"content-type": "application/json"}
+    assert client.post(URL, content=body, headers=headers).status_code == 201
+
+
+def test_browsers_are_told_to_trust_nothing(client: TestClient) -> None:
+    paths = (URL, "/api/nothing", "/openapi.json", f"{URL}?limit=0")
+    for response in map(client.get, paths):
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["cache-control"] == "no-store"
+        assert "default-src 'none'" in response.headers["content-security-policy"]
+        assert "access-control-allow-origin" not in response.headers
+
+
+def test_unknown_routes_and_methods_are_in_the_envelope(client: TestClient) -> None:
+    refused(client.get("/nothing"), 404, "NOT_FOUND")
+    refused(client.get(f"{URL}/"), 404, "NOT_FOUND")
+    response = client.patch(URL, json={})
+    message = refused(response, 405, "METHOD_NOT_ALLOWED")
+    assert message == "PATCH is not allowed here; allowed are GET, POST"
+    assert response.headers["allow"] == "GET, POST"
+    refused(client.options(URL), 405, "METHOD_NOT_ALLOWED")
+    one = client.post(f"{URL}/550e8400-e29b-41d4-a716-446655440001")
+    refused(one, 405, "METHOD_NOT_ALLOWED")
+    assert one.headers["allow"] == "DELETE, GET, PUT"
+
+
+class Broken(MemoryStore):
+    """A store whose test cases cannot be read."""
+
+    fault: Exception = RuntimeError("secret detail")
+
+    @property
+    def test_cases(self) -> Any:
+        raise self.fault
+
+    @test_cases.setter
+    def test_cases(self, value: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("secret detail"), StoreError("secret detail")])
+def test_a_fault_of_ours_tells_nothing(
+    settings: Settings, fault: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Broken()
+    store.fault = fault
+    with TestClient(create_app(settings, store), ADDRESS) as client:
+        response = client.get(URL)
+    message = refused(response, 500, "INTERNAL_ERROR")
+    assert message == "Unexpected error; the server's log has the details"
+    assert "secret" not in response.text
+    assert "secret detail" in caplog.text
