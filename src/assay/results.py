@@ -58,12 +58,12 @@ class Count:
             self.unknown[index] = self.unknown[index] and other.unknown[index]
         self.measure.join(other.measure)
 
-    def planned(self, selected: int | None = None) -> int:
-        """How many cases should have been judged."""
+    def planned(self, selected: int | None) -> int:
+        """How many cases should have been judged, as far as that is known."""
         return max(sum(self.outcomes.values()), selected or 0) - self.outcomes.get("skipped", 0)
 
-    def summary(self, selected: int | None = None) -> Summary:
-        """`selected` is how many cases the run was to ask, where it did not come to all."""
+    def summary(self, selected: int | None) -> Summary:
+        """`selected` is how many cases the run was to ask; None when nobody knows yet."""
         counts = {name: self.outcomes.get(name, 0) for name in ("passed", "failed", "errored")}
         skipped, total = self.outcomes.get("skipped", 0), sum(self.outcomes.values())
         planned = self.planned(selected)
@@ -78,9 +78,10 @@ class Count:
             skipped=skipped,
             skipped_assertions=self.skipped_assertions,
             total_duration_ms=self.duration_ms,
-            coverage=judged / planned if planned else None,
+            coverage=judged / planned if planned and selected is not None else None,
             estimated_cost_usd=target,
             judge_cost_usd=judges,
+            selected=selected if selected is not None and selected > total else None,
         )
 
 
@@ -99,7 +100,8 @@ def result_of(
     every = Count()
     for count in counts:
         every.join(count)
-    selected = sum(header.selected or 0 for header in record.suites)
+    known = [header.selected for header in record.suites if header.selected is not None]
+    selected = sum(known) if len(known) == len(record.suites) else None
     return RunResult(
         record,
         suites,
@@ -173,7 +175,7 @@ def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> Ru
     elif options.baseline is None and (failure := _failed(summary, options.min_pass_rate)):
         reasons[1] = [failure]  # with a baseline its gate decides, and there is none yet
     coverage = 1.0 if summary.coverage is None else summary.coverage
-    if gave_up or coverage < options.min_coverage - 1e-9:
+    if gave_up or (coverage < options.min_coverage - 1e-9 and not interrupted):
         unjudged = f"{summary.judged} of {summary.planned} cases were judged"
         needed = f"{options.min_coverage:.0%} are needed"
         reasons[3] = [*([gave_up] if gave_up else []), f"{unjudged}, {needed}"]

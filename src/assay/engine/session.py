@@ -29,7 +29,7 @@ from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.events import Listener, Notice, RunFinished, RunStarted
 from assay.model.options import TIMEOUT_SECONDS, WORKERS, RunOptions
-from assay.model.run import RunRecord, RunStatus, SuiteHeader, new_run_id
+from assay.model.run import RunRecord, RunStatus, SuiteHeader, new_run_id, place_of
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import CaseStream, Resources, Store, Target
@@ -213,8 +213,10 @@ class _Session:
 
     async def _asked(self, runner: Runner, record: RunRecord) -> RunStatus:
         job = self.job
-        done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
         streamed = [i for i, suite in enumerate(job.suites) if suite.streamed]
+        before = job.store.finished(record.id) if job.resumed else ()
+        # A stream is graded from its start again, so that nothing of it is from before.
+        done = sum(place_of(position)[0] not in streamed for position, _ in before)
         planned = None if streamed else self.plan.planned
         job.listen(RunStarted(record.id, record.target, planned, done))
         for index in streamed:
@@ -243,9 +245,11 @@ class _Session:
         except EvalFileErrors:
             job.store.delete(record.id)
             raise
+        if job.brake.presses:
+            return  # how many cases it has is not known yet
         record.suites[index] = structs.replace(record.suites[index], selected=run.cases)
         job.store.describe(record.id, record.suites)
-        if run.unused and not job.brake.presses and job.resumed is None:
+        if run.unused and job.resumed is None:
             self._unused(self._targets[job.options.target].name, run.unused)
 
     def _answers(self) -> Answers:
@@ -393,38 +397,9 @@ def project_path(file: str, settings: Settings) -> str:
     )
 
 
-def resumable(job: Job, named: RunRecord | None) -> RunRecord:
-    """The run to go on with: the one that is named, else the newest unfinished one that fits."""
-    record = named or _newest(job)
-    check_unfinished(record)
-    if record.plan != plan_of(job):
-        raise UsageError(f"the run {record.id} has other paths or options: give them as they were")
-    now = {header.file: header for header in headers_of(job, job.plan())}
-    for header in record.suites:
-        if header.file not in now or _content(now[header.file]) != _content(header):
-            changed = f"{header.file} changed since the run {record.id} began"
-            raise UsageError(f"{changed}: start a new run")
-    return record
-
-
 def check_unfinished(record: RunRecord) -> None:
     if record.status == "finished":
         raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
-
-
-def _newest(job: Job) -> RunRecord:
-    plan, before = plan_of(job), None
-    while page := job.store.runs(100, before):
-        for record in page:
-            fits = record.status != "finished" and record.plan == plan
-            if fits and not Lease(job.folder, record.id).held_elsewhere():
-                return record
-        before = page[-1].id
-    raise UsageError("there is no unfinished run with these paths, target and options to resume")
-
-
-def _content(header: SuiteHeader) -> tuple[Any, ...]:
-    return header.metadata.get("evalFileHash"), header.selected
 
 
 def _iso(moment: datetime) -> str:
