@@ -60,12 +60,12 @@ class Count:
             self.unknown[index] = self.unknown[index] and other.unknown[index]
         self.measure.join(other.measure)
 
-    def planned(self, selected: int | None = None) -> int:
-        """How many cases should have been judged."""
+    def planned(self, selected: int | None) -> int:
+        """How many cases should have been judged, as far as that is known."""
         return max(sum(self.outcomes.values()), selected or 0) - self.outcomes.get("skipped", 0)
 
-    def summary(self, selected: int | None = None) -> Summary:
-        """`selected` is how many cases the run was to ask, where it did not come to all."""
+    def summary(self, selected: int | None) -> Summary:
+        """`selected` is how many cases the run was to ask; None when nobody knows yet."""
         counts = {name: self.outcomes.get(name, 0) for name in ("passed", "failed", "errored")}
         skipped, total = self.outcomes.get("skipped", 0), sum(self.outcomes.values())
         planned = self.planned(selected)
@@ -80,9 +80,10 @@ class Count:
             skipped=skipped,
             skipped_assertions=self.skipped_assertions,
             total_duration_ms=self.duration_ms,
-            coverage=judged / planned if planned else None,
+            coverage=judged / planned if planned and selected is not None else None,
             estimated_cost_usd=target,
             judge_cost_usd=judges,
+            selected=selected if selected is not None and selected > total else None,
         )
 
 
@@ -99,8 +100,8 @@ def result_of(
 
     `counts` are those of the suites, by their number, whose cases were counted before.
     """
-    known = counts or {}
-    all_counts = [known.get(i) or _counted(store, record, i) for i in range(len(record.suites))]
+    counted = counts or {}
+    all_counts = [counted.get(i) or _counted(store, record, i) for i in range(len(record.suites))]
     judges = JudgeStatistics(store, record, calibrations)
     suites = tuple(
         _suite(store, record, i, count, comparison, judges.of(i))
@@ -109,7 +110,8 @@ def result_of(
     every = Count()
     for count in all_counts:
         every.join(count)
-    selected = sum(header.selected or 0 for header in record.suites)
+    known = [header.selected for header in record.suites if header.selected is not None]
+    selected = sum(known) if len(known) == len(record.suites) else None
     return RunResult(
         record,
         suites,
@@ -197,7 +199,7 @@ def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> Ru
     if options.require_calibrated and (unknown := _uncalibrated(result)):
         reasons.setdefault(1, []).extend(unknown)
     coverage = 1.0 if summary.coverage is None else summary.coverage
-    if gave_up or coverage < options.min_coverage - 1e-9:
+    if gave_up or (coverage < options.min_coverage - 1e-9 and not interrupted):
         unjudged = f"{summary.judged} of {summary.planned} cases were judged"
         needed = f"{options.min_coverage:.0%} are needed"
         reasons[3] = [*([gave_up] if gave_up else []), f"{unjudged}, {needed}"]

@@ -21,6 +21,7 @@ from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
 from assay.engine import session
 from assay.engine.recorded import StoredAnswers
+from assay.engine.resuming import resumable
 from assay.engine.runner import Brake
 from assay.errors import EvalFileErrors, UsageError
 from assay.history import open_store, rules_of
@@ -40,8 +41,8 @@ from assay.runs import Run
 from assay.seeds import Seeds
 from assay.service import Paths, as_paths, project, validate
 from assay.settings import Settings
-from assay.test_cases import is_reference, suite_of
 from assay.stats.sequential import Sequential
+from assay.test_cases import is_reference, suite_of
 
 AnyTarget = str | Target | Callable[[Any], Any]
 Cases = Paths | Sequence[Suite]
@@ -196,7 +197,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
 def _continued(job: session.Job, order: Order, earlier: RunRecord | None) -> session.Job:
     """The job, as far as it goes back to an earlier run."""
     if order.resume is not None:
-        return replace(job, resumed=session.resumable(job, earlier))
+        return replace(job, resumed=resumable(job, earlier))
     if earlier is None:
         return job
     if order.rerun_failed is not None:

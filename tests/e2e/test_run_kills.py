@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import uuid
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from random import Random
 from typing import Any
 
 import pytest
 
+from assay.blocking import wait_for
+from assay.engine.runner import Brake
+from assay.running import Door, Order, carry_out
 from e2e.projects import Agent, Gate, Project, ended, normal, outcomes
+from unit.test_process import all_die
 
 CASES, REPEATS = 60, 2
 RUN = ("evals", "--json")
@@ -273,3 +279,54 @@ def test_runs_at_the_same_time_in_one_project_do_not_disturb_each_other(
     assert normal(one) == normal(two)
     assert {json.loads(text)["runId"] for text in (one, two)} == {i for i, _ in held.runs()}
     assert [status for _, status in held.runs()] == ["finished"] * 2
+
+
+# Recorded suites, which are read as a stream
+
+#: Kills the process that started the graders, when it has got to one of the later cases.
+MURDEROUS = """
+import os, signal
+
+def fine(context):
+    parent = str(os.getppid())
+    if context.case.id == "c150" and os.environ.get("SPARED", parent) != parent:
+        os.kill(int(parent), signal.SIGKILL)
+    return context.observation.response.startswith("c")
+"""
+
+
+@pytest.fixture
+def recorded(home: Project) -> Project:
+    names = [f"c{number}" for number in range(200)]
+    pad = {"pad": "x" * 22_000}
+    evaluators = [{"type": "python:murderous:fine"}]
+    cases = [{"id": n, "input": n, "evaluators": evaluators, "metadata": pad} for n in names]
+    home.write("big.eval.jsonl", "".join(f"{json.dumps(case)}\n" for case in cases))
+    home.write("seen.jsonl", "".join(f'{{"id": "{n}", "response": "{n}"}}\n' for n in names))
+    home.write("murderous.py", MURDEROUS)
+    return home
+
+
+def test_a_stream_that_is_killed_ends_like_one_that_is_not(recorded: Project) -> None:
+    marker = f"{uuid.uuid4().hex}.md"
+    arguments = ("big.eval.jsonl", "--target", "replay:seen.jsonl", "--json", "-o", marker)
+    ended(recorded.start("run", *arguments, env={"SPARED": str(os.getpid())}), -signal.SIGKILL)
+    assert all_die(marker), "nobody grades for nobody"
+    resumed = recorded.call("run", *arguments, "--resume").stdout
+    assert normal(resumed) == recorded.document(*arguments[:-1], "other.md")
+    assert len(outcomes(resumed)) == 200
+    assert [status for _, status in recorded.runs()] == ["finished"] * 2
+
+
+def test_a_stream_that_is_stopped_does_not_claim_to_know_its_end(
+    recorded: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(recorded.root)
+    brake = Brake()
+    brake.press()
+    order = Order(["big.eval.jsonl"], "replay:seen.jsonl", door=Door(brake=brake))
+    stopped = wait_for(lambda: carry_out(order, {}))
+    assert (stopped.exit_code, stopped.summary.coverage) == (130, None)
+    whole = recorded.call("run", "big.eval.jsonl", "--target", "replay:seen.jsonl", "--resume")
+    assert "200 of 200 cases judged" in whole.stdout
+    assert "from before" not in whole.stderr

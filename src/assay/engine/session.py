@@ -264,7 +264,7 @@ class _Session:
             job.store.delete(record.id)
             raise
         if job.brake.presses:
-            return
+            return  # how many cases it has is not known yet
         record.suites[index] = structs.replace(record.suites[index], selected=run.cases)
         job.store.describe(record.id, record.suites)
         if run.unused and job.resumed is None:
@@ -433,41 +433,9 @@ def project_path(file: str, settings: Settings) -> str:
     )
 
 
-def resumable(job: Job, named: RunRecord | None) -> RunRecord:
-    """The run to go on with: the one that is named, else the newest unfinished one that fits."""
-    record = named or _newest(job)
-    check_unfinished(record)
-    if record.plan != plan_of(job):
-        raise UsageError(f"the run {record.id} has other paths or options: give them as they were")
-    now = {header.file: header for header in headers_of(job, job.plan())}
-    for header in record.suites:
-        if header.file not in now or not _is_same(header, now[header.file]):
-            changed = f"{header.file} changed since the run {record.id} began"
-            raise UsageError(f"{changed}: start a new run")
-    return record
-
-
 def check_unfinished(record: RunRecord) -> None:
     if record.status == "finished":
         raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
-
-
-def _newest(job: Job) -> RunRecord:
-    plan, before = plan_of(job), None
-    while page := job.store.runs(100, before):
-        for record in page:
-            fits = record.status != "finished" and record.plan == plan
-            if fits and not Lease(job.folder, record.id).held_elsewhere():
-                return record
-        before = page[-1].id
-    raise UsageError("there is no unfinished run with these paths, target and options to resume")
-
-
-def _is_same(before: SuiteHeader, now: SuiteHeader) -> bool:
-    """Is it the same file, with as many cases selected as far as that is known?"""
-    if before.metadata.get("evalFileHash") != now.metadata.get("evalFileHash"):
-        return False
-    return now.selected is None or before.selected == now.selected
 
 
 def _iso(moment: datetime) -> str:
