@@ -55,16 +55,19 @@ class Measure:
     def add(self, trials: Sequence[TrialFacts | TrialRecord], outcome: str) -> None:
         """One case: its repeats, and what they come to."""
         first = trials[0]
+        score = first.score
         if len(trials) > 1:
             self._repeats(trials)
-        if outcome not in ("passed", "failed"):
+            score = _mean(trials)
+        if outcome != "passed" and outcome != "failed":
             return
         self.judged += 1
         self.passed += outcome == "passed"
-        score = first.score if len(trials) == 1 else _mean(trials)
         if score is not None:
             self.scores.add(score)
-            self.graded = self.graded or any(0 < (trial.score or 0) < 1 for trial in trials)
+            if not self.graded and 0 < score < 1:
+                # The mean of some attempts lies between 0 and 1 also when no score of them does.
+                self.graded = any(0 < (trial.score or 0) < 1 for trial in trials)
         if first.cluster is not None:
             self._cluster(first.cluster, outcome == "passed", score)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import json
 from collections.abc import Callable, Iterator
 from random import Random
@@ -23,6 +24,7 @@ from unit.conftest import Project
 from unit.test_measuring import trial
 
 BASE = "base.yaml"
+SAYS: dict[bool, Outcome] = {True: "passed", False: "failed"}
 
 
 def before(count: int, outcome: Outcome = "passed", **more: Any) -> list[CaseOutcome]:
@@ -249,6 +251,26 @@ def test_false_alarms_are_rare(runs: int) -> None:
     random = Random(7)
     alarms = sum(alarm(random, 200) for _ in range(runs))
     assert alarms <= 0.05 * runs
+
+
+def slowly(random: Random, cases: int, lanes: int = 50) -> bool:
+    """The same when failures take ten times as long, and results come in as they end."""
+    rates = [random.choice((0.5, 0.8)) for _ in range(cases)]
+    before_now = [(random.random() < rate, random.random() < rate) for rate in rates]
+    free, ends = [0.0] * lanes, []
+    for n, (_, now) in enumerate(before_now):
+        end = heapq.heappop(free) + (1 if now else 10) * (0.5 + random.random())
+        heapq.heappush(free, end)
+        ends.append((end, n))
+    base = [case(f"c{n}", SAYS[b], suite=BASE) for n, (b, _) in enumerate(before_now)]
+    test = early(base)
+    return any(test.see(seen(n, SAYS[before_now[n][1]])) for _, n in sorted(ends))
+
+
+@pytest.mark.parametrize("runs", [40, pytest.param(1000, marks=pytest.mark.full)])
+def test_slow_failures_raise_no_false_alarms(runs: int) -> None:
+    random = Random(3)
+    assert sum(slowly(random, 300) for _ in range(runs)) <= 0.05 * runs
 
 
 @pytest.mark.parametrize("runs", [3, pytest.param(100, marks=pytest.mark.full)])
