@@ -116,7 +116,7 @@ def test_the_brake_is_heeded_from_the_first_question_to_the_last(job: Job) -> No
         heeded.append(job.brake.is_heeded)
         return "yes"
 
-    def compare(run_id: str, confirmed: frozenset[CaseRef] | None) -> Comparison:
+    def compare(run_id: str, *more: object) -> Comparison:
         heeded.append(job.brake.is_heeded)
         return Comparison("base", run_id, "unchanged", 2)
 
@@ -125,7 +125,9 @@ def test_the_brake_is_heeded_from_the_first_question_to_the_last(job: Job) -> No
     assert not job.brake.is_heeded
 
 
-def regressing(run_id: str, confirmed: frozenset[CaseRef] | None) -> Comparison:
+def regressing(
+    run_id: str, confirmed: frozenset[CaseRef] | None, sequential: Any = None
+) -> Comparison:
     """A critical case got worse, and the gate fails if it is confirmed."""
     ref = CaseRef("suite.yaml", "a")
     fails = confirmed is None or ref in confirmed
