@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -167,12 +168,12 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     named = {"target": order.target, "judge": order.judge}
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
     earlier = find_run(order.earlier, store) if order.earlier else None
-    forgotten = list(_ANEW)
+    forgotten = [] if order.resume else list(_ANEW)
     if order.regrade is not None:  # all observations are graded, however far that run came
         forgotten += ["target", "max_failures", "budget_usd"]
     options = options_of(given, settings, earlier, forgotten)
-    base = _base(options, store)
-    stream = _streams(order, options, settings)
+    base, origin = _base(options, store), _origin(order, earlier)
+    stream = not origin and _streams(order, options, settings)
     suites, paths = _suites(order.cases, settings, store, earlier, stream=stream)
     job = session.Job(
         settings=settings,
@@ -190,22 +191,36 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         listen=order.door.listen,
         brake=order.door.brake or Brake(),
         door=order.door.name,
+        origin=origin,
     )
-    return _continued(job, order, earlier)
-
-
-def _continued(job: session.Job, order: Order, earlier: RunRecord | None) -> session.Job:
-    """The job, as far as it goes back to an earlier run."""
-    if order.resume is not None:
-        return replace(job, resumed=resumable(job, earlier))
-    if earlier is None:
+    job = _going_back(job)
+    if order.resume is None:
         return job
-    if order.rerun_failed is not None:
-        return replace(job, wanted=_failed_in(earlier, job))
-    answers = StoredAnswers(
-        earlier, job.store, lambda file: session.project_path(file, job.settings)
-    )
-    return replace(job, target=answers, wanted=lambda suite, case: answers.has(case))
+    return replace(job, resumed=resumable(job, earlier if order.resume else None))
+
+
+def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
+    """The run that this one goes back to, by how it does; a resumed run does so as it began."""
+    if earlier is None:
+        return {}
+    if order.resume:
+        return {how: earlier.plan[how] for how in _ORIGINS if how in earlier.plan}
+    return {"rerunFailed" if order.rerun_failed is not None else "regraded": earlier.id}
+
+
+#: How a run may go back to another one, as its plan calls it.
+_ORIGINS = ("rerunFailed", "regraded")
+
+
+def _going_back(job: session.Job) -> session.Job:
+    """The job with the cases, and the answers, of the run that it goes back to."""
+    if run_id := job.origin.get("rerunFailed"):
+        return replace(job, wanted=_failed_in(job.store.run(run_id), job))
+    if run_id := job.origin.get("regraded"):
+        place = partial(session.project_path, settings=job.settings)
+        answers = StoredAnswers(job.store.run(run_id), job.store, place)
+        return replace(job, target=answers, wanted=lambda suite, case: answers.has(case))
+    return job
 
 
 def _failed_in(earlier: RunRecord, job: session.Job) -> Callable[[int, EvalCase], bool]:
@@ -246,14 +261,7 @@ def _comparer(options: RunOptions, store: Store, base: Source | None) -> session
 def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
     """May large files be read as a stream? Nobody is asked, and nothing needs their number."""
     counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
-    if (
-        not order.stream
-        or any(counted)
-        or options.stop_when
-        or options.require_calibrated
-        or order.rerun_failed
-        or order.regrade
-    ):
+    if not order.stream or any(counted) or options.stop_when or options.require_calibrated:
         return False
     if isinstance(order.target, str) or order.target is None:
         return options.target is not None and Roster(settings).spec(options.target).recorded

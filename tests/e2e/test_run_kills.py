@@ -281,6 +281,71 @@ def test_runs_at_the_same_time_in_one_project_do_not_disturb_each_other(
     assert [status for _, status in held.runs()] == ["finished"] * 2
 
 
+# Runs that go back to others
+
+
+def killed_in_the_second_half(project: Project, agent: Agent, *arguments: str) -> str:
+    """The id of a run that was killed when it had asked the second of its questions."""
+    agent.seen.clear()
+    process = project.start(*arguments)
+    agent.arrived = lambda count: process.kill() if count == 2 else None
+    ended(process, -signal.SIGKILL)
+    agent.arrived = lambda count: None
+    agent.seen.clear()
+    return project.runs()[-1][0]
+
+
+@pytest.fixture
+def failing(home: Project, agent: Agent) -> Project:
+    """With a run in which three of six cases failed."""
+    cases = [{"id": i, "input": i, "expect": {"responseContains": ["yes"]}} for i in "abcdef"]
+    home.write("evals/one.eval.yaml", {"cases": cases})
+    target = {"name": "a", "provider": "http", "url": agent.url}
+    home.write("assay.yaml", {"targets": [target], "defaults": {"workers": 1}})
+    agent.reply = lambda body: {"response": "yes" if body["message"] in "abc" else "no"}
+    home.call("run", "evals", code=1)
+    home.call("baseline", "set", "main")
+    agent.reply = lambda body: {"response": "yes"}
+    return home
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_the_rerun_of_what_failed_is_resumed_as_such(
+    failing: Project, agent: Agent, by_id: bool
+) -> None:
+    run_id = killed_in_the_second_half(failing, agent, "run", "--rerun-failed", "main")
+    assert "no unfinished run" in failing.call("run", "evals", "--resume", code=2).stderr
+    arguments = ["--resume", run_id] if by_id else ["--rerun-failed", "main", "--resume"]
+    done = failing.call("run", *arguments, "--json")
+    assert json.loads(done.stdout)["runId"] == run_id
+    assert outcomes(done.stdout) == {"d": "passed", "e": "passed", "f": "passed"}
+    assert len(agent.seen) == 2
+
+
+def test_a_run_with_a_baseline_is_resumed_with_it(failing: Project, agent: Agent) -> None:
+    run_id = killed_in_the_second_half(failing, agent, "run", "evals", "--baseline", "main")
+    agent.reply = lambda body: {"response": "yes" if body["message"] in "abc" else "no"}
+    done = failing.call("run", "--resume", run_id, "--json")
+    assert json.loads(done.stdout)["comparison"]["regressions"] == []
+
+
+def test_grading_again_is_never_resumed_with_a_target_that_is_asked(
+    failing: Project, agent: Agent
+) -> None:
+    evaluators = [{"type": "python:deadly:judge"}]
+    cases = [{"id": i, "input": i, "evaluators": evaluators} for i in "abcdef"]
+    failing.write("evals/one.eval.yaml", {"cases": cases})
+    kills = "import os, signal\ndef judge(context):\n    "
+    failing.write("deadly.py", f"{kills}os.kill(os.getpid(), signal.SIGKILL)\n")
+    ended(failing.start("regrade", "main", "evals"), -signal.SIGKILL)
+    run_id, agent.seen[:] = failing.runs()[-1][0], []
+    failing.write("deadly.py", f"{kills}return True\n")
+    assert "no unfinished run" in failing.call("run", "evals", "--resume", code=2).stderr
+    done = failing.run("run", "--resume", run_id, "--json")
+    assert outcomes(done.stdout) == dict.fromkeys("abcdef", "passed")
+    assert agent.seen == []
+
+
 # Recorded suites, which are read as a stream
 
 #: Kills the process that started the graders, when it has got to one of the later cases.

@@ -67,7 +67,10 @@ class Compare(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be run, and with what. `resumed` is the run to go on with."""
+    """What is to be run, and with what.
+
+    `resumed` is the run to go on with, and `origin` the one that cases or answers are taken from.
+    """
 
     settings: Settings
     suites: Sequence[Suite]
@@ -86,6 +89,7 @@ class Job:
     listen: Listener = lambda event: None
     brake: Brake = field(default_factory=Brake)
     door: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def plan(self) -> Plan:
@@ -393,7 +397,7 @@ def _noted(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
 
 def plan_of(job: Job) -> dict[str, Any]:
     """What a resumed run must share; it is stored, and a target may have a key in its address."""
-    plan = {"paths": list(job.paths), **job.options.plan()}
+    plan = {"paths": list(job.paths), **job.options.plan(), **job.origin}
     redacted: dict[str, Any] = Redactor(job.secrets).json(plan)
     return redacted
 
