@@ -113,7 +113,7 @@ class Trials:
             case.id,
             result.outcome,
             result.score,
-            result.duration_ms,
+            0.0 if cached else result.duration_ms,
             0.0 if cached else seen.cost_usd,
             judge_cost(result.scores),
             comparability.key(grader),
