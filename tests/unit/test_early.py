@@ -15,7 +15,9 @@ import pytest
 
 import assay
 from assay import history, running
+from assay.blocking import wait_for
 from assay.engine.early import Early
+from assay.engine.runner import Brake
 from assay.errors import UsageError
 from assay.model.comparison import CaseOutcome, CaseRef
 from assay.model.result import Outcome
@@ -211,6 +213,30 @@ def test_a_run_that_is_not_decided_asks_everything(project: Project) -> None:
     assert found.comparison is not None
     assert found.comparison.decision == "inconclusive"
     assert assay.compare("main", found.id).decision == "regressed"
+
+
+def test_a_resumed_run_stops_where_the_other_would_have(project: Project) -> None:
+    suite(project)
+    history.set_baseline("main", run(lambda n: False).id)
+    brake, asked = Brake(), []
+    options = {"baseline": "main", "stop_when": "decided", "workers": 1}
+
+    def half(question: str) -> str:
+        asked.append(question)
+        if len(asked) == 8:
+            brake.press()
+        return "no" if int(question[1:]) % 2 == 0 else "yes"
+
+    def carried(resume: str | None) -> RunResult:
+        door = running.Door(brake=brake if resume is None else None)
+        order = running.Order("suite.jsonl", half, resume=resume, door=door)
+        return wait_for(lambda: running.carry_out(order, dict(options)))
+
+    assert carried(None).exit_code == 130
+    found = carried("")
+    assert len(asked) == 15
+    (note,) = found.notes
+    assert note.startswith("stopped early: decided after 15 compared cases")
 
 
 def test_repeats_of_a_case_stay_together(project: Project) -> None:
