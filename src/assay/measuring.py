@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from assay.model.comparison import CaseRef
 from assay.model.run import TrialFacts, TrialRecord
 from assay.stats.distributions import interval_z
 from assay.stats.estimates import Estimate
-from assay.stats.means import FEW_CLUSTERS
+from assay.stats.means import DRAWS, FEW_CLUSTERS
 from assay.stats.proportions import rate_bounds, wilson, wilson_limits
 from assay.stats.repeats import Attempts
 from assay.stats.sums import Clusters, Moments
@@ -19,6 +19,7 @@ from assay.stats.sums import Clusters, Moments
 MAX_FLAKY = 1000
 #: pass@k and pass^k are told for every k up to this one, and for the number of repeats.
 MAX_K = 10
+LEVEL = 0.95
 
 
 class Tries(NamedTuple):
@@ -85,15 +86,20 @@ class Measure:
             self.tries[tries] = self.tries.get(tries, 0) + count
         self.flaky += other.flaky[: MAX_FLAKY - len(self.flaky)]
 
-    def statistics(self, planned: int, *, whole: bool = False) -> dict[str, Any]:
-        """What a result file says. Of a `whole` run flaky cases are named with their suite."""
+    def statistics(
+        self, planned: int, *, whole: bool = False, draws: int = DRAWS
+    ) -> dict[str, Any]:
+        """What a result file says. Of a `whole` run flaky cases are named with their suite.
+
+        `draws` are those of a bootstrap, the only thing here that takes time.
+        """
         found: dict[str, Any] = {
             "passRate": _dict(self._rate()),
             "coverage": self._coverage(planned),
-            "score": self._score(),
+            "score": self._score(draws),
         }
         if self.tries:
-            found["repeats"] = self._repeated(whole)
+            found["repeats"] = self._repeated(whole, draws)
         if self.clusters:
             found["clusters"] = self._clusters()
         return found
@@ -129,8 +135,13 @@ class Measure:
         """How many judged cases belong to no cluster."""
         return self.judged - sum(unit.cases for unit in self.clusters.values())
 
-    def _score(self) -> dict[str, Any] | None:
-        found = self._clustered_score() if self.clusters else self.scores.estimate()
+    def _score(self, draws: int) -> dict[str, Any] | None:
+        if self.clusters:
+            found = self._clustered_score()
+        elif self.graded or self.tries:
+            found = self.scores.estimate(draws=draws)
+        else:  # nothing but 0 and 1: it is a rate
+            found = wilson(round(self.scores.mean * self.scores.count), self.scores.count)
         return None if found is None else found.to_dict() | {"graded": self.graded}
 
     def _clustered_score(self) -> Estimate | None:
@@ -157,7 +168,7 @@ class Measure:
             found["warning"] = f"{few} interval is itself a guess"
         return found
 
-    def _repeated(self, whole: bool) -> dict[str, Any]:
+    def _repeated(self, whole: bool, draws: int) -> dict[str, Any]:
         n = min(tries.asked for tries in self.tries)
         every = list(self._attempts())
         ks = [k for k in range(1, n + 1) if k <= MAX_K or k == n]
@@ -166,7 +177,7 @@ class Measure:
         for name, of in (("passHatK", Attempts.pass_hat_k), ("passAtK", Attempts.pass_at_k)):
             over = {k: _over(every, of, k) for k in ks}
             found[name] = {str(k): share.mean for k, share in over.items() if share.count}
-        headline = _headline(_over(every, Attempts.pass_hat_k, n))
+        headline = _headline(_over(every, Attempts.pass_hat_k, n), draws)
         found["headline"] = None if headline is None else {"k": n} | headline.to_dict()
         found["flaky"] = [str(ref) if whole else ref.id for ref in self.flaky]
         found["flakyCount"] = sum(count for case, count in every if case.flaky)
@@ -189,13 +200,12 @@ def _over(cases: list[tuple[Attempts, int]], of: Any, k: int) -> Moments:
     return found
 
 
-def _headline(shares: Moments) -> Estimate | None:
+def _headline(shares: Moments, draws: int) -> Estimate | None:
     """pass^k with its interval. Cases that are all alike hide their spread, not their number."""
-    found = shares.estimate()
-    if found is None or shares.squares or shares.count < 2:
-        return found
-    limits = wilson_limits(shares.mean, shares.count, interval_z(found.level))
-    return replace(found, low=limits.low, high=limits.high, method="wilson")
+    if shares.squares or shares.count < 2:
+        return shares.estimate(draws=draws)
+    limits = wilson_limits(shares.mean, shares.count, interval_z(LEVEL))
+    return Estimate(shares.mean, limits.low, limits.high, LEVEL, "wilson")
 
 
 def _mean(trials: Sequence[TrialFacts | TrialRecord]) -> float | None:

@@ -22,7 +22,11 @@ from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Store
 from assay.replacing import replacing
 from assay.settings import Settings, shown_path
+from assay.stats.means import DRAWS
 from assay.stats.sequential import Sequential
+
+#: Up to so many suites each has all draws of a bootstrap; and so many draws each has always.
+_FEW, _LEAST_DRAWS = 20, 1000
 
 
 @dataclass(slots=True)
@@ -122,6 +126,11 @@ def result_of(
     )
 
 
+def draws_of(suites: int) -> int:
+    """The draws of a suite's bootstrap: of a thousand suites nobody waits for the last digit."""
+    return DRAWS if suites <= _FEW else max(DRAWS * _FEW // suites, _LEAST_DRAWS)
+
+
 def _counted(store: Store, record: RunRecord, suite: int) -> Count:
     count = Count()
     for trials in by_case(store.facts(record.id, positions_of(suite))):
@@ -149,7 +158,10 @@ def _suite(
         metadata=header.metadata,
         entries=partial(_entries, store, record.id, positions),
         summary=count.summary(header.selected),
-        statistics=count.measure.statistics(count.planned(header.selected)) | judges,
+        statistics=count.measure.statistics(
+            count.planned(header.selected), draws=draws_of(len(record.suites))
+        )
+        | judges,
         staleness_warnings=header.staleness_warnings,
         target=header.target or record.target,
         options=record.options,

@@ -11,6 +11,7 @@ from assay.folding import outcome_of
 from assay.measuring import MAX_FLAKY, Measure
 from assay.model.result import Outcome
 from assay.model.run import TrialFacts
+from assay.results import draws_of
 from assay.stats.means import score_mean
 
 
@@ -81,6 +82,20 @@ def test_missing_verdicts_bound_the_rate() -> None:
 def test_skipped_cases_are_in_no_number() -> None:
     found = measured([trial()], [trial("skipped")]).statistics(1)
     assert found["coverage"] == {"judged": 1, "planned": 1}
+
+
+def test_scores_that_only_pass_or_fail_are_a_rate() -> None:
+    found = measured(*[[trial()]] * 9, [trial("failed")]).statistics(10)
+    assert found["score"]["method"] == "wilson"
+    assert found["score"]["low"] == found["passRate"]["low"]
+
+
+def test_many_suites_draw_less_but_never_too_little() -> None:
+    assert [draws_of(n) for n in (1, 20, 40, 10_000)] == [10_000, 10_000, 5_000, 1_000]
+    scores = [[trial("failed", n / 10)] for n in range(1, 9)]
+    few, many = (measured(*scores).statistics(8, draws=draws)["score"] for draws in (1000, 10_000))
+    assert few["low"] == pytest.approx(many["low"], abs=0.05)
+    assert few["low"] != many["low"]
 
 
 @pytest.mark.parametrize("count", [8, 29, 30, 31])
