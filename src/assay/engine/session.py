@@ -16,7 +16,6 @@ from assay import staleness
 from assay.engine.discretion import DiscreetCache, DiscreetJudge
 from assay.engine.early import Early
 from assay.engine.gating import lonely_rubrics
-from assay.engine.lease import Lease
 from assay.engine.plan import TIERS, Plan, Planned
 from assay.engine.provenance import environment_of
 from assay.engine.runner import Brake, Runner
@@ -130,7 +129,7 @@ class _Session:
         job = self.job
         self._preflight()
         record = job.resumed or self._record()
-        with Lease(job.folder, record.id):
+        with job.store.lease(record.id):
             if job.resumed is None:
                 job.store.begin(record)
             else:
@@ -417,7 +416,7 @@ def _newest(job: Job) -> RunRecord:
     while page := job.store.runs(100, before):
         for record in page:
             fits = record.status != "finished" and record.plan == plan
-            if fits and not Lease(job.folder, record.id).held_elsewhere():
+            if fits and not job.store.held(record.id):
                 return record
         before = page[-1].id
     raise UsageError("there is no unfinished run with these paths, target and options to resume")
