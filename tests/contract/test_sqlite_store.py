@@ -237,9 +237,9 @@ def test_the_database_of_another_program_is_left_as_it_is(file: Path) -> None:
 
 def test_a_newer_schema_is_left_as_it_is(file: Path) -> None:
     SqliteStore(file).close()
-    query(file, f"PRAGMA user_version = {len(scripts()) + 1}")
+    query(file, f"PRAGMA user_version = {len(scripts('sqlite')) + 1}")
     before = file.read_bytes()
-    known = len(scripts())
+    known = len(scripts("sqlite"))
     told = f"has schema {known + 1}, and this version of Assay knows {known}; update"
     with pytest.raises(StoreError, match=told):
         SqliteStore(file)
@@ -292,7 +292,7 @@ def test_damaged_json_is_told_of(file: Path) -> None:
 
 def migrated(file: Path, *more: str) -> sqlite3.Connection:
     connection = sqlite3.connect(file, isolation_level=None)
-    migrate(connection, "store.db", [*scripts(), *more])
+    migrate(connection, "store.db", [*scripts("sqlite"), *more])
     return connection
 
 
@@ -300,7 +300,7 @@ def test_a_store_is_brought_to_the_newest_schema_and_keeps_its_runs(file: Path) 
     filled(file)
     with closing(migrated(file, "ALTER TABLE run ADD COLUMN note TEXT; -- why\n")) as connection:
         assert connection.execute("SELECT id, note FROM run").fetchall() == [("run-1", None)]
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(scripts()) + 1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(scripts("sqlite")) + 1,)
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
 
 
@@ -310,7 +310,7 @@ def test_a_migration_that_fails_changes_nothing(file: Path) -> None:
     with pytest.raises(sqlite3.OperationalError):
         migrated(file, "CREATE TABLE note (text TEXT);", "CREATE TABLE run (again TEXT);")
     assert query(file, "SELECT sql FROM sqlite_master") == before
-    assert query(file, "PRAGMA user_version") == [(len(scripts()),)]
+    assert query(file, "PRAGMA user_version") == [(len(scripts("sqlite")),)]
 
 
 # Reading and writing
