@@ -6,7 +6,7 @@ store, whoever is asked, and what it is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +22,7 @@ from assay.documents.document import Document, TextMark
 from assay.engine import session
 from assay.engine.recorded import StoredAnswers
 from assay.engine.runner import Brake
-from assay.errors import EvalFileErrors, UsageError
+from assay.errors import EvalFileErrors, UnknownName, UsageError
 from assay.history import open_store, rules_of
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
@@ -40,8 +40,8 @@ from assay.runs import Run
 from assay.seeds import Seeds
 from assay.service import Paths, as_paths, project, validate
 from assay.settings import Settings
-from assay.test_cases import is_reference, suite_of
 from assay.stats.sequential import Sequential
+from assay.test_cases import is_reference, suite_of
 
 AnyTarget = str | Target | Callable[[Any], Any]
 Cases = Paths | Sequence[Suite]
@@ -74,6 +74,8 @@ class Order:
     door: Door = Door()
     #: May large files of recorded answers be graded by processes of their own?
     stream: bool = True
+    #: The only targets and judges that may be asked; None when all may.
+    targets: Collection[str] | None = None
 
     @property
     def earlier(self) -> str | None:
@@ -190,7 +192,27 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         brake=order.door.brake or Brake(),
         door=order.door.name,
     )
+    if order.targets is not None:
+        _check_allowed(order.targets, job)
     return _continued(job, order, earlier)
+
+
+def _check_allowed(targets: Collection[str], job: session.Job) -> None:
+    """Refuse whoever is not among the targets, wherever he is named."""
+    named: list[Any] = [job.options.target, job.options.judge, *_judges(job.defaults)]
+    for case in (case for suite in job.suites for case in suite):
+        own = case.target if job.options.target is None else None
+        named += [own, *_judges(case.evaluators)]
+    for name in dict.fromkeys(named):
+        if name is not None and name not in targets:
+            raise UnknownName("configured target", name, targets)
+
+
+def _judges(specs: Iterable[EvaluatorSpec]) -> Iterator[str | None]:
+    """The targets that evaluators, and those they are made of, name as judges."""
+    for spec in specs:
+        yield getattr(spec, "target", None)
+        yield from _judges(spec.members)
 
 
 def _continued(job: session.Job, order: Order, earlier: RunRecord | None) -> session.Job:
