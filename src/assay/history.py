@@ -7,9 +7,11 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
 from pydantic import ValidationError
 
 from assay import calibrations, registry
@@ -22,7 +24,14 @@ from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.outcomes import Source, check_name, find_run, in_file, names_file, outcomes_of, stored
 from assay.ports import Store
-from assay.results import conclude, files_of, folder_shown, result_of, results_folder
+from assay.results import (
+    conclude,
+    files_of,
+    folder_shown,
+    recorded_summary,
+    result_of,
+    results_folder,
+)
 from assay.runs import Run
 from assay.service import project, working_directory
 from assay.settings import Settings, shown_path
@@ -165,6 +174,32 @@ def rules_of(
         min_pass_rate=options.min_pass_rate,
         sequential=sequential,
     )
+
+
+def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Comparison:
+    """Two runs of a store; no file is read, whatever they are called."""
+    one, other = (
+        stored(find_run(name, store), store, name).not_empty() for name in (base, candidate)
+    )
+    names = (one.name, other.name)
+    return compared(one, other, rules.checked(), names=names, notes=(*one.notes, *other.notes))
+
+
+def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> None:
+    """Call a run interrupted that nobody works on; it keeps its trials and can be resumed."""
+    ended = now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    record = structs.replace(record, status="interrupted", finished_at=ended)
+    result = conclude(result_of(store, record, notes=(reason,)), _options(record))
+    store.finish(record.id, "interrupted", ended, recorded_summary(result))
+
+
+def annotate(record: RunRecord, store: Store, note: str) -> None:
+    """Add a note to what is recorded of the end of a run."""
+    summary = dict(record.summary or {})
+    verdict = dict(summary.get("verdict", {}))
+    verdict["notes"] = [*verdict.get("notes", ()), note]
+    ended = record.finished_at or record.started_at
+    store.finish(record.id, record.status, ended, summary | {"verdict": verdict})
 
 
 def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from starlette.testclient import TestClient
@@ -16,6 +19,8 @@ from assay.stores.memory import MemoryStore
 
 TestClient.__test__ = False
 ADDRESS = "http://127.0.0.1:8321"
+#: Nothing takes this long; what does hangs.
+PATIENCE = 30.0
 
 
 class Clock:
@@ -49,4 +54,58 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def client(settings: Settings, store: Store, clock: Clock) -> Iterator[TestClient]:
     with TestClient(create_app(settings, store, now=clock), ADDRESS) as client:
+        yield client
+
+
+class Agent:
+    """A target in the process: it may be held back, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.reached, self.open = threading.Event(), threading.Event()
+        self.open.set()
+
+    def answer(self, message: str) -> str:
+        self.asked.append(message)
+        self.reached.set()
+        assert self.open.wait(PATIENCE)
+        return "Paris" if "France" in message else "no idea"
+
+
+@pytest.fixture
+def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Agent]:
+    agent = Agent()
+    module = ModuleType("agent_of_the_server_tests")
+    module.answer = agent.answer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    yield agent
+    agent.open.set()
+
+
+CONFIG = """
+targets:
+  - {name: agent, provider: python, callable: "agent_of_the_server_tests:answer"}
+  - {name: other, provider: echo}
+defaults: {target: agent}
+"""
+SUITE = """
+cases:
+  - {id: france, input: "capital of France?", expected_output: Paris}
+  - {id: spain, input: "capital of Spain?", expected_output: Madrid, description: Iberia}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, agent: Agent) -> Settings:
+    """A project with a target and a suite."""
+    (tmp_path / "assay.yaml").write_text(CONFIG)
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "capitals.eval.yaml").write_text(SUITE)
+    return Settings.find(tmp_path)
+
+
+@pytest.fixture
+def running(project: Settings, store: Store, clock: Clock) -> Iterator[TestClient]:
+    """The server of that project."""
+    with TestClient(create_app(project, store, now=clock), ADDRESS) as client:
         yield client

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assay.engine.lease import Lease
 from msgspec import structs
 
-from assay.engine.lease import Lease
 from assay.engine.runner import GRACE_SECONDS
 from assay.engine.session import Job, run
 from assay.errors import StoreError, UsageError

@@ -16,7 +16,7 @@ from starlette.routing import Match
 
 from assay.errors import EvalFileErrors, NotInStore, StoreError, UsageError
 from assay.ports import Store
-from assay.server import openapi, test_cases
+from assay.server import openapi, reading, runs, test_cases
 from assay.server.envelope import UNEXPECTED, ApiError
 from assay.server.jobs import Jobs
 from assay.server.security import Access, Guard
@@ -43,7 +43,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await jobs.recover()
+        jobs.recover()
         yield
         await jobs.end()
 
@@ -58,7 +58,7 @@ def create_app(
     )
     app.state.assay = State(settings, store, jobs, now)
     app.add_middleware(Guard, access=access or Access())
-    for module in (test_cases,):
+    for module in (test_cases, runs, reading):
         app.router.routes += module.router.routes
     openapi.install(app)
     for kind, handler in HANDLERS.items():

@@ -1,25 +1,174 @@
-"""The runs that this server has under way."""
+"""The runs that this server has under way, each in a thread of its own.
+
+A run computes, waits for locks and reads files; the loop of the server must do none of that.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from assay import history, running
+from assay.engine.lease import Lease
+from assay.engine.runner import Brake
+from assay.model.events import Event, RunStarted
+from assay.model.run import RunRecord, RunStatus
 from assay.ports import Store
+from assay.results import results_folder
+from assay.server.envelope import invalid
+from assay.server.feed import Feed
 from assay.server.state import Clock
 from assay.settings import Settings
 
+log = logging.getLogger("assay.server")
+#: What runs of a server record of their door; only these are resumed by a server.
+DOOR = "serve"
+#: More runs than that at once would only be in each other's way.
+MOST = 16
+#: What a run says that the end of the server stopped: it is to go on with the next one.
+STOPPED = "stopped with the server"
+_PAGE = 100
+
+
+@dataclass(slots=True)
+class Job:
+    """A run under way. `begun` has its id once it is recorded."""
+
+    feed: Feed
+    begun: asyncio.Future[str]
+    ended: asyncio.Event
+    brake: Brake = field(default_factory=Brake)
+    cancelled: bool = False
+
 
 class Jobs:
-    """Starts runs, each in a thread of its own, and stops them."""
+    """Starts runs and stops them; goes on with those that another server left behind."""
 
     def __init__(self, settings: Settings, store: Store, root: Path, now: Clock) -> None:
-        self.settings, self.store, self.root, self.now = settings, store, root, now
+        self.settings, self.store, self.root, self._now = settings, store, root, now
+        self._jobs: list[Job] = []
+        self.stopping = False
+        self._recovering: asyncio.Task[None] | None = None
 
-    async def recover(self) -> None:
-        """Go on."""
+    async def start(self, paths: Sequence[str | Path], given: dict[str, Any]) -> str:
+        """Start a run; its id, once the store knows of it."""
+        if len(self._jobs) >= MOST:
+            raise invalid(f"{MOST} runs are under way: wait for one to end, or cancel it")
+        return await self._begin(self._order(cases=list(paths)), given)
 
-    async def end(self) -> None:
-        """Stop."""
+    @property
+    def under_way(self) -> int:
+        """How many runs there are."""
+        return len(self._jobs)
+
+    def find(self, run_id: str) -> Job | None:
+        """The run, if it is under way here."""
+        for job in self._jobs:
+            if job.begun.done() and not job.begun.cancelled() and job.begun.result() == run_id:
+                return job
+        return None
 
     def stop(self) -> None:
-        """Stop soon."""
+        """Let all runs end soon; those who follow them are told so."""
+        self.stopping = True
+        for job in self._jobs:
+            job.brake.press()
+            job.feed.close()
+
+    async def end(self) -> None:
+        """Wait until all runs have ended."""
+        self.stop()
+        if self._recovering is not None:
+            self._recovering.cancel()
+            await asyncio.wait([self._recovering])
+        for job in list(self._jobs):
+            await job.ended.wait()
+
+    def recover(self) -> None:
+        """Go on, while others are served, with the runs that a server before left behind."""
+        self._recovering = asyncio.create_task(self._recover())
+
+    async def _recover(self) -> None:
+        for record in await asyncio.to_thread(lambda: list(self._left_behind())):
+            try:
+                if record.environment.get("door") == DOOR:
+                    await self._begin(self._order(resume=record.id), {})
+                    continue
+                reason = "the process that ran it was killed"
+            except Exception as error:  # whatever a project's own modules do
+                reason = f"it could not be resumed: {error}"
+            log.warning("the run %s is interrupted: %s", record.id, reason)
+            await asyncio.to_thread(history.interrupt, record, self.store, self._now(), reason)
+
+    def _left_behind(self) -> Iterator[RunRecord]:
+        """The runs that nobody works on although they are to go on."""
+        before: str | None = None
+        while page := self.store.runs(_PAGE, before):
+            for record in page:
+                notes = (record.summary or {}).get("verdict", {}).get("notes", ())
+                stopped = record.status == "interrupted" and STOPPED in notes
+                if (record.status == "running" or stopped) and not self._held(record.id):
+                    yield record
+            before = page[-1].id
+
+    def _held(self, run_id: str) -> bool:
+        return Lease(results_folder(self.settings), run_id).held_elsewhere()
+
+    def _order(self, **more: Any) -> running.Order:
+        # Forking beside the threads of a server could hang: files are not streamed here.
+        return running.Order(stream=False, targets=_targets(self.settings), **more)
+
+    async def _begin(self, order: running.Order, given: dict[str, Any]) -> str:
+        loop = asyncio.get_running_loop()
+        job = Job(Feed(loop), loop.create_future(), asyncio.Event())
+        self._jobs.append(job)
+
+        def listen(event: Event) -> None:
+            job.feed.push(event)
+            if isinstance(event, RunStarted):
+                loop.call_soon_threadsafe(job.begun.set_result, event.run_id)
+
+        def work() -> None:
+            door = running.Door(listen, job.brake, DOOR)
+            result = self._carried_out(job, replace(order, door=door), given)
+            loop.call_soon_threadsafe(self._ended, job, result)
+
+        threading.Thread(target=work, name="assay-run", daemon=True).start()
+        # Whoever asked for the run may hang up; it goes on all the same.
+        return await asyncio.shield(job.begun)
+
+    def _carried_out(
+        self, job: Job, order: running.Order, given: dict[str, Any]
+    ) -> RunStatus | BaseException:
+        """How the run ended, or what went wrong with it."""
+        try:
+            done = asyncio.run(running.carry_out_in(self.settings, self.store, order, given))
+            if done.record.status == "interrupted" and self.stopping and not job.cancelled:
+                history.annotate(done.record, self.store, STOPPED)
+            return done.record.status
+        except BaseException as error:  # it is told to whoever waits, or logged
+            return error
+
+    def _ended(self, job: Job, result: RunStatus | BaseException) -> None:
+        self._jobs.remove(job)
+        if not isinstance(result, BaseException):
+            job.feed.close(result)
+        elif job.begun.done():
+            log.error("the run %s failed", job.begun.result(), exc_info=result)
+            job.feed.close()
+        else:
+            job.begun.set_exception(result)
+        job.ended.set()
+
+
+def _targets(settings: Settings) -> frozenset[str]:
+    """The targets that the configuration of the server names."""
+    config = settings.config
+    named = {entry.name for entry in config.targets}
+    named |= {name for name in (config.judge, config.defaults.target) if isinstance(name, str)}
+    return frozenset(named)

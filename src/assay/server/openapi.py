@@ -11,8 +11,8 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.server.described import SCHEMAS
-from assay.server.envelope import CODES, JSON
+from assay.server import described, described_runs
+from assay.server.envelope import JSON
 from assay.version import __version__
 
 _DESCRIPTION = """Test cases, runs, baselines, comparisons and trends of one project.
@@ -44,7 +44,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": SCHEMAS | {"ErrorCode": {"type": "string", "enum": list(CODES)}},
+            "schemas": described.SCHEMAS | described_runs.SCHEMAS,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         # A server on loopback may have no tokens; then nobody needs one.

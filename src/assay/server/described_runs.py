@@ -1,0 +1,336 @@
+"""What the routes of runs say of themselves in the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from assay.model.options import Gate, RunOptions
+from assay.model.result import Outcome
+from assay.model.run import RunStatus
+from assay.model.test_case import MAX_TAG
+from assay.server.described import COUNT, STORABLE, UUID
+from assay.server.operation import (
+    LIMIT,
+    SKIP,
+    Schema,
+    answers,
+    nullable,
+    operation,
+    parameter,
+    record,
+    ref,
+)
+
+RUN_ID = "0198c0de-1111-7000-8000-000000000001"
+_ANY: Schema = {"type": "object"}
+_NUMBER: Schema = {"type": "number"}
+_TEXT: Schema = {"type": "string"}
+_TEXTS: Schema = {"type": "array", "items": _TEXT}
+_STATUS: Schema = {"type": "string", "enum": list(get_args(RunStatus))}
+_OUTCOME: Schema = {"type": "string", "enum": list(get_args(Outcome))}
+_COUNTS = {
+    name: nullable(COUNT) for name in ("totalCases", "passed", "failed", "errored", "skipped")
+}
+_LISTED: dict[str, Schema] = {
+    "runId": _TEXT,
+    "startedAt": _TEXT,
+    "finishedAt": nullable(_TEXT),
+    "status": _STATUS,
+    "target": _TEXT,
+    "suites": _TEXTS,
+    **_COUNTS,
+    "exitCode": nullable({"type": "integer"}),
+    "baselines": _TEXTS,
+}
+_PROGRESS = record(
+    {
+        "runId": _TEXT,
+        "planned": nullable(COUNT),
+        **dict.fromkeys(("done", "passed", "failed", "errored", "skipped"), COUNT),
+        "costUsd": _NUMBER,
+    }
+)
+_BASELINE = record(
+    {"name": _TEXT, "runId": _TEXT, "startedAt": _TEXT, "target": _TEXT, "status": _STATUS}
+)
+_RESULT = {
+    "type": "object",
+    "properties": {
+        "suite": _TEXT,
+        "position": COUNT,
+        "id": _TEXT,
+        "description": _TEXT,
+        "passed": {"type": "boolean"},
+        "durationMs": _NUMBER,
+        "error": _TEXT,
+        "details": _ANY,
+    },
+    "required": ["suite", "position", "id", "passed", "durationMs", "details"],
+}
+_POINT = record(
+    {
+        "runId": _TEXT,
+        "startedAt": _TEXT,
+        "target": _TEXT,
+        "passed": COUNT,
+        "judged": COUNT,
+        "passRate": _ANY,
+    }
+)
+
+
+def _options() -> Schema:
+    """The options of a run, by the fields of RunOptions."""
+    known: Schema = RunOptions.model_json_schema()["properties"]
+    own = ("target", "evaluators", "evaluator")
+    properties = {name: shape for name, shape in known.items() if name not in own}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+_NEW_RUN = {
+    "type": "object",
+    "properties": {
+        "test_cases": {"type": "array", "items": UUID, "minItems": 1, "uniqueItems": True},
+        "tag": {"type": "string", "minLength": 1, "maxLength": MAX_TAG, "pattern": STORABLE},
+        "suites": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+        "target": {"type": "string", "minLength": 1},
+        "evaluators": {"type": "array", "items": {"anyOf": [_TEXT, _ANY]}},
+        "options": ref("RunOptions"),
+    },
+    "oneOf": [{"required": [name]} for name in ("test_cases", "tag", "suites")],
+    "additionalProperties": False,
+}
+
+SCHEMAS: dict[str, Schema] = {
+    "ListedRun": record(_LISTED),
+    "Run": record(
+        {
+            **_LISTED,
+            "options": _ANY,
+            "environment": _ANY,
+            "summary": nullable(_ANY),
+            "reasons": _TEXTS,
+            "notes": _TEXTS,
+            "progress": nullable(ref("Progress")),
+        }
+    ),
+    "Progress": _PROGRESS,
+    "NewRun": _NEW_RUN,
+    "RunOptions": _options(),
+    "Result": _RESULT,
+    "Baseline": _BASELINE,
+    "Comparison": _ANY,
+    "Point": _POINT,
+}
+
+_EXAMPLE: dict[str, Any] = {
+    "runId": RUN_ID,
+    "startedAt": "2026-01-15T10:30:00.000Z",
+    "finishedAt": "2026-01-15T10:30:08.500Z",
+    "status": "finished",
+    "target": "agent",
+    "suites": ["store:"],
+    "totalCases": 2,
+    "passed": 1,
+    "failed": 1,
+    "errored": 0,
+    "skipped": 0,
+    "exitCode": 1,
+    "baselines": ["main"],
+}
+_WHOLE = _EXAMPLE | {
+    "options": {"target": "agent"},
+    "environment": {"assay": "0.1.0", "door": "serve"},
+    "summary": {"totalCases": 2, "passed": 1, "failed": 1, "coverage": 1.0},
+    "reasons": ["1 case failed"],
+    "notes": [],
+    "progress": None,
+}
+_ID = parameter("id", "path", UUID, "The id of a run.", example=RUN_ID)
+_NAME = parameter("name", "path", _TEXT, "The name of a baseline.", example="main")
+_LINKS = {
+    name: {"operationId": name, "parameters": {"id": "$response.body#/data/runId"}}
+    for name in ("get_run", "list_results", "cancel_run")
+}
+
+START_RUN = operation(
+    "start_run",
+    "Start a run of test cases, by id or by tag, or of suites, by path below the served root",
+    answers(202, "The run, which is recorded and under way", ref("Run"), _WHOLE, _LINKS),
+    body={
+        "schema": ref("NewRun"),
+        "example": {"tag": "geography", "target": "agent", "options": {"repeat": 3}},
+    },
+    errors=("MISSING_FIELD", "INVALID_LENGTH"),
+)
+LIST_RUNS = operation(
+    "list_runs",
+    "The runs, the newest first",
+    answers(
+        200,
+        "A page of runs",
+        record(
+            {
+                "runs": {"type": "array", "items": ref("ListedRun")},
+                "count": COUNT,
+                "next": nullable(_TEXT),
+            }
+        ),
+        {"runs": [_EXAMPLE], "count": 1, "next": None},
+    ),
+    parameters=(
+        LIMIT,
+        parameter("before", "query", UUID, "Only runs before this one: `next` of a page."),
+    ),
+)
+GET_RUN = operation(
+    "get_run",
+    "One run: how far it is, or what came of it",
+    answers(200, "The run", ref("Run"), _WHOLE),
+    parameters=(_ID,),
+    errors=("NOT_FOUND",),
+)
+LIST_RESULTS = operation(
+    "list_results",
+    "The results of a run, in the order of its cases",
+    answers(
+        200,
+        "A page of results",
+        record(
+            {
+                "results": {"type": "array", "items": ref("Result")},
+                "count": COUNT,
+                "total": COUNT,
+                "next": nullable(COUNT),
+            }
+        ),
+        {"results": [], "count": 0, "total": 0, "next": None},
+    ),
+    parameters=(
+        _ID,
+        LIMIT,
+        SKIP,
+        parameter("outcome", "query", _OUTCOME, "Only results with this outcome."),
+        parameter("q", "query", _TEXT, "Only results with this text: id, answer or reason."),
+        parameter(
+            *("after", "query", {"type": "integer", "minimum": 0, "maximum": 2**53}),
+            "Only results after this position: `next` of a page, which is faster than `skip`.",
+        ),
+    ),
+    errors=("NOT_FOUND",),
+)
+FOLLOW_RUN = operation(
+    "follow_run",
+    "The events of a run while it goes on, as server-sent events",
+    {
+        "200": {
+            "description": "`progress`, `started`, `trial` and `notice`, `finished` at the end",
+            "content": {"text/event-stream": {"schema": _TEXT}},
+        }
+    },
+    parameters=(
+        _ID,
+        parameter("Last-Event-ID", "header", _TEXT, "The last event that the client has seen."),
+    ),
+    errors=("NOT_FOUND",),
+)
+CANCEL_RUN = operation(
+    "cancel_run",
+    "Stop a run: trials in flight may finish; a second time they may not",
+    answers(202, "The run, which is stopping", ref("Run"), _WHOLE),
+    parameters=(_ID,),
+    body={"schema": record({}), "example": {}},
+    errors=("NOT_FOUND",),
+)
+LIST_BASELINES = operation(
+    "list_baselines",
+    "The runs that have a name to compare others with",
+    answers(
+        200,
+        "All baselines",
+        record(
+            {
+                "baselines": {"type": "array", "items": ref("Baseline")},
+                "count": COUNT,
+                "total": COUNT,
+            }
+        ),
+        {"baselines": [], "count": 0, "total": 0},
+    ),
+)
+SET_BASELINE = operation(
+    "set_baseline",
+    "Call a run by a name; the name leaves the run that had it",
+    answers(
+        200,
+        "The baseline",
+        ref("Baseline"),
+        {
+            "name": "main",
+            "runId": RUN_ID,
+            "startedAt": "2026-01-15T10:30:00.000Z",
+            "target": "agent",
+            "status": "finished",
+        },
+    ),
+    parameters=(_NAME,),
+    body={
+        "schema": record({"run": {"type": "string", "minLength": 1, "maxLength": 200}}),
+        "example": {"run": "latest"},
+    },
+    errors=("MISSING_FIELD", "INVALID_LENGTH"),
+)
+REMOVE_BASELINE = operation(
+    "remove_baseline",
+    "Forget the name; the run stays",
+    {"204": {"description": "It is forgotten"}},
+    parameters=(_NAME,),
+    errors=("NOT_FOUND",),
+)
+_RUN = "A run: its id or the start of it, the name of a baseline, or `latest`."
+COMPARE = operation(
+    "compare",
+    "What changed between two runs, and whether it is chance",
+    answers(200, "The comparison", ref("Comparison"), {"decision": "unchanged", "pairs": 2}),
+    parameters=(
+        parameter("base", "query", _TEXT, _RUN, required=True, example="main"),
+        parameter("candidate", "query", _TEXT, _RUN, required=True, example="latest"),
+        parameter(
+            *("gate", "query", {"type": "string", "enum": list(get_args(Gate))}),
+            "What fails the comparison.",
+        ),
+        parameter(
+            *("margin", "query", {"type": "number", "minimum": 0, "maximum": 1, "default": 0.02}),
+            "The difference of pass rates that does not matter.",
+        ),
+        parameter("strict", "query", {"type": "boolean"}, "No clear decision fails it too."),
+    ),
+    errors=("MISSING_FIELD", "NOT_FOUND"),
+)
+TREND = operation(
+    "trend",
+    "The pass rate of the finished runs with its interval, the newest last",
+    answers(
+        200,
+        "The points of the trend",
+        record({"points": {"type": "array", "items": ref("Point")}, "count": COUNT}),
+        {"points": [], "count": 0},
+    ),
+    parameters=(
+        parameter("suite", "query", _TEXT, "Only this suite, by its file or its name."),
+        parameter(
+            *("last", "query", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 20}),
+            "How many runs.",
+        ),
+    ),
+)
+HEALTH = operation(
+    "health",
+    "Is the server well, and its store?",
+    answers(
+        200,
+        "It is",
+        record({"status": {"const": "ok"}, "version": _TEXT, "runs": COUNT}),
+        {"status": "ok", "version": "0.1.0", "runs": 0},
+    ),
+)

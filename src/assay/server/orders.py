@@ -1,0 +1,186 @@
+"""What a request for a run may ask for: cases, targets and evaluators that are safe to give.
+
+Whoever may start runs is not for that allowed to run programs or to read files of the server.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from assay import test_cases
+from assay.errors import NotInStore
+from assay.model.options import RunOptions
+from assay.model.test_case import MAX_TAG, TestCase
+from assay.outcomes import find_run, names_file
+from assay.ports import Store
+from assay.server import bodies
+from assay.server.bodies import Read, read_fields
+from assay.server.envelope import ApiError, invalid
+from assay.server.state import State
+
+#: More lanes or repeats than that help nobody, and take memory before the first question.
+MOST_WORKERS, MOST_REPEATS = 1000, 1000
+_MOST_IDS = 20_000
+#: Evaluators that only compare, or ask a judge of the server's own configuration.
+SAFE = frozenset(
+    (
+        *("expect", "equals", "contains", "contains_any", "contains_all", "icontains"),
+        *("starts_with", "ends_with", "regex", "is_json", "json_schema", "similarity"),
+        *("tool_trajectory", "rubric", "llm_judge", "composite", "field_accuracy"),
+        *("latency", "cost", "token_usage", "execution_metrics"),
+    )
+)
+_MEMBERS = ("evaluators", "assert", "assertions")
+#: A prompt that ends so may be meant as the name of a file.
+_FILE_NAME = re.compile(r"\.[A-Za-z0-9]+\s*$")
+
+
+def order_of(body: Mapping[str, Any], state: State) -> tuple[list[str | Path], dict[str, Any]]:
+    """What is to be run, and the options of RunOptions."""
+    given = read_fields(body, FIELDS)
+    options = {**given.get("options", {})}
+    for name in ("target", "evaluators"):
+        if name in given:
+            options[name] = given[name]
+    _check_options(options, state.store)
+    return _cases(given, state), options
+
+
+def _cases(given: Mapping[str, Any], state: State) -> list[str | Path]:
+    ways = [name for name in ("test_cases", "tag", "suites") if name in given]
+    if not ways:
+        message = "Field 'test_cases' is required, or 'tag', or 'suites'"
+        raise ApiError("MISSING_FIELD", message)
+    if len(ways) > 1:
+        raise invalid(f"Fields {' and '.join(map(repr, ways))} exclude each other")
+    if "suites" in given:
+        return [confined(path, state.jobs.root) for path in given["suites"]]
+    if "tag" in given:
+        cases = list(test_cases.all_cases(state.store, given["tag"]))
+        if not cases:
+            raise invalid(f"No test case has the tag {given['tag']!r}")
+    else:
+        cases = [_test_case(identity, state.store) for identity in given["test_cases"]]
+    return [test_cases.pinned(cases, state.store)]
+
+
+def _test_case(identity: str, store: Store) -> TestCase:
+    try:
+        return store.test_cases.get(identity)
+    except NotInStore:
+        raise invalid(f"Field 'test_cases' names {identity}, which is no test case") from None
+
+
+def confined(written: str, root: Path) -> Path:
+    """The path below the served root; refused when it leads elsewhere, by links too."""
+    parts = Path(written).parts
+    path = Path(os.path.realpath(root / written))
+    inside = path.is_relative_to(os.path.realpath(root))
+    if os.path.isabs(written) or ".." in parts or not inside:
+        raise invalid(f"Path {written!r} leads out of the served root")
+    if not path.exists():
+        raise invalid(f"Path {written!r} does not exist below the served root")
+    return root / written
+
+
+def _check_options(options: Mapping[str, Any], store: Store) -> None:
+    for name, most in (("workers", MOST_WORKERS), ("repeat", MOST_REPEATS)):
+        value = options.get(name)
+        if isinstance(value, int) and value > most:
+            raise invalid(f"Option '{name}' is {value}; at most {most} is allowed here")
+    baseline = options.get("baseline")
+    if isinstance(baseline, str) and _is_file(baseline, store):
+        raise invalid("Option 'baseline' must be the id of a run, or the name of a baseline")
+    for entry in options.get("evaluators", ()):
+        _check_evaluator(entry)
+
+
+def _is_file(reference: str, store: Store) -> bool:
+    """Would a run look for a file of this name? It does when the store has no such run."""
+    if names_file(reference):
+        return True
+    try:
+        find_run(reference, store)
+    except NotInStore:
+        return True
+    return False
+
+
+def _check_evaluator(entry: Any) -> None:
+    """Refuse an evaluator that would run a program or read a file."""
+    if isinstance(entry, str):
+        entry = {"type": entry}
+    if not isinstance(entry, dict):
+        raise invalid("Field 'evaluators' must be an array of types, or of objects with a 'type'")
+    kind = str(entry.get("type")).replace("-", "_").removeprefix("not_")
+    if kind not in SAFE:
+        known = ", ".join(sorted(SAFE))
+        raise invalid(f"Evaluator {kind[:50]!r} cannot be given in a request; known are {known}")
+    _check_judge(entry)
+    for key in _MEMBERS:
+        members = entry.get(key, ())
+        for member in members if isinstance(members, list) else ():
+            _check_evaluator(member)
+    aggregator = entry.get("aggregator")
+    if isinstance(aggregator, dict):
+        if "script" in aggregator or "path" in aggregator:
+            raise invalid("An aggregator of a request cannot run a program")
+        _check_judge(aggregator)
+
+
+def _check_judge(entry: Mapping[str, Any]) -> None:
+    if _FILE_NAME.search(str(entry.get("prompt", ""))):
+        raise invalid("A prompt of a request cannot be a file, and must not end like one")
+    if ":" in str(entry.get("model", "")):
+        raise invalid("A model of a request cannot name its provider; use a target")
+
+
+def _paths(value: Any) -> tuple[str, ...]:
+    paths: tuple[str, ...] = bodies.texts("suites", 1000, (1, 1000))(value)
+    if not paths:
+        raise ApiError("INVALID_LENGTH", "Field 'suites' must name at least one path")
+    return paths
+
+
+def _ids(value: Any) -> list[str]:
+    if not isinstance(value, list) or not value:
+        raise invalid("Field 'test_cases' must be an array of at least one id")
+    if len(value) > _MOST_IDS:
+        raise ApiError("INVALID_LENGTH", f"Field 'test_cases' must have at most {_MOST_IDS} items")
+    read = bodies.uuid("An item of field 'test_cases'")
+    ids = [read(one) for one in value]
+    if len(set(ids)) != len(ids):
+        raise invalid("Field 'test_cases' names a test case twice")
+    return ids
+
+
+def _evaluators(value: Any) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise invalid("Field 'evaluators' must be an array")
+    return value
+
+
+def _options(value: Any) -> dict[str, Any]:
+    """Any field of RunOptions that has no field of its own in a request."""
+    if not isinstance(value, dict):
+        raise invalid("Field 'options' must be an object")
+    for name in ("target", "evaluators", "evaluator"):
+        if name in value:
+            raise invalid(f"Option {name!r} is a field of the request itself")
+    return value
+
+
+FIELDS: dict[str, Read] = {
+    "test_cases": _ids,
+    "tag": bodies.text("Field 'tag'", 1, MAX_TAG),
+    "suites": _paths,
+    "target": bodies.text("Field 'target'", 1, 500),
+    "evaluators": _evaluators,
+    "options": _options,
+}
+#: The options that a request can have.
+OPTIONS = tuple(name for name in RunOptions.model_fields if name not in ("target", "evaluators"))

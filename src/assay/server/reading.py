@@ -1,0 +1,116 @@
+"""What is read of several runs: baselines, comparisons, the trend; and how the server is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, get_args
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from assay import history, trends
+from assay.comparing import Rules
+from assay.errors import NotInStore
+from assay.model.options import Gate
+from assay.model.run import RunRecord
+from assay.outcomes import check_name, find_run
+from assay.server import bodies, described_runs
+from assay.server.bodies import json_object, read_fields
+from assay.server.envelope import ApiError, invalid, success
+from assay.server.state import state_of
+from assay.version import __version__
+
+router = APIRouter()
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+@router.get("/api/baselines", **described_runs.LIST_BASELINES)
+async def baselines(request: Request) -> Response:
+    bodies.query(request)
+    store = state_of(request).store
+    found = [_named(name, store.run(run_id)) for name, run_id in store.baselines().items()]
+    return success({"baselines": found, "count": len(found), "total": len(found)})
+
+
+@router.put("/api/baselines/{name}", **described_runs.SET_BASELINE)
+async def set_baseline(request: Request) -> Response:
+    fields = {"run": bodies.text("Field 'run'", 1, 200)}
+    given = read_fields(await json_object(request), fields, ("run",))
+    name, store = request.path_params["name"], state_of(request).store
+    check_name(name)
+    try:
+        record = find_run(given["run"], store)
+    except NotInStore as error:
+        raise invalid(f"Field 'run' is wrong: {error}") from None
+    await asyncio.to_thread(store.set_baseline, name, record.id)
+    return success(_named(name, record))
+
+
+@router.delete("/api/baselines/{name}", **described_runs.REMOVE_BASELINE)
+async def remove_baseline(request: Request) -> Response:
+    store = state_of(request).store
+    try:
+        await asyncio.to_thread(store.remove_baseline, request.path_params["name"])
+    except NotInStore:
+        raise ApiError("NOT_FOUND", "Baseline not found") from None
+    return Response(status_code=204)
+
+
+@router.get("/api/compare", **described_runs.COMPARE)
+async def compare(request: Request) -> Response:
+    given = bodies.query(request, "base", "candidate", "gate", "margin", "strict")
+    for name in ("base", "candidate"):
+        if not given.get(name):
+            raise ApiError("MISSING_FIELD", f"Query parameter '{name}' is required")
+    rules = Rules(_gate(given), _margin(given), _flag(given, "strict"))
+    store = state_of(request).store
+    names = given["base"], given["candidate"]
+    found = await asyncio.to_thread(history.compare_stored, *names, store, rules)
+    return success(found.to_dict())
+
+
+@router.get("/api/trend", **described_runs.TREND)
+async def trend(request: Request) -> Response:
+    given = bodies.query(request, "suite", "last")
+    last = bodies.number(given, "last", trends.LAST, 1, bodies.MAX_LIMIT)
+    store = state_of(request).store
+    points = await asyncio.to_thread(trends.points_of, store, given.get("suite"), last)
+    return success({"points": [point.to_dict() for point in points], "count": len(points)})
+
+
+@router.get("/api/health", **described_runs.HEALTH)
+async def health(request: Request) -> Response:
+    state = state_of(request)
+    await asyncio.to_thread(state.store.baselines)  # raises when the store cannot be read
+    return success({"status": "ok", "version": __version__, "runs": state.jobs.under_way})
+
+
+def _named(name: str, record: RunRecord) -> dict[str, Any]:
+    facts = {"name": name, "runId": record.id, "startedAt": record.started_at}
+    return facts | {"target": record.target, "status": record.status}
+
+
+def _gate(given: dict[str, str]) -> Gate:
+    known: tuple[Gate, ...] = get_args(Gate)
+    for gate in known:
+        if given.get("gate", "regression") == gate:
+            return gate
+    raise invalid(f"Query parameter 'gate' must be one of {', '.join(known)}")
+
+
+def _margin(given: dict[str, str]) -> float:
+    try:
+        margin = float(given.get("margin", "0.02"))
+    except ValueError:
+        margin = -1.0
+    if not 0 <= margin <= 1:
+        raise invalid("Query parameter 'margin' must be a number from 0 to 1")
+    return margin
+
+
+def _flag(given: dict[str, str], name: str) -> bool:
+    found = _FLAGS.get(given.get(name, "false"))
+    if found is None:
+        raise invalid(f"Query parameter '{name}' must be true or false")
+    return found

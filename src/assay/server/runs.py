@@ -1,0 +1,150 @@
+"""`/api/runs`: start runs, follow them, stop them, and read what came of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from assay.errors import NotInStore
+from assay.history import Listed
+from assay.model.run import RunRecord
+from assay.server import bodies, described_runs
+from assay.server.bodies import json_object, known_uuid
+from assay.server.envelope import ApiError, invalid, success, success_of
+from assay.server.feed import Sent
+from assay.server.orders import order_of
+from assay.server.searching import OUTCOMES, Search, progress_of
+from assay.server.state import State, state_of
+
+router = APIRouter()
+#: How often a run that another process works on is looked at, in seconds.
+POLL_SECONDS = 2.0
+_STREAM = {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
+
+
+@router.post("/api/runs", **described_runs.START_RUN)
+async def start(request: Request) -> Response:
+    state = state_of(request)
+    body = await json_object(request)
+    paths, options = await asyncio.to_thread(order_of, body, state)
+    run_id = await state.jobs.start(paths, options)
+    return success(await _shown(run_id, state), 202)
+
+
+@router.get("/api/runs", **described_runs.LIST_RUNS)
+async def listed(request: Request) -> Response:
+    given = bodies.query(request, "limit", "before")
+    limit = bodies.number(given, "limit", bodies.LIMIT, 1, bodies.MAX_LIMIT)
+    before = given.get("before")
+    if before is not None and known_uuid(before) is None:
+        raise invalid("Query parameter 'before' must be the id of a run")
+    store = state_of(request).store
+    records = await asyncio.to_thread(store.runs, limit, before)
+    names = _names(store.baselines())
+    rows = [Listed(record, tuple(names.get(record.id, ()))).to_dict() for record in records]
+    last = records[-1].id if len(records) == limit else None
+    return success({"runs": rows, "count": len(rows), "next": last})
+
+
+@router.get("/api/runs/{id}", **described_runs.GET_RUN)
+async def get(request: Request) -> Response:
+    return success(await _shown(_record(request).id, state_of(request)))
+
+
+@router.get("/api/runs/{id}/results", **described_runs.LIST_RESULTS)
+async def results(request: Request) -> Response:
+    given = bodies.query(request, "limit", "skip", "outcome", "q", "after")
+    limit, skip = bodies.page(given)
+    after = bodies.number(given, "after", -1, 0, None)
+    outcome = given.get("outcome")
+    if outcome is not None and outcome not in OUTCOMES:
+        raise invalid(f"Query parameter 'outcome' must be one of {', '.join(OUTCOMES)}")
+    search = Search(outcome, given.get("q", "").casefold(), after, skip, limit)
+    store = state_of(request).store
+    found = await asyncio.to_thread(search.page, store, _record(request))
+    return success_of(found)
+
+
+@router.get("/api/runs/{id}/events", **described_runs.FOLLOW_RUN)
+async def events(request: Request) -> Response:
+    bodies.query(request)
+    state, record = state_of(request), _record(request)
+    job = state.jobs.find(record.id)
+    last = request.headers.get("last-event-id", "")
+    after = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else None
+    sent = job.feed.follow(after) if job is not None else _polled(record, state)
+    return StreamingResponse(_encoded(sent), headers=_STREAM)
+
+
+@router.post("/api/runs/{id}/cancel", **described_runs.CANCEL_RUN)
+async def cancel(request: Request) -> Response:
+    bodies.require_json(request)
+    state, record = state_of(request), _record(request)
+    job = state.jobs.find(record.id)
+    if job is None:
+        here = "is at work in another process" if record.status == "running" else record.status
+        told = here if here.startswith("is ") else f"is {here}"
+        raise invalid(f"The run {told}; there is nothing to cancel here")
+    job.cancelled = True
+    job.brake.press()
+    return success(await _shown(record.id, state), 202)
+
+
+async def _encoded(events: AsyncIterator[Sent]) -> AsyncIterator[bytes]:
+    async for event in events:
+        yield event.encoded()
+
+
+async def _polled(record: RunRecord, state: State) -> AsyncIterator[Sent]:
+    """What becomes of a run that is not at work here: the store is asked from time to time."""
+    number = 0
+    while True:
+        progress = await asyncio.to_thread(progress_of, state.store, record)
+        yield Sent("progress", number, progress)
+        if record.status != "running" or state.jobs.stopping:
+            yield Sent("finished", number + 1, {"status": record.status})
+            return
+        number += 1
+        await asyncio.sleep(POLL_SECONDS)
+        record = state.store.run(record.id)
+
+
+def _record(request: Request) -> RunRecord:
+    """The run in the path."""
+    found = known_uuid(request.path_params["id"])
+    try:
+        if found is not None:
+            return state_of(request).store.run(found)
+    except NotInStore:
+        pass
+    raise ApiError("NOT_FOUND", "Run not found")
+
+
+async def _shown(run_id: str, state: State) -> dict[str, Any]:
+    """A run with all that is known of it beside its results."""
+    record = state.store.run(run_id)
+    names = _names(state.store.baselines()).get(run_id, ())
+    job = state.jobs.find(run_id)
+    progress = job.feed.progress() if job is not None else None
+    summary = record.summary or {}
+    return Listed(record, tuple(names)).to_dict() | {
+        "options": record.options,
+        "environment": record.environment,
+        "summary": {k: v for k, v in summary.items() if k != "verdict"} or None,
+        "reasons": list(summary.get("verdict", {}).get("reasons", ())),
+        "notes": list(summary.get("verdict", {}).get("notes", ())),
+        "progress": progress,
+    }
+
+
+def _names(baselines: dict[str, str]) -> dict[str, list[str]]:
+    """The names of every run that is a baseline."""
+    names: dict[str, list[str]] = {}
+    for name, run_id in baselines.items():
+        names.setdefault(run_id, []).append(name)
+    return names

@@ -1,0 +1,435 @@
+"""`/api/runs` and what is read of them, over a target in the process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from starlette.testclient import TestClient
+
+from assay.model.run import RunRecord
+from assay.ports import Store
+from assay.server import orders
+from assay.server.app import create_app
+from assay.settings import Settings
+from server.conftest import ADDRESS, Agent
+from server.test_test_cases import create, refused
+
+SUITES = {"suites": ["evals/capitals.eval.yaml"]}
+FRANCE = {"input": "capital of France?", "expected_output": "Paris", "tags": ["geography"]}
+
+
+def start(client: TestClient, body: dict[str, Any]) -> dict[str, Any]:
+    response = client.post("/api/runs", json=body)
+    assert response.status_code == 202, response.text
+    run: dict[str, Any] = response.json()["data"]
+    return run
+
+
+def events(client: TestClient, run_id: str, **headers: str) -> list[tuple[str, int, Any]]:
+    """All events of a run until it has ended."""
+    response = client.get(f"/api/runs/{run_id}/events", headers=headers)
+    assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+    found = []
+    for block in response.text.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines())
+        if fields:
+            found.append((fields["event"], int(fields["id"]), json.loads(fields["data"])))
+    return found
+
+
+def finished(client: TestClient, body: dict[str, Any]) -> dict[str, Any]:
+    """A run from its start to its end."""
+    run_id = start(client, body)["runId"]
+    events(client, run_id)
+    data: dict[str, Any] = client.get(f"/api/runs/{run_id}").json()["data"]
+    assert data["progress"] is None
+    return data
+
+
+def results(client: TestClient, run_id: str, **query: Any) -> dict[str, Any]:
+    response = client.get(f"/api/runs/{run_id}/results", params=query)
+    assert response.status_code == 200, response.text
+    data: dict[str, Any] = response.json()["data"]
+    return data
+
+
+def test_suites_are_run(running: TestClient) -> None:
+    run = finished(running, SUITES)
+    counts = {name: run[name] for name in ("totalCases", "passed", "failed", "errored")}
+    assert counts == {"totalCases": 2, "passed": 1, "failed": 1, "errored": 0}
+    assert (run["status"], run["exitCode"], run["target"]) == ("finished", 1, "agent")
+    assert run["reasons"] == ["1 case failed"]
+    assert run["suites"] == ["evals/capitals.eval.yaml"]
+
+
+def test_a_run_is_known_from_the_moment_it_is_accepted(running: TestClient, agent: Agent) -> None:
+    agent.open.clear()
+    run = start(running, SUITES)
+    assert run["status"] == "running"
+    assert run["progress"]["planned"] == 2
+    listed = running.get("/api/runs").json()["data"]
+    assert [one["runId"] for one in listed["runs"]] == [run["runId"]]
+    agent.open.set()
+    assert events(running, run["runId"])[-1][2] == {"status": "finished"}
+
+
+def test_test_cases_are_run_by_id_and_by_tag(running: TestClient, agent: Agent) -> None:
+    one, other = create(running, **FRANCE), create(running, input="x", tags=["Geometry"])
+    create(running, input="untagged")
+    by_id = finished(running, {"test_cases": [other["id"], one["id"]]})
+    shown = results(running, by_id["runId"])["results"]
+    assert [case["id"] for case in shown] == [other["id"], one["id"]]
+    by_tag = finished(running, {"tag": "GEO"})
+    assert by_tag["totalCases"] == 2
+    assert "untagged" not in agent.asked
+
+
+def test_results_stay_when_a_test_case_is_edited_or_deleted(running: TestClient) -> None:
+    case = create(running, **FRANCE)
+    path = f"/api/test-cases/{case['id']}"
+    before = finished(running, {"test_cases": [case["id"]]})["runId"]
+    shown = results(running, before)
+    assert shown["results"][0]["details"]["source"] == f"store:{case['id']}@1"
+    running.put(path, json={"expected_output": "Lyon"})
+    after = finished(running, {"test_cases": [case["id"]]})["runId"]
+    running.delete(path)
+    assert results(running, before) == shown
+    changed = results(running, after)["results"][0]
+    assert changed["details"]["source"] == f"store:{case['id']}@2"
+    assert not changed["passed"]
+    compared = running.get("/api/compare", params={"base": before, "candidate": after})
+    assert compared.json()["data"]["notComparable"] == [case["id"]]
+
+
+def test_options_and_evaluators_are_those_of_the_request(running: TestClient) -> None:
+    case = create(running, input="in France or not?", expected_output="paris")
+    body = {"test_cases": [case["id"]], "evaluators": [{"type": "icontains", "value": "PARIS"}]}
+    run = finished(running, body | {"options": {"repeat": 3}})
+    (result,) = results(running, run["runId"])["results"]
+    assert result["passed"]
+    assert len(result["details"]["trials"]) == 3
+    assert [one["type"] for one in result["details"]["evaluators"]] == ["icontains"]
+    assert run["options"]["repeat"] == 3
+
+
+def test_another_configured_target_can_be_asked(running: TestClient, agent: Agent) -> None:
+    assert finished(running, SUITES | {"target": "other"})["target"] == "other"
+    assert agent.asked == []
+
+
+INTRUSIONS: list[tuple[dict[str, Any], str]] = [
+    ({"target": "command:touch pwned"}, "No configured target is called 'command:touch pwned'"),
+    ({"target": "python:os:system"}, "No configured target"),
+    ({"target": "http://169.254.169.254/"}, "No configured target"),
+    ({"options": {"judge": "command:id"}}, "No configured target"),
+    ({"options": {"baseline": "/etc/passwd"}}, "must be the id of a run"),
+    ({"options": {"baseline": "evals/x.json"}}, "must be the id of a run"),
+    ({"options": {"target": "command:id"}}, "is a field of the request itself"),
+    ({"evaluators": [{"type": "code_judge", "script": "id"}]}, "cannot be given in a request"),
+    ({"evaluators": [{"type": "code-judge", "script": "id"}]}, "cannot be given in a request"),
+    ({"evaluators": ["python:os:system"]}, "cannot be given in a request"),
+    ({"evaluators": [{"type": "python", "function": "os:system"}]}, "cannot be given"),
+    (
+        {"evaluators": [{"type": "composite", "assert": [{"type": "code_judge", "script": "id"}]}]},
+        "cannot be given in a request",
+    ),
+    (
+        {
+            "evaluators": [
+                {
+                    "type": "composite",
+                    "evaluators": ["is_json"],
+                    "aggregator": {"type": "code_judge", "script": "id"},
+                }
+            ]
+        },
+        "cannot run a program",
+    ),
+    ({"evaluators": [{"type": "llm_judge", "prompt": "/etc/secret.md"}]}, "cannot be a file"),
+    ({"evaluators": [{"type": "llm_judge", "prompt": "a b/../../x.txt "}]}, "cannot be a file"),
+    ({"evaluators": [{"type": "llm_judge", "model": "command:id"}]}, "cannot name its provider"),
+    ({"evaluators": [{"type": "llm_judge", "target": "command:id"}]}, "No configured target"),
+    ({"options": {"workers": 10**9}}, "at most 1000"),
+    ({"options": {"repeat": 10**9}}, "at most 1000"),
+]
+
+
+@pytest.mark.parametrize(("more", "message"), INTRUSIONS)
+def test_a_request_runs_no_program_and_reads_no_file(
+    running: TestClient, more: dict[str, Any], message: str
+) -> None:
+    response = running.post("/api/runs", json=SUITES | more)
+    assert message in refused(response, 400, "INVALID_INPUT")
+    assert running.get("/api/runs").json()["data"]["count"] == 0
+
+
+def test_a_case_cannot_lead_to_a_target_that_is_not_configured(
+    project: Settings, store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "assay.yaml").write_text("targets: [{name: other, provider: echo}]")
+    case = {"id": "a", "input": "x", "expected_output": "x", "execution": {"target": "echo:"}}
+    (tmp_path / "evals" / "own.eval.yaml").write_text(json.dumps({"cases": [case]}))
+    with TestClient(create_app(Settings.find(tmp_path), store), ADDRESS) as client:
+        response = client.post("/api/runs", json={"suites": ["evals/own.eval.yaml"]})
+    assert "No configured target is called 'echo:'" in refused(response, 400, "INVALID_INPUT")
+
+
+def test_paths_stay_below_the_served_root(running: TestClient, tmp_path: Path) -> None:
+    outside = tmp_path.parent / f"{tmp_path.name}-outside.eval.yaml"
+    outside.write_text("cases: [{id: a, input: x, expected_output: x}]")
+    (tmp_path / "link.eval.yaml").symlink_to(outside)
+    paths = (f"../{outside.name}", str(outside), "evals/../../x", "link.eval.yaml", "..", "/")
+    for path in paths:
+        response = running.post("/api/runs", json={"suites": [path]})
+        assert "leads out of the served root" in refused(response, 400, "INVALID_INPUT")
+    absent = running.post("/api/runs", json={"suites": ["no.yaml"]})
+    assert "does not exist" in refused(absent, 400, "INVALID_INPUT")
+
+
+def test_the_served_root_may_be_a_part_of_the_project(
+    project: Settings, store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "other.eval.yaml").write_text("cases: [{id: a, input: x, expected_output: x}]")
+    with TestClient(create_app(project, store, root=tmp_path / "evals"), ADDRESS) as client:
+        assert finished(client, {"suites": ["capitals.eval.yaml"]})["totalCases"] == 2
+        response = client.post("/api/runs", json={"suites": ["../other.eval.yaml"]})
+        refused(response, 400, "INVALID_INPUT")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ({}, "MISSING_FIELD", "Field 'test_cases' is required, or 'tag', or 'suites'"),
+        ({"tag": "x", **SUITES}, "INVALID_INPUT", "exclude each other"),
+        ({"tag": "none"}, "INVALID_INPUT", "No test case has the tag 'none'"),
+        ({"tag": ""}, "INVALID_LENGTH", "Field 'tag'"),
+        ({"suites": []}, "INVALID_LENGTH", "at least one path"),
+        ({"suites": "evals"}, "INVALID_INPUT", "an array of texts"),
+        ({"test_cases": []}, "INVALID_INPUT", "at least one id"),
+        ({"test_cases": ["x"]}, "INVALID_INPUT", "must be a UUID"),
+        ({"test_cases": [str(uuid4())]}, "INVALID_INPUT", "which is no test case"),
+        ({"suite": ["evals"]}, "INVALID_INPUT", "did you mean 'suites'?"),
+        (SUITES | {"options": {"repeats": 2}}, "INVALID_INPUT", "repeat"),
+        (SUITES | {"options": {"repeat": 0}}, "INVALID_INPUT", "repeat"),
+        (SUITES | {"options": []}, "INVALID_INPUT", "must be an object"),
+        (SUITES | {"evaluators": "equals"}, "INVALID_INPUT", "must be an array"),
+        (SUITES | {"evaluators": [5]}, "INVALID_INPUT", "'type'"),
+        (SUITES | {"evaluators": [{"type": "regex"}]}, "INVALID_INPUT", "'value' is missing"),
+    ],
+)
+def test_a_wrong_order_is_refused(
+    running: TestClient, body: dict[str, Any], code: str, message: str
+) -> None:
+    assert message in refused(running.post("/api/runs", json=body), 400, code)
+    assert running.get("/api/runs").json()["data"]["count"] == 0
+
+
+def test_problems_of_a_suite_are_told_with_their_place(running: TestClient, tmp_path: Path) -> None:
+    (tmp_path / "evals" / "bad.eval.yaml").write_text("cases:\n  - {id: a, inptu: x}\n")
+    response = running.post("/api/runs", json={"suites": ["evals/bad.eval.yaml"]})
+    message = refused(response, 400, "INVALID_INPUT")
+    assert "bad.eval.yaml:2:" in message
+    assert "inptu" in message
+
+
+def test_events_tell_a_run_from_its_start(running: TestClient, agent: Agent) -> None:
+    agent.open.clear()
+    run_id = start(running, SUITES | {"options": {"workers": 1}})["runId"]
+    agent.open.set()
+    told = events(running, run_id, **{"last-event-id": "0"})
+    names = [name for name, _, _ in told]
+    if names[0] == "started":  # else it had ended before we asked
+        assert names == ["started", "trial", "trial", "finished"]
+        assert [number for _, number, _ in told] == [1, 2, 3, 4]
+        assert {told[1][2]["case_id"], told[2][2]["case_id"]} == {"france", "spain"}
+    assert told[-1][2] == {"status": "finished"}
+
+
+def test_a_run_can_be_cancelled(running: TestClient, agent: Agent) -> None:
+    agent.open.clear()
+    run_id = start(running, SUITES | {"options": {"workers": 1}})["runId"]
+    assert agent.reached.wait(30)
+    cancelled = running.post(f"/api/runs/{run_id}/cancel", json={})
+    assert (cancelled.status_code, cancelled.json()["data"]["runId"]) == (202, run_id)
+    agent.open.set()
+    assert events(running, run_id)[-1][2] == {"status": "interrupted"}
+    assert len(agent.asked) == 1
+    again = running.post(f"/api/runs/{run_id}/cancel", json={})
+    assert "is interrupted" in refused(again, 400, "INVALID_INPUT")
+    assert results(running, run_id)["total"] == 1
+
+
+def test_a_foreign_page_cancels_nothing(running: TestClient) -> None:
+    run_id = finished(running, SUITES)["runId"]
+    response = running.post(f"/api/runs/{run_id}/cancel")
+    refused(response, 415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+def test_only_so_many_runs_go_on_at_once(running: TestClient, agent: Agent) -> None:
+    agent.open.clear()
+    for _ in range(16):
+        start(running, SUITES)
+    assert running.get("/api/health").json()["data"]["runs"] == 16
+    refused(running.post("/api/runs", json=SUITES), 400, "INVALID_INPUT")
+    agent.open.set()
+
+
+def test_results_are_paged_filtered_and_searched(running: TestClient) -> None:
+    run_id = finished(running, SUITES)["runId"]
+
+    def ids(**query: Any) -> list[str]:
+        return [case["id"] for case in results(running, run_id, **query)["results"]]
+
+    everything = results(running, run_id)
+    assert (everything["count"], everything["total"], everything["next"]) == (2, 2, None)
+    assert [case["suite"] for case in everything["results"]] == ["evals/capitals.eval.yaml"] * 2
+    assert ids(outcome="failed") == ids(q="IBERIA") == ids(q="no idea") == ["spain"]
+    assert ids(outcome="errored") == ids(q="nowhere") == []
+    assert results(running, run_id, q="idea")["total"] == 1
+    assert results(running, run_id, outcome="passed")["total"] == 1
+    page = results(running, run_id, limit=1)
+    assert (page["count"], page["total"]) == (1, 2)
+    assert ids(limit=1, after=page["next"]) == ids(skip=1) == ["spain"]
+    for query in ({"outcome": "bad"}, {"limit": 0}, {"after": "x"}, {"page": 2}):
+        response = running.get(f"/api/runs/{run_id}/results", params=query)
+        refused(response, 400, "INVALID_INPUT")
+
+
+def test_runs_are_listed_newest_first_page_by_page(running: TestClient) -> None:
+    ids = [finished(running, SUITES)["runId"] for _ in range(3)]
+    first = running.get("/api/runs?limit=2").json()["data"]
+    assert [run["runId"] for run in first["runs"]] == ids[:0:-1]
+    rest = running.get(f"/api/runs?limit=2&before={first['next']}").json()["data"]
+    assert ([run["runId"] for run in rest["runs"]], rest["next"]) == (ids[:1], None)
+    refused(running.get("/api/runs?before=x"), 400, "INVALID_INPUT")
+
+
+@pytest.mark.parametrize("path", ["", "/results", "/events"])
+@pytest.mark.parametrize("run_id", [str(uuid4()), "latest", "x"])
+def test_a_run_that_is_not_there_is_not_found(running: TestClient, path: str, run_id: str) -> None:
+    response = running.get(f"/api/runs/{run_id}{path}")
+    assert refused(response, 404, "NOT_FOUND") == "Run not found"
+
+
+def test_baselines_are_set_listed_and_removed(running: TestClient) -> None:
+    run_id = finished(running, SUITES)["runId"]
+    response = running.put("/api/baselines/main", json={"run": "latest"})
+    assert response.status_code == 200
+    (one,) = running.get("/api/baselines").json()["data"]["baselines"]
+    assert (one["name"], one["runId"]) == ("main", run_id)
+    assert response.json()["data"] == one
+    assert running.get(f"/api/runs/{run_id}").json()["data"]["baselines"] == ["main"]
+    assert running.delete("/api/baselines/main").status_code == 204
+    assert running.get("/api/baselines").json()["data"]["total"] == 0
+    refused(running.delete("/api/baselines/main"), 404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "code"),
+    [
+        ("main", {}, "MISSING_FIELD"),
+        ("main", {"run": "nothing"}, "INVALID_INPUT"),
+        ("main", {"run": "latest"}, "INVALID_INPUT"),
+        ("latest", {"run": "latest"}, "INVALID_INPUT"),
+        ("x.json", {"run": "latest"}, "INVALID_INPUT"),
+        ("main", {"run": 5}, "INVALID_INPUT"),
+    ],
+)
+def test_a_wrong_baseline_is_refused(
+    running: TestClient, name: str, body: dict[str, Any], code: str
+) -> None:
+    refused(running.put(f"/api/baselines/{name}", json=body), 400, code)
+
+
+def test_two_runs_are_compared(running: TestClient) -> None:
+    base = finished(running, SUITES)["runId"]
+    candidate = finished(running, SUITES | {"target": "other"})["runId"]
+    running.put("/api/baselines/main", json={"run": base})
+    response = running.get(f"/api/compare?base=main&candidate={candidate}&gate=strict")
+    data = response.json()["data"]
+    assert (data["base"], data["candidate"]) == (base, candidate)
+    assert data["regressions"] == ["france"]
+    assert data["exitCode"] == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ("base=main", 400, "MISSING_FIELD"),
+        ("", 400, "MISSING_FIELD"),
+        ("base=a&candidate=b", 404, "NOT_FOUND"),
+        ("base=/etc/passwd&candidate=x.json", 404, "NOT_FOUND"),
+        ("base=evals/capitals.eval.yaml&candidate=b", 404, "NOT_FOUND"),
+        ("base=a&candidate=b&gate=soft", 400, "INVALID_INPUT"),
+        ("base=a&candidate=b&margin=2", 400, "INVALID_INPUT"),
+        ("base=a&candidate=b&margin=nan", 400, "INVALID_INPUT"),
+        ("base=a&candidate=b&strict=maybe", 400, "INVALID_INPUT"),
+    ],
+)
+def test_a_wrong_comparison_is_refused(
+    running: TestClient, query: str, status: int, code: str
+) -> None:
+    refused(running.get(f"/api/compare?{query}"), status, code)
+
+
+def test_the_trend_has_a_point_for_every_finished_run(running: TestClient) -> None:
+    run = finished(running, SUITES)
+    data = running.get("/api/trend").json()["data"]
+    (point,) = data["points"]
+    assert (point["runId"], point["passed"], point["judged"]) == (run["runId"], 1, 2)
+    assert 0 < point["passRate"]["low"] < 0.5 < point["passRate"]["high"] < 1
+    assert running.get("/api/trend?suite=evals/capitals.eval.yaml").json()["data"]["count"] == 1
+    refused(running.get("/api/trend?suite=none"), 400, "INVALID_INPUT")
+    refused(running.get("/api/trend?last=0"), 400, "INVALID_INPUT")
+
+
+def test_a_well_server_says_so(running: TestClient) -> None:
+    data = running.get("/api/health").json()["data"]
+    assert (data["status"], data["runs"]) == ("ok", 0)
+
+
+def test_a_run_whose_process_was_killed_is_called_interrupted(
+    project: Settings, store: Store
+) -> None:
+    record = RunRecord(
+        id=str(uuid4()), started_at="2026-01-15T10:00:00.000Z", status="running", target="agent"
+    )
+    store.begin(record)
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        path = f"/api/runs/{record.id}"
+        while client.get(path).json()["data"]["status"] == "running":
+            pass
+        data = client.get(path).json()["data"]
+    assert data["status"] == "interrupted"
+    assert data["notes"] == ["the process that ran it was killed"]
+
+
+def test_a_run_that_cannot_be_resumed_is_called_interrupted(
+    project: Settings, store: Store
+) -> None:
+    record = RunRecord(
+        id=str(uuid4()),
+        started_at="2026-01-15T10:00:00.000Z",
+        status="running",
+        target="agent",
+        plan={"paths": ["evals/gone.eval.yaml"]},
+        environment={"door": "serve"},
+    )
+    store.begin(record)
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        path = f"/api/runs/{record.id}"
+        while client.get(path).json()["data"]["status"] == "running":
+            pass
+        (note,) = client.get(path).json()["data"]["notes"]
+    assert note.startswith("it could not be resumed: ")
+
+
+def test_every_safe_evaluator_is_one_of_ours() -> None:
+    from assay.registry import evaluators
+
+    assert set(evaluators) >= orders.SAFE
+    assert {"code_judge", "python"}.isdisjoint(orders.SAFE)
