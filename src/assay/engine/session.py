@@ -260,7 +260,7 @@ class _Session:
         spool = None
         if job.resumed is None:
             spool = self.spools[index] = Spool(job.folder)
-        run = StreamRun(grader, stream, answers.records, around, spool)
+        run = StreamRun(grader, stream, answers, around, spool)
         try:
             run.run()
         except EvalFileErrors:

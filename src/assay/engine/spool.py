@@ -34,8 +34,8 @@ class Spool:
         self._keys: IO[bytes] | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._entries = tempfile.TemporaryFile(dir=folder)
-            self._keys = tempfile.TemporaryFile(dir=folder)
+            self._entries = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - see close
+            self._keys = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         except OSError:
             self.close()
 

@@ -40,6 +40,10 @@ class Answers(Protocol):
 
     def answer(self, case_id: str, repeat: int) -> tuple[int, Observation]: ...
 
+    def strangers(self, used: bytearray) -> int:
+        """How many have an id of which none was used."""
+        ...
+
 
 class Graded(msgspec.Struct, array_like=True):
     """What came of a chunk. `used` are the numbers of the answers, `alone` ids that had none."""
@@ -95,16 +99,20 @@ class ChunkGrader:
         planned = self._plan.planned_case(position_of(self._suite, number - 1), self._suite, case)
         graded.cases += 1
         for repeat in range(planned.repeats):
-            observation = Observation()
-            if case.skip is None:
-                try:
-                    line, observation = self._answers.answer(case.id, repeat)
-                    graded.used.append(line)
-                except TargetError as error:
-                    observation = Observation(error=str(error))
-                    graded.alone.append(case.id)
+            observation = self._answer(case, repeat, graded)
             if not self._done.has(planned.position, repeat):
                 graded.trials.append(self._recorded(planned, observation, repeat))
+
+    def _answer(self, case: EvalCase, repeat: int, graded: Graded) -> Observation:
+        """What was recorded. Of a skipped case it is found too, as it belongs to nobody else."""
+        try:
+            line, observation = self._answers.answer(case.id, repeat)
+            graded.used.append(line)
+        except TargetError as error:
+            observation = Observation(error=str(error))
+            if repeat == 0:
+                graded.alone.append(case.id)
+        return observation if case.skip is None else Observation()
 
     def _recorded(self, planned: Planned, observation: Observation, repeat: int) -> TrialRecord:
         grader = self._trials.preparation.grader(planned.case)
@@ -141,12 +149,13 @@ class StreamRun:
         self,
         grader: ChunkGrader,
         stream: CaseStream,
-        records: int,
+        answers: Answers,
         around: Surroundings,
         spool: Spool | None = None,
     ) -> None:
         self._grader, self._stream, self._around, self._spool = grader, stream, around, spool
-        self._used, self._alone = bytearray(records), set[int]()
+        self._answers, self._used = answers, bytearray(answers.records)
+        self._alone: set[int] = set()
         self._problems: list[Problem] = []
         self.cases = 0
 
@@ -175,7 +184,7 @@ class StreamRun:
     @property
     def unused(self) -> int:
         """How many recorded answers belong to no case of the stream."""
-        return self._used.count(0)
+        return self._answers.strangers(self._used) if 0 in self._used else 0
 
     def _chunks(self) -> Iterator[Chunk]:
         for chunk in self._stream.chunks():
