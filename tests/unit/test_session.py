@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assay.engine.lease import Lease
 from msgspec import structs
 
 from assay.engine.runner import GRACE_SECONDS
 from assay.engine.session import Job, run
-from assay.errors import StoreError, UsageError
+from assay.errors import RunHeld, StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.observation import Observation
 from assay.model.options import RunOptions
@@ -24,6 +23,7 @@ from assay.model.run import RunRecord, TrialRecord
 from assay.model.run_result import RunResult
 from assay.ports import Request
 from assay.settings import Settings
+from assay.stores.file_lease import FileLease
 from assay.stores.memory import MemoryStore
 from unit.conftest import Project
 from unit.virtual_time import at_once
@@ -195,22 +195,24 @@ def test_a_lease_is_on_the_file_that_others_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who held it before may remove the file between our opening and our locking it."""
-    lease, file = Lease(tmp_path, "run"), tmp_path / "run" / ".lease"
-    locked, times = lease._locked, 0
+    lease, times = FileLease(tmp_path, "run"), 0
+    opened = lease._opened
 
     def removed_once() -> Any:
         nonlocal times
-        stream = locked()
+        stream = opened()
         times += 1
         if times == 1:
-            file.unlink()
+            next(tmp_path.iterdir()).unlink()
         return stream
 
-    monkeypatch.setattr(lease, "_locked", removed_once)
+    monkeypatch.setattr(lease, "_opened", removed_once)
     with lease:
         assert times == 2
-        assert Lease(tmp_path, "run").held_elsewhere()
-    assert not Lease(tmp_path, "run").held_elsewhere()
+        with pytest.raises(RunHeld), FileLease(tmp_path, "run"):
+            pass
+    with FileLease(tmp_path, "run"):
+        pass
 
 
 # Clocks
