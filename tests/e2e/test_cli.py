@@ -197,7 +197,6 @@ def test_init_writes_a_project_that_runs_and_never_overwrites() -> None:
     assert yaml.safe_load(Path("mine/assay.yaml").read_text())
     Path("mine/evals/first.eval.yaml").write_text("mine\n")
     Path("mine/assay.yaml").unlink()
-    Path("mine/assay.schema.json").unlink()
     Path("mine/example_agent.py").unlink()
     refused = assay("init", "mine", code=2).stderr
     assert "not overwritten: mine/assay.schema.json, mine/evals/first.eval.yaml" in refused
