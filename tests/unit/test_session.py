@@ -1,4 +1,4 @@
-"""A run from within: the brake, the end of its grace, leases, and clocks that jump."""
+"""A run from within: the brake, the end of its grace, and clocks that jump."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from assay.engine.lease import Lease
 from assay.engine.runner import GRACE_SECONDS
 from assay.engine.session import Job, run
 from assay.errors import StoreError, UsageError
@@ -189,28 +188,6 @@ def test_a_run_that_another_process_finished_meanwhile_is_not_run_again(job: Job
     stale = replace(job, resumed=structs.replace(seen, status="running"))
     with pytest.raises(UsageError, match="is finished: there is nothing to resume"):
         carried_out(stale)
-
-
-def test_a_lease_is_on_the_file_that_others_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who held it before may remove the file between our opening and our locking it."""
-    lease, file = Lease(tmp_path, "run"), tmp_path / "run" / ".lease"
-    locked, times = lease._locked, 0
-
-    def removed_once() -> Any:
-        nonlocal times
-        stream = locked()
-        times += 1
-        if times == 1:
-            file.unlink()
-        return stream
-
-    monkeypatch.setattr(lease, "_locked", removed_once)
-    with lease:
-        assert times == 2
-        assert Lease(tmp_path, "run").held_elsewhere()
-    assert not Lease(tmp_path, "run").held_elsewhere()
 
 
 # Clocks

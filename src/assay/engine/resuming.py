@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from assay.engine.lease import Lease
 from assay.engine.session import Job, check_unfinished, headers_of, plan_of
 from assay.errors import UsageError
 from assay.model.run import RunRecord, SuiteHeader
@@ -27,7 +26,7 @@ def _newest(job: Job) -> RunRecord:
     while page := job.store.runs(100, before):
         for record in page:
             fits = record.status != "finished" and record.plan == plan
-            if fits and not Lease(job.folder, record.id).held_elsewhere():
+            if fits and not job.store.held(record.id):
                 return record
         before = page[-1].id
     raise UsageError("there is no unfinished run with these paths, target and options to resume")

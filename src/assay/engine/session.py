@@ -16,7 +16,6 @@ from assay import calibrations, staleness
 from assay.engine.discretion import DiscreetCache, DiscreetJudge
 from assay.engine.early import Early
 from assay.engine.gating import lonely_rubrics
-from assay.engine.lease import Lease
 from assay.engine.plan import TIERS, Done, Plan, Planned
 from assay.engine.provenance import environment_of
 from assay.engine.runner import Brake, Runner
@@ -147,7 +146,7 @@ class _Session:
         job = self.job
         self._preflight()
         record = job.resumed or self._record()
-        with Lease(job.folder, record.id):
+        with job.store.lease(record.id):
             if job.resumed is None:
                 job.store.begin(record)
             else:

@@ -51,7 +51,7 @@ class SqliteFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             self.writer = self._connect("rwc")
             try:
-                migrate(self.writer, self.name, scripts())
+                migrate(self.writer, self.name, scripts("sqlite"))
                 self._log_ahead()
             except BaseException:
                 self.writer.close()
