@@ -24,6 +24,7 @@ from assay.ports import Store
 from assay.registry import stores
 from assay.stores.migrating import scripts
 from assay.stores.postgres import open_store
+from assay.stores.postgres_server import PostgresServer
 from assay.stores.postgres_store import PostgresStore, migrate
 from assay.testing.stores import SECONDS, StoreConformance, a_run, a_trial, saved
 from assay.testing.test_cases import TestCaseConformance, added, new_case
@@ -206,6 +207,23 @@ def test_a_user_who_may_nothing_is_told_of(postgres: Server, url: str) -> None:
     host = url.partition("@")[2]
     with pytest.raises(StoreError, match="the user may not do this; grant CREATE"):
         PostgresStore(f"postgresql://guest:{WRONG}@{host}")
+
+
+FAULTS = {
+    "53100": "the disk of the server is full; make room",
+    "53300": "the server has no connection left",
+    "57P01": "the connection was lost",
+    "XX001": "it is damaged",
+    "42P01": "it is damaged, or its tables are not ours",
+}
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_what_a_server_reports_is_told_in_our_words(code: str) -> None:
+    server = PostgresServer("postgresql://me:secret@host/db", 1)
+    fault = psycopg.errors.lookup(code)("no luck\nDETAIL: more")
+    with pytest.raises(StoreError, match=f"{FAULTS[code]}.*no luck"), server.telling():
+        raise fault
 
 
 def test_a_lock_that_another_process_keeps_is_told_of(url: str) -> None:

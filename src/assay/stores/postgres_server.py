@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import select
+import selectors
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -128,9 +128,9 @@ def usable(connection: psycopg.Connection) -> bool:
     """Can an idle connection still be used? A server says nothing unasked but its farewell."""
     if connection.closed:
         return False
-    watched = select.poll()
-    watched.register(connection.fileno(), select.POLLIN)
-    return not watched.poll(0)
+    with selectors.DefaultSelector() as watched:
+        watched.register(connection.fileno(), selectors.EVENT_READ)
+        return not watched.select(0)
 
 
 def shown(url: str) -> str:

@@ -23,8 +23,8 @@ from assay.stores.sql_test_cases import Answer, Connection
 PATIENCE = 30.0
 #: How often a group is written again that was in the way of another.
 _ATTEMPTS = 10
-#: How many rows of a cursor are asked for at a time.
-_FETCHED = 500
+#: So many rows are in memory at once.
+_FETCH = "FETCH FORWARD 200 FROM found"
 
 _FIELDS = TrialRecord.__struct_fields__
 _COLUMNS = ", ".join(_FIELDS)
@@ -82,19 +82,16 @@ class PostgresDatabase:
     def rows(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
         left = False
         try:
-            with (
-                self._server.borrowed() as connection,
-                connection.transaction(),
-                connection.cursor("rows") as cursor,
-            ):
-                cursor.itersize = _FETCHED
-                cursor.execute(_spoken(query), values)
-                try:
-                    for row in cursor:  # `yield from` would close the cursor too
-                        yield row
-                except GeneratorExit:
-                    left = True
-                    raise
+            with self._server.borrowed() as connection, connection.transaction():
+                # The protocol has no values for this statement: they are written into it.
+                found = psycopg.ClientCursor(connection)
+                found.execute(b"DECLARE found NO SCROLL CURSOR FOR " + _spoken(query), values)
+                while rows := connection.execute(_FETCH.encode(), binary=True).fetchall():
+                    try:
+                        yield from rows
+                    except GeneratorExit:
+                        left = True
+                        raise
         except StoreError:
             if not left:  # whoever has gone does not care that the connection was lost
                 raise
