@@ -14,11 +14,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from assay.errors import StoreError
+from assay.errors import RunHeld, StoreError
 from assay.model.run import TrialRecord
+from assay.stores.file_lease import FileLease
 from assay.stores.group_commit import MAX_GROUP, GroupCommit, Write
 from assay.stores.migrating import APPLICATION_ID, migrate, scripts
 from assay.stores.sqlite import PATIENCE, SqliteStore
@@ -128,6 +130,61 @@ def test_a_new_store_that_another_process_keeps_locked_is_told_of(file: Path) ->
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StoreError, match="another process keeps it locked"):
             SqliteStore(file, patience=0.05)
+
+
+# Leases
+
+
+def test_a_lease_lies_beside_the_file_and_is_gone_after_it(file: Path) -> None:
+    with closing(SqliteStore(file)) as store, closing(SqliteStore(file)) as other:
+        folder = file.with_name("store.db.leases")
+        with store.lease("run-1"):
+            assert other.held("run-1")
+            assert len(list(folder.iterdir())) == 1
+        assert not other.held("run-1")
+        assert list(folder.iterdir()) == []
+
+
+def test_a_lease_ends_with_its_process(file: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from assay.stores.sqlite import SqliteStore\n"
+        "with SqliteStore(Path(sys.argv[1])).lease('run-1'):\n"
+        "    print('held', flush=True)\n    sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    with closing(SqliteStore(file)) as store:
+        assert store.held("run-1")
+        process.kill()
+        process.communicate(timeout=SECONDS)
+        assert not store.held("run-1")
+
+
+def test_a_lease_is_on_the_file_that_others_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who held it before may remove the file between our opening and our locking it."""
+    lease, times = FileLease(tmp_path, "run"), 0
+    locked = lease._locked
+
+    def removed_once() -> Any:
+        nonlocal times
+        stream = locked()
+        times += 1
+        if times == 1:
+            lease._file.unlink()
+        return stream
+
+    monkeypatch.setattr(lease, "_locked", removed_once)
+    with lease:
+        assert times == 2
+        with pytest.raises(RunHeld), FileLease(tmp_path, "run"):
+            pass
+    with FileLease(tmp_path, "run"):
+        pass
 
 
 # The disk

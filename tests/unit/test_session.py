@@ -1,4 +1,4 @@
-"""A run from within: the brake, the end of its grace, leases, and clocks that jump."""
+"""A run from within: the brake, the end of its grace, and clocks that jump."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msgspec import structs
 
 from assay.engine.runner import GRACE_SECONDS
 from assay.engine.session import Job, run
-from assay.errors import RunHeld, StoreError, UsageError
+from assay.errors import StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.observation import Observation
 from assay.model.options import RunOptions
@@ -23,7 +23,6 @@ from assay.model.run import RunRecord, TrialRecord
 from assay.model.run_result import RunResult
 from assay.ports import Request
 from assay.settings import Settings
-from assay.stores.file_lease import FileLease
 from assay.stores.memory import MemoryStore
 from unit.conftest import Project
 from unit.virtual_time import at_once
@@ -189,30 +188,6 @@ def test_a_run_that_another_process_finished_meanwhile_is_not_run_again(job: Job
     stale = replace(job, resumed=structs.replace(seen, status="running"))
     with pytest.raises(UsageError, match="is finished: there is nothing to resume"):
         carried_out(stale)
-
-
-def test_a_lease_is_on_the_file_that_others_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who held it before may remove the file between our opening and our locking it."""
-    lease, times = FileLease(tmp_path, "run"), 0
-    opened = lease._opened
-
-    def removed_once() -> Any:
-        nonlocal times
-        stream = opened()
-        times += 1
-        if times == 1:
-            next(tmp_path.iterdir()).unlink()
-        return stream
-
-    monkeypatch.setattr(lease, "_opened", removed_once)
-    with lease:
-        assert times == 2
-        with pytest.raises(RunHeld), FileLease(tmp_path, "run"):
-            pass
-    with FileLease(tmp_path, "run"):
-        pass
 
 
 # Clocks

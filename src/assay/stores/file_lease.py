@@ -28,18 +28,33 @@ class FileLease:
         self._stream: IO[bytes] | None = None
 
     def __enter__(self) -> None:
-        while self._stream is None:
-            stream = self._opened()
-            try:
-                if fcntl is not None:
-                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                stream.close()
-                raise RunHeld(self._run_id) from None
-            if self._is_there(stream):
-                self._stream = stream
-            else:
-                stream.close()  # whoever held it removed it meanwhile
+        stream = self._locked()
+        while not self._is_current(stream):
+            stream.close()
+            stream = self._locked()
+        self._stream = stream
+
+    def _locked(self) -> IO[bytes]:
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            stream = self._file.open("ab")
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StoreError(f"{shown_path(self._file)} cannot be written: {reason}") from None
+        try:
+            if fcntl is not None:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            stream.close()
+            raise RunHeld(self._run_id) from None
+        return stream
+
+    def _is_current(self, stream: IO[bytes]) -> bool:
+        """Is it the file that others would lock? Who held it before may have removed it since."""
+        try:
+            return os.path.samestat(os.fstat(stream.fileno()), os.stat(self._file))
+        except FileNotFoundError:
+            return False
 
     def __exit__(
         self,
@@ -52,18 +67,3 @@ class FileLease:
                 os.unlink(self._file)
             self._stream.close()
             self._stream = None
-
-    def _opened(self) -> IO[bytes]:
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            return self._file.open("ab")
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise StoreError(f"{shown_path(self._file)} cannot be written: {reason}") from None
-
-    def _is_there(self, stream: IO[bytes]) -> bool:
-        """Is the open file still the one that others would open?"""
-        try:
-            return os.path.samestat(os.stat(self._file), os.fstat(stream.fileno()))
-        except OSError:
-            return False
