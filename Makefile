@@ -27,6 +27,7 @@ lint: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python tests/docs/tables.py
+	$(BIN)/python tests/server/openapi_file.py
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/load.py

@@ -332,7 +332,6 @@ def test_baselines_are_set_listed_and_removed(running: TestClient) -> None:
     ("name", "body", "code"),
     [
         ("main", {}, "MISSING_FIELD"),
-        ("main", {"run": "nothing"}, "INVALID_INPUT"),
         ("main", {"run": "latest"}, "INVALID_INPUT"),
         ("latest", {"run": "latest"}, "INVALID_INPUT"),
         ("x.json", {"run": "latest"}, "INVALID_INPUT"),
@@ -354,6 +353,10 @@ def test_two_runs_are_compared(running: TestClient) -> None:
     assert (data["base"], data["candidate"]) == (base, candidate)
     assert data["regressions"] == ["france"]
     assert data["exitCode"] == 1
+
+
+def test_a_baseline_of_no_run_is_not_found(running: TestClient) -> None:
+    refused(running.put("/api/baselines/main", json={"run": "nothing"}), 404, "NOT_FOUND")
 
 
 @pytest.mark.parametrize(
@@ -383,7 +386,7 @@ def test_the_trend_has_a_point_for_every_finished_run(running: TestClient) -> No
     assert (point["runId"], point["passed"], point["judged"]) == (run["runId"], 1, 2)
     assert 0 < point["passRate"]["low"] < 0.5 < point["passRate"]["high"] < 1
     assert running.get("/api/trend?suite=evals/capitals.eval.yaml").json()["data"]["count"] == 1
-    refused(running.get("/api/trend?suite=none"), 400, "INVALID_INPUT")
+    refused(running.get("/api/trend?suite=none"), 404, "NOT_FOUND")
     refused(running.get("/api/trend?last=0"), 400, "INVALID_INPUT")
 
 

@@ -25,6 +25,7 @@ RUN_ID = "0198c0de-1111-7000-8000-000000000001"
 _ANY: Schema = {"type": "object"}
 _NUMBER: Schema = {"type": "number"}
 _TEXT: Schema = {"type": "string"}
+_NAMED: Schema = {"type": "string", "minLength": 1, "pattern": STORABLE}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
 _STATUS: Schema = {"type": "string", "enum": list(get_args(RunStatus))}
 _OUTCOME: Schema = {"type": "string", "enum": list(get_args(Outcome))}
@@ -278,7 +279,7 @@ SET_BASELINE = operation(
         "schema": record({"run": {"type": "string", "minLength": 1, "maxLength": 200}}),
         "example": {"run": "latest"},
     },
-    errors=("MISSING_FIELD", "INVALID_LENGTH"),
+    errors=("MISSING_FIELD", "INVALID_LENGTH", "NOT_FOUND"),
 )
 REMOVE_BASELINE = operation(
     "remove_baseline",
@@ -293,8 +294,8 @@ COMPARE = operation(
     "What changed between two runs, and whether it is chance",
     answers(200, "The comparison", ref("Comparison"), {"decision": "unchanged", "pairs": 2}),
     parameters=(
-        parameter("base", "query", _TEXT, _RUN, required=True, example="main"),
-        parameter("candidate", "query", _TEXT, _RUN, required=True, example="latest"),
+        parameter("base", "query", _NAMED, _RUN, required=True, example="main"),
+        parameter("candidate", "query", _NAMED, _RUN, required=True, example="latest"),
         parameter(
             *("gate", "query", {"type": "string", "enum": list(get_args(Gate))}),
             "What fails the comparison.",
@@ -323,7 +324,10 @@ TREND = operation(
             "How many runs.",
         ),
     ),
+    errors=("NOT_FOUND",),
 )
+
+
 HEALTH = operation(
     "health",
     "Is the server well, and its store?",

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from assay import history, trends
 from assay.comparing import Rules
-from assay.errors import NotInStore
+from assay.errors import NotInStore, UsageError
 from assay.model.options import Gate
 from assay.model.run import RunRecord
 from assay.outcomes import check_name, find_run
@@ -39,10 +39,7 @@ async def set_baseline(request: Request) -> Response:
     given = read_fields(await json_object(request), fields, ("run",))
     name, store = request.path_params["name"], state_of(request).store
     check_name(name)
-    try:
-        record = find_run(given["run"], store)
-    except NotInStore as error:
-        raise invalid(f"Field 'run' is wrong: {error}") from None
+    record = find_run(given["run"], store)
     await asyncio.to_thread(store.set_baseline, name, record.id)
     return success(_named(name, record))
 
@@ -75,7 +72,10 @@ async def trend(request: Request) -> Response:
     given = bodies.query(request, "suite", "last")
     last = bodies.number(given, "last", trends.LAST, 1, bodies.MAX_LIMIT)
     store = state_of(request).store
-    points = await asyncio.to_thread(trends.points_of, store, given.get("suite"), last)
+    try:
+        points = await asyncio.to_thread(trends.points_of, store, given.get("suite"), last)
+    except UsageError as error:
+        raise ApiError("NOT_FOUND", str(error)) from None
     return success({"points": [point.to_dict() for point in points], "count": len(points)})
 
 

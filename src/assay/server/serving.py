@@ -39,8 +39,13 @@ def serve(
 ) -> None:
     """Serve until a signal comes; `ready` is told the URL once requests are answered."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="assay: %(message)s")
-    listener = _bound(*address)
-    app = create_app(settings, store, access, root=root)
+    with bound(*address) as listener:
+        app = create_app(settings, store, access, root=root)
+        server_of(app, lambda: ready(_url(listener))).run(sockets=[listener])
+
+
+def server_of(app: FastAPI, ready: Callable[[], None]) -> uvicorn.Server:
+    """The server of an application; it has yet to be run."""
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
@@ -54,8 +59,7 @@ def serve(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    with listener:
-        _Server(config, app, lambda: ready(_url(listener))).run(sockets=[listener])
+    return _Server(config, app, ready)
 
 
 class _Server(uvicorn.Server):
@@ -82,7 +86,8 @@ class _Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._state.jobs.stop)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens there; raises UsageError when it cannot."""
     host = host.strip("[]")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

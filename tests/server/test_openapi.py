@@ -1,0 +1,110 @@
+"""The OpenAPI document: whole, fresh, and true of what the server does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import settings as hypothesis_settings
+from jsonschema import Draft202012Validator
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from starlette.testclient import TestClient
+
+from assay.server.app import create_app
+from assay.settings import Settings
+from assay.stores.memory import MemoryStore
+from server.live import live
+from server.openapi_file import FILE, written
+
+DOCUMENT: dict[str, Any] = json.loads(written())
+#: A stream of events ends with its run, and is no JSON.
+NOT_JSON = "/api/runs/{id}/events"
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def test_the_file_is_fresh() -> None:
+    assert FILE.read_text(encoding="utf-8") == written(), "call `make docs`"
+
+
+def test_the_server_serves_the_document(client: TestClient) -> None:
+    response = client.get("/openapi.json")
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == DOCUMENT
+    assert DOCUMENT["openapi"] == "3.1.0"
+
+
+def test_every_operation_says_all_of_itself() -> None:
+    names = set()
+    for path, method, operation in operations():
+        place = f"{method} {path}"
+        names.add(operation["operationId"])
+        assert operation["summary"], place
+        in_path = {p["name"] for p in operation.get("parameters", ()) if p["in"] == "path"}
+        assert in_path == {part[1:-1] for part in path.split("/") if part.startswith("{")}, place
+        assert {"400", "401", "500"} <= set(operation["responses"]), place
+        if method in ("post", "put"):
+            assert {"413", "415"} <= set(operation["responses"]), place
+            assert "example" in operation["requestBody"]["content"]["application/json"], place
+    assert len(names) == len(list(operations()))
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    return schema | {"components": DOCUMENT["components"]}
+
+
+def test_every_example_fits_its_schema() -> None:
+    for _, _, operation in operations():
+        contents = [response.get("content", {}) for response in operation["responses"].values()]
+        contents.append(operation.get("requestBody", {}).get("content", {}))
+        for content in contents:
+            for kind, described in content.items():
+                if kind == "application/json":
+                    schema = resolved(described["schema"])
+                    Draft202012Validator(schema).validate(described["example"])
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with an echo for a target."""
+    root = tmp_path_factory.mktemp("served")
+    (root / "assay.yaml").write_text("targets: [{name: echo, provider: echo}]")
+    (root / "a.eval.yaml").write_text("cases: [{id: a, input: x, expected_output: x}]")
+    with live(create_app(Settings.find(root), MemoryStore())) as url:
+        yield url
+
+
+DESCRIBED = schemathesis.openapi.from_dict(DOCUMENT).exclude(path=NOT_JSON)
+
+
+def validate(case: Any, url: str) -> None:
+    """All checks; but no schema knows which ids are taken, and which paths and names there are."""
+    unknowing = case.operation.method.upper() in ("POST", "PUT")
+    excluded = [positive_data_acceptance] if unknowing else []
+    case.call_and_validate(base_url=url, excluded_checks=excluded)
+
+
+@DESCRIBED.parametrize()
+@hypothesis_settings(max_examples=8)
+def test_answers_are_as_described(case: Any, url: str) -> None:
+    validate(case, url)
+
+
+@pytest.mark.full
+@DESCRIBED.parametrize()
+@hypothesis_settings(max_examples=300)
+def test_many_answers_are_as_described(case: Any, url: str) -> None:
+    validate(case, url)
+
+
+@pytest.mark.full
+def test_sequences_of_requests_are_answered_as_described(url: str) -> None:
+    described = schemathesis.openapi.from_url(f"{url}/openapi.json")
+    described.exclude(path=NOT_JSON).as_state_machine().run()
