@@ -73,7 +73,7 @@ def trials(count: int) -> Iterator[TrialRecord]:
 def bare(file: Path, count: int) -> float:
     """Seconds of the floor."""
     with sqlite3.connect(file, isolation_level=None) as connection:
-        for script in scripts():
+        for script in scripts("sqlite"):
             connection.executescript(script)
         connection.execute("PRAGMA journal_mode = WAL")
         started = time.perf_counter()

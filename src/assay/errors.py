@@ -4,6 +4,7 @@
       UsageError         2     a wrong argument
         UnknownName      2     a name that no registry, file or command knows
         ToolRegistryError 2    the registry of tools cannot be had
+        RunHeld          2     another process is at work on the run
       ConfigError        2     assay.yaml or [tool.assay] is wrong
       EvalFileError      2     one Problem of an eval file
       LedgerError        2     a locked regression case was changed or removed
@@ -225,6 +226,13 @@ class ToolRegistryError(UsageError):
     """The function or program that lists the tools failed, or lists none."""
 
     slug = "tool-registry"
+
+
+class RunHeld(UsageError):
+    """Another process is at work on the run right now."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"the run {run_id} is at work in another process")
 
 
 class ConfigError(AssayError):

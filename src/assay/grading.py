@@ -33,7 +33,7 @@ class Ready:
     Keeping the spec keeps its id from being given to another one.
     """
 
-    __slots__ = ("_fingerprint", "check", "judges", "names", "spec")
+    __slots__ = ("_fingerprint", "check", "judges", "spec", "use")
 
     def __init__(
         self,
@@ -42,19 +42,10 @@ class Ready:
         judges: tuple[str, ...],
         names: tuple[str, ...] = (),
     ) -> None:
-        self.spec, self.check, self.judges, self.names = spec, check, judges, names
+        self.spec, self.check, self.judges = spec, check, judges
         self._fingerprint: bytes | None = None
-
-    @property
-    def use(self) -> JudgeUse | None:
-        """Who judges, and under which id a calibration is kept; None without a judge."""
-        if not self.judges:
-            return None
-        told = self.spec.instructions() + "\0".join(self.judges).encode()
-        counts = bool(self.spec.weight) or self.spec.required is not False
-        judge = ", ".join(dict.fromkeys(self.names))
-        identity = sha256(told).hexdigest()[:_JUDGE_ID]
-        return JudgeUse(identity, self.spec.name, self.spec.type, judge, counts)
+        #: Who judges, and under which id a calibration is kept; None without a judge.
+        self.use = _use(spec, judges, names) if judges else None
 
     @property
     def fingerprint(self) -> bytes:
@@ -62,6 +53,13 @@ class Ready:
         if self._fingerprint is None:
             self._fingerprint = self.spec.fingerprint() + "".join(self.judges).encode()
         return self._fingerprint
+
+
+def _use(spec: EvaluatorSpec, judges: tuple[str, ...], names: tuple[str, ...]) -> JudgeUse:
+    told = spec.instructions() + "\0".join(judges).encode()
+    counts = bool(spec.weight) or spec.required is not False
+    identity = sha256(told).hexdigest()[:_JUDGE_ID]
+    return JudgeUse(identity, spec.name, spec.type, ", ".join(dict.fromkeys(names)), counts)
 
 
 class Preparation:

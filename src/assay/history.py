@@ -17,8 +17,7 @@ from pydantic import ValidationError
 from assay import calibrations, registry
 from assay.comparing import Rules
 from assay.comparing import compare as compared
-from assay.engine.lease import Lease
-from assay.errors import AssayError, StoreError, UsageError
+from assay.errors import AssayError, RunHeld, StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
 from assay.model.run import RunRecord
@@ -209,21 +208,20 @@ def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
     with closing(open_store(settings, store)) as opened:
         records = {record.id: record for record in (find_run(run, opened) for run in runs)}
         for record in records.values():
-            _check_removable(record, opened, settings)
+            _check_removable(record, opened)
         for run_id in records:
             opened.delete(run_id)
             _remove_files(results_folder(settings), run_id)
     return list(records)
 
 
-def _check_removable(record: RunRecord, store: Store, settings: Settings) -> None:
+def _check_removable(record: RunRecord, store: Store) -> None:
     for name, run_id in store.baselines().items():
         if run_id == record.id:
             fix = f"`assay baseline rm {name}` first"
             raise UsageError(f"the run {record.id} is the baseline {name!r}: {fix}")
-    busy = record.status == "running" and Lease(results_folder(settings), record.id)
-    if busy and busy.held_elsewhere():
-        raise UsageError(f"the run {record.id} is at work in another process")
+    if record.status == "running" and store.held(record.id):
+        raise RunHeld(record.id)
 
 
 def _remove_files(folder: Path, run_id: str) -> None:

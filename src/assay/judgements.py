@@ -25,7 +25,8 @@ class Judgement(NamedTuple):
 
 
 class _Details(msgspec.Struct, frozen=True):
-    judgeId: str = ""
+    #: A stranger's evaluator may write anything there.
+    judgeId: Any = ""
 
 
 class _Evaluator(msgspec.Struct, frozen=True):
@@ -57,10 +58,11 @@ def judgements(store: Store, run_id: str) -> Iterator[Judgement]:
         if trial.repeat or trial.confirms:
             continue
         for found in _ENTRY.decode(trial.result).details.evaluators:
-            if found.details.judgeId and found.verdict is not None:
+            judge_id = found.details.judgeId
+            if isinstance(judge_id, str) and judge_id and found.verdict is not None:
                 ref = CaseRef(trial.suite, trial.case_id)
                 passed = found.verdict == "pass" and not found.failedGate
-                yield Judgement(ref, trial.position, found.details.judgeId, found.name, passed)
+                yield Judgement(ref, trial.position, judge_id, found.name, passed)
 
 
 class JudgeStatistics:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from assay.model.comparison import CaseRef
-from assay.model.run import TrialFacts
+from assay.model.run import TrialFacts, TrialRecord
+from assay.stats.distributions import interval_z
 from assay.stats.estimates import Estimate
-from assay.stats.means import FEW_CLUSTERS
-from assay.stats.proportions import rate_bounds, wilson
+from assay.stats.means import DRAWS, FEW_CLUSTERS
+from assay.stats.proportions import rate_bounds, wilson, wilson_limits
 from assay.stats.repeats import Attempts
 from assay.stats.sums import Clusters, Moments
 
@@ -18,6 +19,7 @@ from assay.stats.sums import Clusters, Moments
 MAX_FLAKY = 1000
 #: pass@k and pass^k are told for every k up to this one, and for the number of repeats.
 MAX_K = 10
+LEVEL = 0.95
 
 
 class Tries(NamedTuple):
@@ -51,19 +53,22 @@ class Measure:
     tries: dict[Tries, int] = field(default_factory=dict)
     flaky: list[CaseRef] = field(default_factory=list)
 
-    def add(self, trials: Sequence[TrialFacts], outcome: str) -> None:
+    def add(self, trials: Sequence[TrialFacts | TrialRecord], outcome: str) -> None:
         """One case: its repeats, and what they come to."""
         first = trials[0]
+        score = first.score
         if len(trials) > 1:
             self._repeats(trials)
-        if outcome not in ("passed", "failed"):
+            score = _mean(trials)
+        if outcome != "passed" and outcome != "failed":
             return
         self.judged += 1
         self.passed += outcome == "passed"
-        score = first.score if len(trials) == 1 else _mean(trials)
         if score is not None:
             self.scores.add(score)
-            self.graded = self.graded or 0 < score < 1
+            if not self.graded and 0 < score < 1:
+                # The mean of some attempts lies between 0 and 1 also when no score of them does.
+                self.graded = any(0 < (trial.score or 0) < 1 for trial in trials)
         if first.cluster is not None:
             self._cluster(first.cluster, outcome == "passed", score)
 
@@ -81,20 +86,25 @@ class Measure:
             self.tries[tries] = self.tries.get(tries, 0) + count
         self.flaky += other.flaky[: MAX_FLAKY - len(self.flaky)]
 
-    def statistics(self, planned: int, *, whole: bool = False) -> dict[str, Any]:
-        """What a result file says. Of a `whole` run flaky cases are named with their suite."""
+    def statistics(
+        self, planned: int, *, whole: bool = False, draws: int = DRAWS
+    ) -> dict[str, Any]:
+        """What a result file says. Of a `whole` run flaky cases are named with their suite.
+
+        `draws` are those of a bootstrap, the only thing here that takes time.
+        """
         found: dict[str, Any] = {
             "passRate": _dict(self._rate()),
             "coverage": self._coverage(planned),
-            "score": self._score(),
+            "score": self._score(draws),
         }
         if self.tries:
-            found["repeats"] = self._repeated(whole)
+            found["repeats"] = self._repeated(whole, draws)
         if self.clusters:
             found["clusters"] = self._clusters()
         return found
 
-    def _repeats(self, trials: Sequence[TrialFacts]) -> None:
+    def _repeats(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
         outcomes = [trial.outcome for trial in trials]
         passed = outcomes.count("passed")
         tries = Tries(len(trials), passed + outcomes.count("failed"), passed)
@@ -125,8 +135,13 @@ class Measure:
         """How many judged cases belong to no cluster."""
         return self.judged - sum(unit.cases for unit in self.clusters.values())
 
-    def _score(self) -> dict[str, Any] | None:
-        found = self._clustered_score() if self.clusters else self.scores.estimate()
+    def _score(self, draws: int) -> dict[str, Any] | None:
+        if self.clusters:
+            found = self._clustered_score()
+        elif self.graded or self.tries:
+            found = self.scores.estimate(draws=draws)
+        else:  # nothing but 0 and 1: it is a rate
+            found = wilson(round(self.scores.mean * self.scores.count), self.scores.count)
         return None if found is None else found.to_dict() | {"graded": self.graded}
 
     def _clustered_score(self) -> Estimate | None:
@@ -153,7 +168,7 @@ class Measure:
             found["warning"] = f"{few} interval is itself a guess"
         return found
 
-    def _repeated(self, whole: bool) -> dict[str, Any]:
+    def _repeated(self, whole: bool, draws: int) -> dict[str, Any]:
         n = min(tries.asked for tries in self.tries)
         every = list(self._attempts())
         ks = [k for k in range(1, n + 1) if k <= MAX_K or k == n]
@@ -162,7 +177,7 @@ class Measure:
         for name, of in (("passHatK", Attempts.pass_hat_k), ("passAtK", Attempts.pass_at_k)):
             over = {k: _over(every, of, k) for k in ks}
             found[name] = {str(k): share.mean for k, share in over.items() if share.count}
-        headline = _over(every, Attempts.pass_hat_k, n).estimate()
+        headline = _headline(_over(every, Attempts.pass_hat_k, n), draws)
         found["headline"] = None if headline is None else {"k": n} | headline.to_dict()
         found["flaky"] = [str(ref) if whole else ref.id for ref in self.flaky]
         found["flakyCount"] = sum(count for case, count in every if case.flaky)
@@ -185,7 +200,15 @@ def _over(cases: list[tuple[Attempts, int]], of: Any, k: int) -> Moments:
     return found
 
 
-def _mean(trials: Sequence[TrialFacts]) -> float | None:
+def _headline(shares: Moments, draws: int) -> Estimate | None:
+    """pass^k with its interval. Cases that are all alike hide their spread, not their number."""
+    if shares.squares or shares.count < 2:
+        return shares.estimate(draws=draws)
+    limits = wilson_limits(shares.mean, shares.count, interval_z(LEVEL))
+    return Estimate(shares.mean, limits.low, limits.high, LEVEL, "wilson")
+
+
+def _mean(trials: Sequence[TrialFacts | TrialRecord]) -> float | None:
     """The mean score of the judged trials of a case."""
     judged = ("passed", "failed")
     scores = [t.score for t in trials if t.score is not None and t.outcome in judged]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -220,6 +221,17 @@ class Store(Cache, Protocol):
 
     def delete(self, run_id: str) -> None:
         """Remove a run and its trials; refused while it is a baseline."""
+        ...
+
+    def lease(self, run_id: str) -> AbstractContextManager[None]:
+        """Hold a run while it is worked on; entering raises RunHeld when it is held elsewhere.
+
+        Whatever ends the process ends the lease. The run need not be there.
+        """
+        ...
+
+    def held(self, run_id: str) -> bool:
+        """Is somebody at work on the run right now?"""
         ...
 
     def set_baseline(self, name: str, run_id: str) -> None:

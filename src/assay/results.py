@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,13 +16,17 @@ from assay.model.calibration import Calibration
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, SuiteHeader, TrialFacts, place_of, positions_of
+from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord, positions_of
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Store
 from assay.replacing import replacing
 from assay.settings import Settings, shown_path
+from assay.stats.means import DRAWS
 from assay.stats.sequential import Sequential
+
+#: Up to so many suites each has all draws of a bootstrap; and so many draws each has always.
+_FEW, _LEAST_DRAWS = 20, 1000
 
 
 @dataclass(slots=True)
@@ -36,7 +40,7 @@ class Count:
     unknown: list[bool] = field(default_factory=lambda: [True, True])
     measure: Measure = field(default_factory=Measure)
 
-    def add(self, trials: list[TrialFacts]) -> None:
+    def add(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
         repeats = repeats_of(trials) or trials
         outcome = outcome_of(repeats)
         self.measure.add(repeats, outcome)
@@ -60,12 +64,12 @@ class Count:
             self.unknown[index] = self.unknown[index] and other.unknown[index]
         self.measure.join(other.measure)
 
-    def planned(self, selected: int | None = None) -> int:
-        """How many cases should have been judged."""
+    def planned(self, selected: int | None) -> int:
+        """How many cases should have been judged, as far as that is known."""
         return max(sum(self.outcomes.values()), selected or 0) - self.outcomes.get("skipped", 0)
 
-    def summary(self, selected: int | None = None) -> Summary:
-        """`selected` is how many cases the run was to ask, where it did not come to all."""
+    def summary(self, selected: int | None) -> Summary:
+        """`selected` is how many cases the run was to ask; None when nobody knows yet."""
         counts = {name: self.outcomes.get(name, 0) for name in ("passed", "failed", "errored")}
         skipped, total = self.outcomes.get("skipped", 0), sum(self.outcomes.values())
         planned = self.planned(selected)
@@ -80,9 +84,10 @@ class Count:
             skipped=skipped,
             skipped_assertions=self.skipped_assertions,
             total_duration_ms=self.duration_ms,
-            coverage=judged / planned if planned else None,
+            coverage=judged / planned if planned and selected is not None else None,
             estimated_cost_usd=target,
             judge_cost_usd=judges,
+            selected=selected if selected is not None and selected > total else None,
         )
 
 
@@ -93,19 +98,24 @@ def result_of(
     comparison: Comparison | None = None,
     notes: tuple[str, ...] = (),
     calibrations: Sequence[Calibration] = (),
+    counts: Mapping[int, Count] | None = None,
 ) -> RunResult:
-    """The run as the store has it now; nothing is held but counts."""
-    counts = [Count() for _ in record.suites]
-    for trials in by_case(store.facts(record.id)):
-        counts[place_of(trials[0].position)[0]].add(trials)
+    """The run as the store has it now; nothing is held but counts.
+
+    `counts` are those of the suites, by their number, whose cases were counted before.
+    """
+    counted = counts or {}
+    all_counts = [counted.get(i) or _counted(store, record, i) for i in range(len(record.suites))]
     judges = JudgeStatistics(store, record, calibrations)
     suites = tuple(
-        _suite(store, record, i, count, comparison, judges.of(i)) for i, count in enumerate(counts)
+        _suite(store, record, i, count, comparison, judges.of(i))
+        for i, count in enumerate(all_counts)
     )
     every = Count()
-    for count in counts:
+    for count in all_counts:
         every.join(count)
-    selected = sum(header.selected or 0 for header in record.suites)
+    known = [header.selected for header in record.suites if header.selected is not None]
+    selected = sum(known) if len(known) == len(record.suites) else None
     return RunResult(
         record,
         suites,
@@ -114,6 +124,18 @@ def result_of(
         comparison=comparison,
         statistics=every.measure.statistics(every.planned(selected), whole=True) | judges.of(),
     )
+
+
+def draws_of(suites: int) -> int:
+    """The draws of a suite's bootstrap: of a thousand suites nobody waits for the last digit."""
+    return DRAWS if suites <= _FEW else max(DRAWS * _FEW // suites, _LEAST_DRAWS)
+
+
+def _counted(store: Store, record: RunRecord, suite: int) -> Count:
+    count = Count()
+    for trials in by_case(store.facts(record.id, positions_of(suite))):
+        count.add(trials)
+    return count
 
 
 def _suite(
@@ -136,7 +158,10 @@ def _suite(
         metadata=header.metadata,
         entries=partial(_entries, store, record.id, positions),
         summary=count.summary(header.selected),
-        statistics=count.measure.statistics(count.planned(header.selected)) | judges,
+        statistics=count.measure.statistics(
+            count.planned(header.selected), draws=draws_of(len(record.suites))
+        )
+        | judges,
         staleness_warnings=header.staleness_warnings,
         target=header.target or record.target,
         options=record.options,
@@ -186,7 +211,7 @@ def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> Ru
     if options.require_calibrated and (unknown := _uncalibrated(result)):
         reasons.setdefault(1, []).extend(unknown)
     coverage = 1.0 if summary.coverage is None else summary.coverage
-    if gave_up or coverage < options.min_coverage - 1e-9:
+    if gave_up or (coverage < options.min_coverage - 1e-9 and not interrupted):
         unjudged = f"{summary.judged} of {summary.planned} cases were judged"
         needed = f"{options.min_coverage:.0%} are needed"
         reasons[3] = [*([gave_up] if gave_up else []), f"{unjudged}, {needed}"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
 from assay.engine import session
 from assay.engine.recorded import StoredAnswers
+from assay.engine.resuming import resumable
 from assay.engine.runner import Brake
 from assay.errors import EvalFileErrors, UnknownName, UsageError
 from assay.history import open_store, rules_of
@@ -168,12 +170,12 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     named = {"target": order.target, "judge": order.judge}
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
     earlier = find_run(order.earlier, store) if order.earlier else None
-    forgotten = list(_ANEW)
+    forgotten = [] if order.resume else list(_ANEW)
     if order.regrade is not None:  # all observations are graded, however far that run came
         forgotten += ["target", "max_failures", "budget_usd"]
     options = options_of(given, settings, earlier, forgotten)
-    base = _base(options, store)
-    stream = _streams(order, options, settings)
+    base, origin = _base(options, store), _origin(order, earlier)
+    stream = not origin and _streams(order, options, settings)
     suites, paths = _suites(order.cases, settings, store, earlier, stream=stream)
     job = session.Job(
         settings=settings,
@@ -191,10 +193,14 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         listen=order.door.listen,
         brake=order.door.brake or Brake(),
         door=order.door.name,
+        origin=origin,
     )
     if order.targets is not None:
         _check_allowed(order.targets, job)
-    return _continued(job, order, earlier)
+    job = _going_back(job)
+    if order.resume is None:
+        return job
+    return replace(job, resumed=resumable(job, earlier if order.resume else None))
 
 
 def _check_allowed(targets: Collection[str], job: session.Job) -> None:
@@ -215,18 +221,28 @@ def _judges(specs: Iterable[EvaluatorSpec]) -> Iterator[str | None]:
         yield from _judges(spec.members)
 
 
-def _continued(job: session.Job, order: Order, earlier: RunRecord | None) -> session.Job:
-    """The job, as far as it goes back to an earlier run."""
-    if order.resume is not None:
-        return replace(job, resumed=session.resumable(job, earlier))
+def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
+    """The run that this one goes back to, by how it does; a resumed run does so as it began."""
     if earlier is None:
-        return job
-    if order.rerun_failed is not None:
-        return replace(job, wanted=_failed_in(earlier, job))
-    answers = StoredAnswers(
-        earlier, job.store, lambda file: session.project_path(file, job.settings)
-    )
-    return replace(job, target=answers, wanted=lambda suite, case: answers.has(case))
+        return {}
+    if order.resume:
+        return {how: earlier.plan[how] for how in _ORIGINS if how in earlier.plan}
+    return {"rerunFailed" if order.rerun_failed is not None else "regraded": earlier.id}
+
+
+#: How a run may go back to another one, as its plan calls it.
+_ORIGINS = ("rerunFailed", "regraded")
+
+
+def _going_back(job: session.Job) -> session.Job:
+    """The job with the cases, and the answers, of the run that it goes back to."""
+    if run_id := job.origin.get("rerunFailed"):
+        return replace(job, wanted=_failed_in(job.store.run(run_id), job))
+    if run_id := job.origin.get("regraded"):
+        place = partial(session.project_path, settings=job.settings)
+        answers = StoredAnswers(job.store.run(run_id), job.store, place)
+        return replace(job, target=answers, wanted=lambda suite, case: answers.has(case))
+    return job
 
 
 def _failed_in(earlier: RunRecord, job: session.Job) -> Callable[[int, EvalCase], bool]:
@@ -267,14 +283,7 @@ def _comparer(options: RunOptions, store: Store, base: Source | None) -> session
 def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
     """May large files be read as a stream? Nobody is asked, and nothing needs their number."""
     counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
-    if (
-        not order.stream
-        or any(counted)
-        or options.stop_when
-        or options.require_calibrated
-        or order.rerun_failed
-        or order.regrade
-    ):
+    if not order.stream or any(counted) or options.stop_when or options.require_calibrated:
         return False
     if isinstance(order.target, str) or order.target is None:
         return options.target is not None and Roster(settings).spec(options.target).recorded

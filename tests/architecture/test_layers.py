@@ -72,7 +72,7 @@ LAYERS: list[list[str]] = [
         "engine",
         "runs",
     ],
-    ["service", "history", "calibrating", "trends", "planning", "bugs", "running", "doctor"],
+    ["service", "history", "calibrating", "trends", "bugs", "running", "planning", "doctor"],
     ["testing", "server", "cli", ""],
 ]
 #: Layers whose members never import each other, and those whose members do in list order.

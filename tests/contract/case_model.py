@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from msgspec import structs
 
 from assay.errors import DuplicateId, InvalidText, NotInStore, StoreError
@@ -141,3 +147,9 @@ class Machine(RuleBasedStateMachine):
 
     def same(self, cases: list[TestCase], rows: list[Row]) -> None:
         assert [structs.asdict(case) for case in cases] == rows
+
+
+def compare(fresh: Callable[[], Store]) -> None:
+    """Random sequences of calls to new stores, each compared with the model."""
+    machine = type("Sequences", (Machine,), {"fresh": staticmethod(fresh)})
+    run_state_machine_as_test(machine, settings=SEQUENCES)

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from case_model import SEQUENCES, Machine
-from hypothesis.stateful import run_state_machine_as_test
-
-from assay.ports import Store
 from assay.stores.memory import MemoryStore
 from assay.stores.sqlite import SqliteStore
-
-
-def compare(fresh: Callable[[], Store]) -> None:
-    machine = type("Sequences", (Machine,), {"fresh": staticmethod(fresh)})
-    run_state_machine_as_test(machine, settings=SEQUENCES)
+from contract.case_model import compare
 
 
 def test_the_store_in_memory_answers_as_the_model_does() -> None:

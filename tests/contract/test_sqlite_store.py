@@ -14,11 +14,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from assay.errors import StoreError
+from assay.errors import RunHeld, StoreError
 from assay.model.run import TrialRecord
+from assay.stores.file_lease import FileLease
 from assay.stores.group_commit import MAX_GROUP, GroupCommit, Write
 from assay.stores.migrating import APPLICATION_ID, migrate, scripts
 from assay.stores.sqlite import PATIENCE, SqliteStore
@@ -130,6 +132,61 @@ def test_a_new_store_that_another_process_keeps_locked_is_told_of(file: Path) ->
             SqliteStore(file, patience=0.05)
 
 
+# Leases
+
+
+def test_a_lease_lies_beside_the_file_and_is_gone_after_it(file: Path) -> None:
+    with closing(SqliteStore(file)) as store, closing(SqliteStore(file)) as other:
+        folder = file.with_name("store.db.leases")
+        with store.lease("run-1"):
+            assert other.held("run-1")
+            assert len(list(folder.iterdir())) == 1
+        assert not other.held("run-1")
+        assert list(folder.iterdir()) == []
+
+
+def test_a_lease_ends_with_its_process(file: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from assay.stores.sqlite import SqliteStore\n"
+        "with SqliteStore(Path(sys.argv[1])).lease('run-1'):\n"
+        "    print('held', flush=True)\n    sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    with closing(SqliteStore(file)) as store:
+        assert store.held("run-1")
+        process.kill()
+        process.communicate(timeout=SECONDS)
+        assert not store.held("run-1")
+
+
+def test_a_lease_is_on_the_file_that_others_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who held it before may remove the file between our opening and our locking it."""
+    lease, times = FileLease(tmp_path, "run"), 0
+    locked = lease._locked
+
+    def removed_once() -> Any:
+        nonlocal times
+        stream = locked()
+        times += 1
+        if times == 1:
+            lease._file.unlink()
+        return stream
+
+    monkeypatch.setattr(lease, "_locked", removed_once)
+    with lease:
+        assert times == 2
+        with pytest.raises(RunHeld), FileLease(tmp_path, "run"):
+            pass
+    with FileLease(tmp_path, "run"):
+        pass
+
+
 # The disk
 
 
@@ -237,9 +294,9 @@ def test_the_database_of_another_program_is_left_as_it_is(file: Path) -> None:
 
 def test_a_newer_schema_is_left_as_it_is(file: Path) -> None:
     SqliteStore(file).close()
-    query(file, f"PRAGMA user_version = {len(scripts()) + 1}")
+    query(file, f"PRAGMA user_version = {len(scripts('sqlite')) + 1}")
     before = file.read_bytes()
-    known = len(scripts())
+    known = len(scripts("sqlite"))
     told = f"has schema {known + 1}, and this version of Assay knows {known}; update"
     with pytest.raises(StoreError, match=told):
         SqliteStore(file)
@@ -292,7 +349,7 @@ def test_damaged_json_is_told_of(file: Path) -> None:
 
 def migrated(file: Path, *more: str) -> sqlite3.Connection:
     connection = sqlite3.connect(file, isolation_level=None)
-    migrate(connection, "store.db", [*scripts(), *more])
+    migrate(connection, "store.db", [*scripts("sqlite"), *more])
     return connection
 
 
@@ -300,7 +357,7 @@ def test_a_store_is_brought_to_the_newest_schema_and_keeps_its_runs(file: Path) 
     filled(file)
     with closing(migrated(file, "ALTER TABLE run ADD COLUMN note TEXT; -- why\n")) as connection:
         assert connection.execute("SELECT id, note FROM run").fetchall() == [("run-1", None)]
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(scripts()) + 1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(scripts("sqlite")) + 1,)
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
 
 
@@ -310,7 +367,7 @@ def test_a_migration_that_fails_changes_nothing(file: Path) -> None:
     with pytest.raises(sqlite3.OperationalError):
         migrated(file, "CREATE TABLE note (text TEXT);", "CREATE TABLE run (again TEXT);")
     assert query(file, "SELECT sql FROM sqlite_master") == before
-    assert query(file, "PRAGMA user_version") == [(len(scripts()),)]
+    assert query(file, "PRAGMA user_version") == [(len(scripts("sqlite")),)]
 
 
 # Reading and writing

@@ -9,12 +9,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from case_processes import lose_nothing, outlive_kill_9
 
 from assay.stores.migrating import migrate, scripts
 from assay.stores.sqlite import SqliteStore
 from assay.testing.stores import a_run, a_trial, saved
 from assay.testing.test_cases import NOON, SECONDS, added, changed, new_case
+from contract.case_processes import lose_nothing, outlive_kill_9
 
 
 @pytest.fixture
@@ -72,12 +72,14 @@ def edited(file: Path) -> None:
 CONTENTS: list[Callable[[Path], None]] = [journal, edited]
 
 
-@pytest.mark.parametrize("schema", range(len(scripts()) + 1))
+@pytest.mark.parametrize("schema", range(len(scripts("sqlite")) + 1))
 def test_every_schema_is_brought_to_the_newest_with_what_is_in_it(schema: int, file: Path) -> None:
-    assert len(CONTENTS) == len(scripts()), "what does a store of the new schema have in it?"
+    assert len(CONTENTS) == len(scripts("sqlite")), (
+        "what does a store of the new schema have in it?"
+    )
     if schema:
         with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-            migrate(connection, "store.db", scripts()[:schema])
+            migrate(connection, "store.db", scripts("sqlite")[:schema])
     for fill in CONTENTS[:schema]:
         fill(file)
     with closing(SqliteStore(file)) as store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -167,6 +168,18 @@ def test_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
         assert key_line in lines
 
 
+def test_the_demo_leaves_nothing_behind_and_notices_when_nothing_regresses(tmp_path: Path) -> None:
+    example = shutil.copytree(ROOT / "examples/weather", tmp_path / "weather")
+    before = sorted(example.rglob("*"))
+    agent = example / "agent.py"
+    mended = agent.read_text("utf-8").replace('talk.asks("warning")', "False")
+    agent.write_text(mended, "utf-8")
+    code, output = Story(tmp_path).shell("sh weather/demo.sh")
+    assert code == 1
+    assert output.endswith("the demo is not as it should be: the exit code should be 1\n")
+    assert sorted(example.rglob("*")) == before
+
+
 def test_the_example_is_without_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / "examples/weather")
     loaded = service.lint("evals")
@@ -243,6 +256,13 @@ def test_no_command_is_documented_that_does_not_exist() -> None:
     context = click.Context(app, help_option_names=["-h", "--help"])
     wanted = {s for p in app.get_params(context) for s in spellings(p, app)}
     assert documented_options(CLI, "assay") == wanted
+
+
+def test_what_is_still_to_come_is_not_here_yet() -> None:
+    status = " ".join(PAGES["README.md"].section("Status"))
+    missing = set(code_words(status.partition("Still to come:")[2]))
+    assert missing
+    assert missing & set(COMMANDS) == set(), "it is here: say so in the README"
 
 
 def test_exit_codes_are_documented() -> None:

@@ -19,7 +19,7 @@ PAGE = Page.read(ROOT / "docs/store.md", ROOT)
 #: Table -> column -> (type, comment), and table -> comment.
 COLUMNS: dict[str, dict[str, tuple[str, str]]] = {}
 TABLES: dict[str, str] = {}
-for line in "\n".join(scripts()).splitlines():
+for line in "\n".join(scripts("sqlite")).splitlines():
     if table := re.fullmatch(r"CREATE TABLE (\w+) \(  -- (.*)", line):
         COLUMNS[table[1]], TABLES[table[1]] = {}, table[2]
         latest = table[1]
@@ -29,7 +29,7 @@ for line in "\n".join(scripts()).splitlines():
 
 def test_every_table_and_column_of_the_schema_has_a_comment() -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        migrate(connection, "store.db", scripts())
+        migrate(connection, "store.db", scripts("sqlite"))
         made = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         assert sorted(name for (name,) in made) == sorted(TABLES)
         for name, columns in COLUMNS.items():

@@ -198,7 +198,8 @@ def test_init_writes_a_project_that_runs_and_never_overwrites() -> None:
     Path("mine/evals/first.eval.yaml").write_text("mine\n")
     Path("mine/assay.yaml").unlink()
     Path("mine/example_agent.py").unlink()
-    assert "not overwritten: mine/evals/first.eval.yaml" in assay("init", "mine", code=2).stderr
+    refused = assay("init", "mine", code=2).stderr
+    assert "not overwritten: mine/assay.schema.json, mine/evals/first.eval.yaml" in refused
     assert Path("mine/evals/first.eval.yaml").read_text() == "mine\n"
     assert not Path("mine/assay.yaml").exists()
 

@@ -112,6 +112,7 @@ def code_of(
     stale: bool = False,
     status: RunStatus = "finished",
     gave_up: str = "",
+    baseline: str | None = None,
 ) -> int:
     summary = Summary(total, total - failed - errored, failed, errored)
     judged = total - errored
@@ -123,7 +124,7 @@ def code_of(
         "r", "", "s", "f", "suite", "s", {}, lambda: iter(()), summary, staleness_warnings=warnings
     )
     result = RunResult(RunRecord("r", "", status, "a"), (suite,), summary)
-    return conclude(result, RunOptions(strict=True), gave_up=gave_up).exit_code
+    return conclude(result, RunOptions(strict=True, baseline=baseline), gave_up=gave_up).exit_code
 
 
 def test_when_several_codes_apply_the_first_of_the_contract_counts() -> None:
@@ -136,5 +137,6 @@ def test_when_several_codes_apply_the_first_of_the_contract_counts() -> None:
     assert code_of(**every, status="interrupted", gave_up="nobody there") == 1
     assert code_of(total=2, errored=1, stale=True) == 3
     assert code_of(gave_up="the budget is spent", status="interrupted") == 3
+    assert code_of(failed=1, gave_up="spent", status="interrupted", baseline="main") == 3
     assert code_of(stale=True) == 4
     assert code_of() == 0

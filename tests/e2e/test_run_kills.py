@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import uuid
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from random import Random
 from typing import Any
 
 import pytest
 
+from assay.blocking import wait_for
+from assay.engine.runner import Brake
+from assay.running import Door, Order, carry_out
 from e2e.projects import Agent, Gate, Project, ended, normal, outcomes
+from unit.test_process import all_die
 
 CASES, REPEATS = 60, 2
 RUN = ("evals", "--json")
@@ -273,3 +279,119 @@ def test_runs_at_the_same_time_in_one_project_do_not_disturb_each_other(
     assert normal(one) == normal(two)
     assert {json.loads(text)["runId"] for text in (one, two)} == {i for i, _ in held.runs()}
     assert [status for _, status in held.runs()] == ["finished"] * 2
+
+
+# Runs that go back to others
+
+
+def killed_in_the_second_half(project: Project, agent: Agent, *arguments: str) -> str:
+    """The id of a run that was killed when it had asked the second of its questions."""
+    agent.seen.clear()
+    process = project.start(*arguments)
+    agent.arrived = lambda count: process.kill() if count == 2 else None
+    ended(process, -signal.SIGKILL)
+    agent.arrived = lambda count: None
+    agent.seen.clear()
+    return project.runs()[-1][0]
+
+
+@pytest.fixture
+def failing(home: Project, agent: Agent) -> Project:
+    """With a run in which three of six cases failed."""
+    cases = [{"id": i, "input": i, "expect": {"responseContains": ["yes"]}} for i in "abcdef"]
+    home.write("evals/one.eval.yaml", {"cases": cases})
+    target = {"name": "a", "provider": "http", "url": agent.url}
+    home.write("assay.yaml", {"targets": [target], "defaults": {"workers": 1}})
+    agent.reply = lambda body: {"response": "yes" if body["message"] in "abc" else "no"}
+    home.call("run", "evals", code=1)
+    home.call("baseline", "set", "main")
+    agent.reply = lambda body: {"response": "yes"}
+    return home
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_the_rerun_of_what_failed_is_resumed_as_such(
+    failing: Project, agent: Agent, by_id: bool
+) -> None:
+    run_id = killed_in_the_second_half(failing, agent, "run", "--rerun-failed", "main")
+    assert "no unfinished run" in failing.call("run", "evals", "--resume", code=2).stderr
+    arguments = ["--resume", run_id] if by_id else ["--rerun-failed", "main", "--resume"]
+    done = failing.call("run", *arguments, "--json")
+    assert json.loads(done.stdout)["runId"] == run_id
+    assert outcomes(done.stdout) == {"d": "passed", "e": "passed", "f": "passed"}
+    assert len(agent.seen) == 2
+
+
+def test_a_run_with_a_baseline_is_resumed_with_it(failing: Project, agent: Agent) -> None:
+    run_id = killed_in_the_second_half(failing, agent, "run", "evals", "--baseline", "main")
+    agent.reply = lambda body: {"response": "yes" if body["message"] in "abc" else "no"}
+    done = failing.call("run", "--resume", run_id, "--json")
+    assert json.loads(done.stdout)["comparison"]["regressions"] == []
+
+
+def test_grading_again_is_never_resumed_with_a_target_that_is_asked(
+    failing: Project, agent: Agent
+) -> None:
+    evaluators = [{"type": "python:deadly:judge"}]
+    cases = [{"id": i, "input": i, "evaluators": evaluators} for i in "abcdef"]
+    failing.write("evals/one.eval.yaml", {"cases": cases})
+    kills = "import os, signal\ndef judge(context):\n    "
+    failing.write("deadly.py", f"{kills}os.kill(os.getpid(), signal.SIGKILL)\n")
+    ended(failing.start("regrade", "main", "evals"), -signal.SIGKILL)
+    run_id, agent.seen[:] = failing.runs()[-1][0], []
+    failing.write("deadly.py", f"{kills}return True\n")
+    assert "no unfinished run" in failing.call("run", "evals", "--resume", code=2).stderr
+    done = failing.run("run", "--resume", run_id, "--json")
+    assert outcomes(done.stdout) == dict.fromkeys("abcdef", "passed")
+    assert agent.seen == []
+
+
+# Recorded suites, which are read as a stream
+
+#: Kills the process that started the graders, when it has got to one of the later cases.
+MURDEROUS = """
+import os, signal
+
+def fine(context):
+    parent = str(os.getppid())
+    if context.case.id == "c150" and os.environ.get("SPARED", parent) != parent:
+        os.kill(int(parent), signal.SIGKILL)
+    return context.observation.response.startswith("c")
+"""
+
+
+@pytest.fixture
+def recorded(home: Project) -> Project:
+    names = [f"c{number}" for number in range(200)]
+    pad = {"pad": "x" * 22_000}
+    evaluators = [{"type": "python:murderous:fine"}]
+    cases = [{"id": n, "input": n, "evaluators": evaluators, "metadata": pad} for n in names]
+    home.write("big.eval.jsonl", "".join(f"{json.dumps(case)}\n" for case in cases))
+    home.write("seen.jsonl", "".join(f'{{"id": "{n}", "response": "{n}"}}\n' for n in names))
+    home.write("murderous.py", MURDEROUS)
+    return home
+
+
+def test_a_stream_that_is_killed_ends_like_one_that_is_not(recorded: Project) -> None:
+    marker = f"{uuid.uuid4().hex}.md"
+    arguments = ("big.eval.jsonl", "--target", "replay:seen.jsonl", "--json", "-o", marker)
+    ended(recorded.start("run", *arguments, env={"SPARED": str(os.getpid())}), -signal.SIGKILL)
+    assert all_die(marker), "nobody grades for nobody"
+    resumed = recorded.call("run", *arguments, "--resume").stdout
+    assert normal(resumed) == recorded.document(*arguments[:-1], "other.md")
+    assert len(outcomes(resumed)) == 200
+    assert [status for _, status in recorded.runs()] == ["finished"] * 2
+
+
+def test_a_stream_that_is_stopped_does_not_claim_to_know_its_end(
+    recorded: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(recorded.root)
+    brake = Brake()
+    brake.press()
+    order = Order(["big.eval.jsonl"], "replay:seen.jsonl", door=Door(brake=brake))
+    stopped = wait_for(lambda: carry_out(order, {}))
+    assert (stopped.exit_code, stopped.summary.coverage) == (130, None)
+    whole = recorded.call("run", "big.eval.jsonl", "--target", "replay:seen.jsonl", "--resume")
+    assert "200 of 200 cases judged" in whole.stdout
+    assert "from before" not in whole.stderr

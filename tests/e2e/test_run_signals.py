@@ -121,3 +121,20 @@ def test_a_signal_before_the_first_question_ends_the_command(
     assert done.stdout == ""
     assert done.stderr == "assay: interrupted\n"
     assert home.runs() == []
+
+
+#: Ctrl-C while the command itself is being imported.
+EARLY = """
+import sys
+class Pressed:
+    def find_spec(self, name, *more):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Pressed())
+"""
+
+
+def test_a_signal_before_there_is_a_command_ends_without_a_traceback(home: Project) -> None:
+    home.write("early/sitecustomize.py", EARLY)
+    done = home.run("run", "evals", code=130, env={"PYTHONPATH": str(home.root / "early")})
+    assert (done.stdout, done.stderr) == ("", "")

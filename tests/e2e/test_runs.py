@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import msgspec
 import pytest
 
-from assay.engine.lease import Lease
 from assay.history import open_store
 from assay.settings import Settings
 
@@ -126,7 +126,10 @@ def test_a_baseline_is_not_removed_nor_anything_beside_it(place: Any) -> None:
 def test_a_run_that_is_at_work_is_not_removed(place: Any) -> None:
     run_id = place.run()["runId"]
     _set_status(place, run_id, "running")
-    with Lease(place.root / ".assay" / "runs", run_id):
+    with (
+        closing(open_store(Settings.find(place.root))) as store,
+        store.lease(run_id),
+    ):
         assert "is at work" in place.assay("runs", "rm", run_id, code=2).stderr
     place.assay("runs", "rm", run_id)
 

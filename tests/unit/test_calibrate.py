@@ -173,6 +173,21 @@ def test_a_judge_that_does_not_count_need_not_be_calibrated(project: Project) ->
     assert run(require_calibrated=True).exit_code == 0
 
 
+def test_what_strangers_write_into_details_breaks_nothing(judged: Project) -> None:
+    judged.write(
+        "odd.py",
+        "from assay import EvaluationScore\n"
+        "def odd(response): return EvaluationScore(1.0, details={'judgeId': 5})\n",
+    )
+    suite = json.loads(Path("suite.yaml").read_text(encoding="utf-8"))
+    for case in suite["cases"]:
+        case["evaluators"].append({"type": "python:odd:odd"})
+    judged.write("suite.yaml", json.dumps(suite))
+    found = run()
+    assert found.summary.errored == 0
+    assert [judge["evaluator"] for judge in found.statistics["judges"]] == ["quality"]
+
+
 def test_a_run_without_judges_says_nothing_of_them(project: Project) -> None:
     build(project)
     project.write("suite.yaml", "cases: [{id: a, input: question 1, expected_output: good}]")

@@ -11,6 +11,7 @@ from assay.folding import outcome_of
 from assay.measuring import MAX_FLAKY, Measure
 from assay.model.result import Outcome
 from assay.model.run import TrialFacts
+from assay.results import draws_of
 from assay.stats.means import score_mean
 
 
@@ -83,6 +84,20 @@ def test_skipped_cases_are_in_no_number() -> None:
     assert found["coverage"] == {"judged": 1, "planned": 1}
 
 
+def test_scores_that_only_pass_or_fail_are_a_rate() -> None:
+    found = measured(*[[trial()]] * 9, [trial("failed")]).statistics(10)
+    assert found["score"]["method"] == "wilson"
+    assert found["score"]["low"] == found["passRate"]["low"]
+
+
+def test_many_suites_draw_less_but_never_too_little() -> None:
+    assert [draws_of(n) for n in (1, 20, 40, 10_000)] == [10_000, 10_000, 5_000, 1_000]
+    scores = [[trial("failed", n / 10)] for n in range(1, 9)]
+    few, many = (measured(*scores).statistics(8, draws=draws)["score"] for draws in (1000, 10_000))
+    assert few["low"] == pytest.approx(many["low"], abs=0.05)
+    assert few["low"] != many["low"]
+
+
 @pytest.mark.parametrize("count", [8, 29, 30, 31])
 def test_graded_scores_have_the_interval_of_their_number(count: int) -> None:
     scores = [0.4 + 0.02 * n for n in range(count)]
@@ -109,10 +124,18 @@ def test_seven_of_ten_attempts() -> None:
     assert (found["headline"]["low"], found["headline"]["high"]) == (0.0, 1.0)
 
 
+def test_cases_that_all_pass_every_time_leave_doubt() -> None:
+    found = measured(*(tries(f"c{n}", 3, 0) for n in range(10))).statistics(10)["repeats"]
+    assert found["headline"]["method"] == "wilson"
+    assert found["headline"]["low"] == pytest.approx(0.722460, abs=1e-6)
+    assert found["headline"]["high"] == 1.0
+
+
 def test_a_case_is_averaged_before_cases_are() -> None:
     found = measured(tries("a", 4, 0), tries("b", 1, 3)).statistics(2)
     assert found["repeats"]["passHatK"] == {"1": 0.625, "2": 0.5, "3": 0.5, "4": 0.5}
     assert found["score"]["estimate"] == 0.625
+    assert found["score"]["graded"] is False  # no answer got a score between 0 and 1
     assert found["passRate"]["estimate"] == 0.5  # one case passed every time, as it must
 
 

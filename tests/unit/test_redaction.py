@@ -91,6 +91,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "as it is": str,
     "in JSON": lambda s: json.dumps({"k": s}),
     "in JSON with its own letters": lambda s: json.dumps({"k": s}, ensure_ascii=False),
+    "in JSON in JSON": lambda s: json.dumps(json.dumps({"k": s})),
     "in a URL": lambda s: f"https://h/?k={quote(s, safe='')}&z",
     "in a path": lambda s: f"https://h/{quote(s)}/z",
     "in a form": lambda s: f"k={quote_plus(s)}&z",

@@ -83,14 +83,14 @@ def test_json(runs: list[str]) -> None:
     rows = json.loads(invoke("--json").stdout)
     assert [row["runId"] for row in rows] == runs
     assert rows[2]["passRate"]["estimate"] == 1.0
-    assert rows[2]["passRate"]["low"] == pytest.approx(0.51011, abs=1e-5)
+    assert rows[2]["passRate"]["low"] == pytest.approx(0.5101, abs=1e-5)
 
 
 def test_text(runs: list[str]) -> None:
     out = invoke().stdout.splitlines()
     assert len(out) == 4
     assert out[0].split() == ["0", "%", "100", "%"]
-    assert " 50.0 % of 4  (15.0 to 85.0)  |" in out[1]
+    assert " 50.0 % of 4  (15.0 to 85.0) " in out[1]
     assert out[3].endswith("o|")
 
 

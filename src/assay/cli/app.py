@@ -19,6 +19,7 @@ COMMANDS = {
     "export": "Write the results or observations of a recorded run.",
     "init": "Write a small project to start from.",
     "lint": "Find cases that are weak although they load.",
+    "plan": "Tell what a run could show, and what it would cost.",
     "plugins": "List what is registered, and what failed to load.",
     "regrade": "Grade the observations of a run again, with today's evaluators.",
     "regression": "Add, lock, archive and list regression cases.",

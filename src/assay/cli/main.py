@@ -12,9 +12,12 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         print(f"assay {__version__}")
         return
-    from assay.cli.app import app
+    try:
+        from assay.cli.app import app
 
-    app(prog_name="assay")
+        app(prog_name="assay")
+    except KeyboardInterrupt:  # before there was a command to end
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from assay.running import Order
 OPTIONS = (
     *("judge", "workers", "max_retries", "requests_per_minute", "tokens_per_minute"),
     *("filter", "tag", "tier", "limit", "shard", "cache", "evaluators"),
-    *("baseline", "gate", "margin", "min_pass_rate", "min_coverage", "strict"),
+    *("baseline", "gate", "margin", "min_pass_rate", "min_coverage"),
+    *("require_calibrated", "strict"),
 )
 
 

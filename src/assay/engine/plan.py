@@ -41,6 +41,26 @@ class Trial(NamedTuple):
     repeat: int
 
 
+class Done:
+    """The trials that are done, as (position, repeat) in their order: eight bytes each."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self, trials: Iterable[tuple[int, int]] = ()) -> None:
+        self._numbers = array("Q", (_number(*trial) for trial in trials))
+
+    def has(self, position: int, repeat: int) -> bool:
+        return bool(self._numbers) and self.has_number(_number(position, repeat))
+
+    def has_number(self, number: int) -> bool:
+        place = bisect_left(self._numbers, number)
+        return place < len(self._numbers) and self._numbers[place] == number
+
+
+def _number(position: int, repeat: int) -> int:
+    return position << _REPEAT_BITS | repeat
+
+
 class Plan:
     """The selected cases of some suites; `defaults` judge those that name no evaluator.
 
@@ -89,7 +109,9 @@ class Plan:
         `done` has (position, repeat) in their order. Shuffled by the seed, so that the order of
         a file leads to no favourable or unfavourable moment; else in file order.
         """
-        finished = array("Q", (p << _REPEAT_BITS | r for p, r in done))
+        if not self._positions:
+            return  # nothing is read of what a stream has done
+        finished = Done(done)
         if self.options.stop_when is not None:
             yield from self._open(self._by_case(tiers), finished)
             return
@@ -117,13 +139,12 @@ class Plan:
     def _by_case(self, tiers: Collection[Tier]) -> Iterator[int]:
         """Case after case with all repeats, so that each is soon complete."""
         for position in self.order(tiers):
-            yield from (position << _REPEAT_BITS | r for r in range(self.repeats_of(position)))
+            yield from (_number(position, r) for r in range(self.repeats_of(position)))
 
-    def _open(self, numbers: Iterable[int], finished: array[int]) -> Iterator[Trial]:
+    def _open(self, numbers: Iterable[int], finished: Done) -> Iterator[Trial]:
         last: Planned | None = None
         for number in numbers:
-            place = bisect_left(finished, number)
-            if place < len(finished) and finished[place] == number:
+            if finished.has_number(number):
                 continue
             position, repeat = number >> _REPEAT_BITS, number & (1 << _REPEAT_BITS) - 1
             if last is None or last.position != position:
@@ -133,7 +154,7 @@ class Plan:
     def _numbers(self, tier: Tier) -> Iterator[int]:
         for position, repeats in zip(self._positions, self._repeats, strict=True):
             if self._tier(position) == tier:
-                yield from (position << _REPEAT_BITS | repeat for repeat in range(repeats))
+                yield from (_number(position, repeat) for repeat in range(repeats))
 
     def _select(self) -> Iterator[Planned]:
         options, found = self.options, 0

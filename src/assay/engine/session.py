@@ -16,11 +16,11 @@ from assay import calibrations, staleness
 from assay.engine.discretion import DiscreetCache, DiscreetJudge
 from assay.engine.early import Early
 from assay.engine.gating import lonely_rubrics
-from assay.engine.lease import Lease
-from assay.engine.plan import TIERS, Plan, Planned
+from assay.engine.plan import TIERS, Done, Plan, Planned
 from assay.engine.provenance import environment_of
 from assay.engine.runner import Brake, Runner
-from assay.engine.stream import Answers, ChunkGrader, StreamRun
+from assay.engine.spool import Spool
+from assay.engine.stream import Answers, ChunkGrader, StreamRun, Surroundings
 from assay.engine.trial import Trials
 from assay.errors import EvalFileErrors, UsageError
 from assay.grading import Preparation
@@ -66,7 +66,10 @@ class Compare(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be run, and with what. `resumed` is the run to go on with."""
+    """What is to be run, and with what.
+
+    `resumed` is the run to go on with, and `origin` the one that cases or answers are taken from.
+    """
 
     settings: Settings
     suites: Sequence[Suite]
@@ -85,6 +88,7 @@ class Job:
     listen: Listener = lambda event: None
     brake: Brake = field(default_factory=Brake)
     door: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def plan(self) -> Plan:
@@ -123,6 +127,8 @@ class _Session:
         self.cache = DiscreetCache(job.store, self.redactor) if job.options.cache else None
         self.preparation = Preparation(Resources(self._judge, job.sources, self.cache))
         self.notes: list[str] = []
+        #: What was noted of streamed suites, by their number.
+        self.spools: dict[int, Spool] = {}
         #: The critical regressions that failed in every rerun; None when none was asked again.
         self.confirmed: frozenset[CaseRef] | None = None
         self.early: Early | None = None
@@ -130,10 +136,17 @@ class _Session:
         self.calibrations = calibrations.read(job.settings.root)
 
     async def run(self) -> RunResult:
+        try:
+            return await self._run()
+        finally:
+            for spool in self.spools.values():
+                spool.close()
+
+    async def _run(self) -> RunResult:
         job = self.job
         self._preflight()
         record = job.resumed or self._record()
-        with Lease(job.folder, record.id):
+        with job.store.lease(record.id):
             if job.resumed is None:
                 job.store.begin(record)
             else:
@@ -222,7 +235,12 @@ class _Session:
     async def _asked(self, runner: Runner, record: RunRecord) -> RunStatus:
         job = self.job
         done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
-        streamed = [i for i, suite in enumerate(job.suites) if suite.streamed]
+        tiers = job.options.tier
+        streamed = [
+            index
+            for index, suite in enumerate(job.suites)
+            if suite.streamed and not (tiers and suite.tier not in tiers)
+        ]
         planned = None if streamed else self.plan.planned
         job.listen(RunStarted(record.id, record.target, planned, done))
         for index in streamed:
@@ -235,25 +253,24 @@ class _Session:
         """A suite that is checked while it is graded; if a line is wrong, there was no run."""
         job = self.job
         answers, stream = self._answers(), cast("CaseStream", job.suites[index].cases)
-        grader = ChunkGrader(index, stream, self.plan, runner.trials, answers)
-        name = "processes" if hasattr(os, "fork") else "local"
-        run = StreamRun(
-            grader,
-            stream,
-            job.store,
-            executors.get(name)(),
-            answers.records,
-            runner.tell,
-            lambda: job.brake.presses > 0,
-        )
+        done = Done(job.store.finished(record.id) if job.resumed else ())
+        grader = ChunkGrader(index, stream, self.plan, runner.trials, answers, done)
+        executor = executors.get("processes" if hasattr(os, "fork") else "local")()
+        around = Surroundings(job.store, executor, runner.tell, lambda: job.brake.presses > 0)
+        spool = None
+        if job.resumed is None:
+            spool = self.spools[index] = Spool(job.folder)
+        run = StreamRun(grader, stream, answers, around, spool)
         try:
             run.run()
         except EvalFileErrors:
             job.store.delete(record.id)
             raise
+        if job.brake.presses:
+            return  # how many cases it has is not known yet
         record.suites[index] = structs.replace(record.suites[index], selected=run.cases)
         job.store.describe(record.id, record.suites)
-        if run.unused and not job.brake.presses and job.resumed is None:
+        if run.unused and job.resumed is None:
             self._unused(self._targets[job.options.target].name, run.unused)
 
     def _answers(self) -> Answers:
@@ -298,19 +315,21 @@ class _Session:
             self.notes.append(f"stopped early: {runner.decided}")
         ended = _iso(job.now())
         record = structs.replace(job.store.run(record.id), status=status, finished_at=ended)
+        spools = {index: spool for index, spool in self.spools.items() if spool.is_kept}
         result = result_of(
             job.store,
             record,
             comparison=comparison,
             notes=tuple(self.notes),
             calibrations=self.calibrations,
+            counts={index: spool.count for index, spool in spools.items()},
         )
         gave_up = "" if runner.stopped else runner.gave_up
         result = conclude(result, job.options, gave_up=gave_up)
         test = None if self.early is None else self.early.test
         summary = recorded_summary(result, self.confirmed, test)
         result = replace(result, record=structs.replace(record, summary=summary))
-        folder = folder_shown(write_files(result, job.folder))
+        folder = folder_shown(write_files(_noted(result, spools), job.folder))
         # Last of all: a run that is called finished has its files, whenever we are killed.
         job.store.finish(record.id, status, ended, summary)
         return replace(result, folder=folder)
@@ -367,9 +386,17 @@ class _Session:
         self.job.listen(Notice(note))
 
 
+def _noted(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
+    """The result with its cases as they were noted, where they were."""
+    suites = list(result.suites)
+    for index, spool in spools.items():
+        suites[index] = replace(suites[index], entries=spool.entries, comparability=spool.keys)
+    return replace(result, suites=tuple(suites))
+
+
 def plan_of(job: Job) -> dict[str, Any]:
     """What a resumed run must share; it is stored, and a target may have a key in its address."""
-    plan = {"paths": list(job.paths), **job.options.plan()}
+    plan = {"paths": list(job.paths), **job.options.plan(), **job.origin}
     redacted: dict[str, Any] = Redactor(job.secrets).json(plan)
     return redacted
 
@@ -409,38 +436,9 @@ def project_path(file: str, settings: Settings) -> str:
     )
 
 
-def resumable(job: Job, named: RunRecord | None) -> RunRecord:
-    """The run to go on with: the one that is named, else the newest unfinished one that fits."""
-    record = named or _newest(job)
-    check_unfinished(record)
-    if record.plan != plan_of(job):
-        raise UsageError(f"the run {record.id} has other paths or options: give them as they were")
-    now = {header.file: header for header in headers_of(job, job.plan())}
-    for header in record.suites:
-        if header.file not in now or _content(now[header.file]) != _content(header):
-            changed = f"{header.file} changed since the run {record.id} began"
-            raise UsageError(f"{changed}: start a new run")
-    return record
-
-
 def check_unfinished(record: RunRecord) -> None:
     if record.status == "finished":
         raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
-
-
-def _newest(job: Job) -> RunRecord:
-    plan, before = plan_of(job), None
-    while page := job.store.runs(100, before):
-        for record in page:
-            fits = record.status != "finished" and record.plan == plan
-            if fits and not Lease(job.folder, record.id).held_elsewhere():
-                return record
-        before = page[-1].id
-    raise UsageError("there is no unfinished run with these paths, target and options to resume")
-
-
-def _content(header: SuiteHeader) -> tuple[Any, ...]:
-    return header.metadata.get("evalFileHash"), header.selected
 
 
 def _iso(moment: datetime) -> str:

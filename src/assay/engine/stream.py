@@ -11,11 +11,13 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
-from assay.engine.plan import Plan, Planned
+from assay.engine.plan import Done, Plan, Planned
+from assay.engine.spool import Spool
 from assay.engine.trial import Trials
 from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, TargetError
 from assay.model.case import EvalCase
@@ -38,54 +40,79 @@ class Answers(Protocol):
 
     def answer(self, case_id: str, repeat: int) -> tuple[int, Observation]: ...
 
+    def strangers(self, used: bytearray) -> int:
+        """How many have an id of which none was used."""
+        ...
+
 
 class Graded(msgspec.Struct, array_like=True):
     """What came of a chunk. `used` are the numbers of the answers, `alone` ids that had none."""
 
+    chunk: int
+    cases: int
     trials: list[TrialRecord]
     problems: list[Any]
     used: list[int]
     alone: list[str]
-    last: int
 
 
 _GRADED = msgspec.msgpack.Decoder(Graded)
 
 
 class ChunkGrader:
-    """Reads, grades and records the cases of a chunk; what executors carry out."""
+    """Reads, grades and records the cases of a chunk; what executors carry out.
+
+    What is `done` is read too, as its answer may be taken no second time.
+    """
 
     def __init__(
-        self, suite: int, stream: CaseStream, plan: Plan, trials: Trials, answers: Answers
+        self,
+        suite: int,
+        stream: CaseStream,
+        plan: Plan,
+        trials: Trials,
+        answers: Answers,
+        done: Done,
     ) -> None:
         self._suite, self._stream, self._plan = suite, stream, plan
-        self._trials, self._answers = trials, answers
+        self._trials, self._answers, self._done = trials, answers, done
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __call__(self, chunk: Chunk) -> bytes:
-        graded = Graded([], [], [], [], 0)
-        number = chunk[0]
+        graded = Graded(chunk[0], 0, [], [], [], [])
         for number, case in self._stream.read(*chunk):
-            if case is None:
-                continue
-            graded.last = number
-            if self._plan.matches(self._suite, case):
+            if case is not None and self._plan.matches(self._suite, case):
                 self._grade(number, case, graded)
         graded.problems = [problem.to_dict() for problem in self._stream.problems()]
         return msgspec.msgpack.encode(graded)
 
+    def warm_up(self) -> None:
+        """Do once what every process would do first: find evaluators, build what checks them."""
+        for chunk in self._stream.chunks():
+            for _, case in self._stream.read(*chunk):
+                if case is not None:
+                    self._trials.preparation.grader(case)
+            self._stream.problems()
+            return
+
     def _grade(self, number: int, case: EvalCase, graded: Graded) -> None:
         planned = self._plan.planned_case(position_of(self._suite, number - 1), self._suite, case)
+        graded.cases += 1
         for repeat in range(planned.repeats):
-            observation = Observation()
-            if case.skip is None:
-                try:
-                    line, observation = self._answers.answer(case.id, repeat)
-                    graded.used.append(line)
-                except TargetError as error:
-                    observation = Observation(error=str(error))
-                    graded.alone.append(case.id)
-            graded.trials.append(self._recorded(planned, observation, repeat))
+            observation = self._answer(case, repeat, graded)
+            if not self._done.has(planned.position, repeat):
+                graded.trials.append(self._recorded(planned, observation, repeat))
+
+    def _answer(self, case: EvalCase, repeat: int, graded: Graded) -> Observation:
+        """What was recorded. Of a skipped case it is found too, as it belongs to nobody else."""
+        try:
+            line, observation = self._answers.answer(case.id, repeat)
+            graded.used.append(line)
+        except TargetError as error:
+            observation = Observation(error=str(error))
+            if repeat == 0:
+                graded.alone.append(case.id)
+        return observation if case.skip is None else Observation()
 
     def _recorded(self, planned: Planned, observation: Observation, repeat: int) -> TrialRecord:
         grader = self._trials.preparation.grader(planned.case)
@@ -105,34 +132,47 @@ async def _waited_for(result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
     return await result
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a stream is run with. `stop` is asked between chunks."""
+
+    store: Store
+    executor: Executor
+    tell: Callable[[TrialRecord], None]
+    stop: Callable[[], bool]
+
+
 class StreamRun:
-    """Has a stream graded and saves what comes of it. `stop` is asked between chunks."""
+    """Has a stream graded and saves what comes of it; `spool` notes it when there is one."""
 
     def __init__(
         self,
         grader: ChunkGrader,
         stream: CaseStream,
-        store: Store,
-        executor: Executor,
-        records: int,
-        tell: Callable[[TrialRecord], None],
-        stop: Callable[[], bool],
+        answers: Answers,
+        around: Surroundings,
+        spool: Spool | None = None,
     ) -> None:
-        self._grader, self._stream, self._store = grader, stream, store
-        self._executor, self._tell, self._stop = executor, tell, stop
-        self._used, self._alone = bytearray(records), set[int]()
+        self._grader, self._stream, self._around, self._spool = grader, stream, around, spool
+        self._answers, self._used = answers, bytearray(answers.records)
+        self._alone: set[int] = set()
         self._problems: list[Problem] = []
         self.cases = 0
 
     def run(self) -> None:
         """All chunks; raises EvalFileErrors when a line is wrong."""
         under_way: deque[tuple[Future[None], list[TrialRecord]]] = deque()
-        for data in self._executor.run(self._grader, self._chunks()):
+        self._grader.warm_up()
+        for data in self._around.executor.run(self._grader, self._chunks()):
             graded = _GRADED.decode(data)
             self._check(graded)
-            if self._problems or not graded.trials:
+            if self._problems:
                 continue
-            under_way.append((self._store.save(*graded.trials), graded.trials))
+            if self._spool is not None:
+                self._spool.add(graded.chunk, graded.trials)
+            if not graded.trials:
+                continue
+            under_way.append((self._around.store.save(*graded.trials), graded.trials))
             if len(under_way) >= _UNDER_WAY:
                 self._settle(under_way)
         while under_way:
@@ -144,24 +184,26 @@ class StreamRun:
     @property
     def unused(self) -> int:
         """How many recorded answers belong to no case of the stream."""
-        return self._used.count(0)
+        return self._answers.strangers(self._used) if 0 in self._used else 0
 
     def _chunks(self) -> Iterator[Chunk]:
         for chunk in self._stream.chunks():
-            if self._stop() or len(self._problems) >= MAX_PROBLEMS:
+            if self._around.stop() or len(self._problems) >= MAX_PROBLEMS:
                 return
+            if self._spool is not None:
+                self._spool.promise(chunk[0])
             yield chunk
 
     def _settle(self, under_way: deque[tuple[Future[None], list[TrialRecord]]]) -> None:
         saving, trials = under_way.popleft()
         saving.result()
         for trial in trials:
-            self._tell(trial)
+            self._around.tell(trial)
 
     def _check(self, graded: Graded) -> None:
         """Every id once: two cases of one id would be given the same answer."""
         self._problems += [Problem(**problem) for problem in graded.problems]
-        self.cases += sum(trial.repeat == 0 for trial in graded.trials)
+        self.cases += graded.cases
         twice = False
         for line in graded.used:
             twice = twice or self._used[line] == 1

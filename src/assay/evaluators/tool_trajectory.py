@@ -289,16 +289,22 @@ _NO_TRACE = EvaluationScore.errored("no trace available: the target reports no t
 
 
 def _ready(step: Step) -> ExpectedStep:
-    calls: Sequence[Call] = [step] if step.any_of is None else step.any_of
-    options = tuple(
-        Option(
-            call.tool,
-            comparison(call.args, call.args_match),
-            result_comparison(call.output),
-            call.max_duration_ms,
-            texts_only(call.args, call.args_match),
-        )
-        for call in calls
-    )
-    written = step.model_dump(exclude_unset=True)
+    if step.any_of is None:
+        given = step.__pydantic_fields_set__
+        # What one call says is plain data, and as good as a copy of it: nobody changes it.
+        written = {key: value for key, value in step.__dict__.items() if key in given}
+        options: tuple[Option, ...] = (_option(step),)
+    else:
+        written = step.model_dump(exclude_unset=True)
+        options = tuple(map(_option, step.any_of))
     return ExpectedStep(options, step.optional, call_text(written), written)
+
+
+def _option(call: Call) -> Option:
+    return Option(
+        call.tool,
+        comparison(call.args, call.args_match),
+        result_comparison(call.output),
+        call.max_duration_ms,
+        texts_only(call.args, call.args_match),
+    )

@@ -17,8 +17,8 @@ from assay.model.score import EvaluationScore
 
 #: Whether something that counts holds, and what is said about it.
 Aspect = tuple[bool, str]
-#: Tool and texts of a plain step; the test and the written form of any.
-Test = tuple[str, Texts | None, Callable[[ToolCall], bool], dict[str, Any]]
+#: Tool and texts of a plain step, the test of any other, and the written form.
+Test = tuple[str, Texts | None, Callable[[ToolCall], bool] | None, dict[str, Any]]
 #: Hits, misses, diff and how many steps are matched.
 Walk = tuple[tuple[str, ...], tuple[str, ...], list[dict[str, Any]], int]
 
@@ -88,13 +88,13 @@ class Trajectory:
         # Nearly all paths in nearly all runs come to this loop, so it calls no function for them.
         for (tool, texts, fulfilled_by, expected), call in zip(self._tests, calls, strict=True):
             given = call.input
-            if texts is None:
+            if fulfilled_by is not None:
                 if not fulfilled_by(call):
                     return None
             elif call.tool != tool or (texts and type(given) is not dict):
                 return None
             else:
-                for key, text in texts:
+                for key, text in texts or ():
                     if given.get(key) != text:
                         return None
             actual = {"tool": call.tool} if given is None else {"tool": call.tool, "args": given}
@@ -103,7 +103,7 @@ class Trajectory:
 
     @cached_property
     def _tests(self) -> tuple[Test, ...]:
-        return tuple((*step.plain, step.fulfilled(), step.written) for step in self.steps or ())
+        return tuple([_test(step) for step in self.steps or ()])
 
     @cached_property
     def _hits(self) -> tuple[str, ...]:
@@ -126,6 +126,11 @@ class Trajectory:
             _counted(t, made[t], made[t] <= n, f"at most {n}") for t, n in self.maximums.items()
         ]
         return least + most
+
+
+def _test(step: ExpectedStep) -> Test:
+    tool, texts = step.plain
+    return tool, texts, step.fulfilled() if texts is None else None, step.written
 
 
 class Alignment:

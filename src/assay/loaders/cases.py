@@ -228,10 +228,7 @@ def _are_texts(items: Any) -> bool:
         return True
     if type(items) is not list:
         return False
-    for item in items:
-        if type(item) is not str or not item:
-            return False
-    return True
+    return all(type(item) is str and item for item in items)
 
 
 def _any_depends(specs: tuple[EvaluatorSpec, ...]) -> bool:

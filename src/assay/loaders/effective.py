@@ -75,8 +75,12 @@ def rubric_evaluator(rubrics: tuple[Rubric, ...]) -> EvaluatorSpec:
 def expect_evaluator(block: ExpectBase) -> EvaluatorSpec:
     """The block as an evaluator; a failed assertion in it fails the case."""
     cls = evaluator_class("expect")
-    settings = {name: getattr(block, name) for name in block.model_fields_set}
-    return cls.model_construct(**settings, type="expect")
+    known = cls.model_fields.keys() & type(block).model_fields.keys()
+    # Every key, given or not: for one that is missing pydantic would look at the signature of
+    # what makes its default, which costs more than all the rest.
+    settings = {name: getattr(block, name) for name in known}
+    given = {*block.model_fields_set, "type"}
+    return cls.model_construct(given, **settings, type="expect")
 
 
 def trajectory_evaluator(calls: Sequence[ToolCall]) -> EvaluatorSpec:

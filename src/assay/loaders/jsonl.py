@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, overload
+from typing import Any, BinaryIO, NamedTuple, overload
 
 from assay.documents import yaml
 from assay.documents.document import MAX_SCALAR, Document
@@ -97,8 +97,7 @@ class Sidecar:
             self.problems.append(document.problem((key,), "conflicting-keys", message))
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     number: int
     offset: int
     data: bytes
@@ -243,10 +242,12 @@ class CaseLines:
         except EvalFileErrors as error:
             reader.problems += error.problems
             return None
-        identity = document.data.get("id") if isinstance(document.data, dict) else None
-        if ids is not None and isinstance(identity, str):
-            ids.add(identity)
-        reader.problems += document.problems
+        if ids is not None and isinstance(document.data, dict):
+            identity = document.data.get("id")
+            if isinstance(identity, str):
+                ids.add(identity)
+        if document.problems:
+            reader.problems += document.problems
         locate = LineLocator(parser.file, line.number, line.data, self.sidecar.document)
         case = reader.read(document, (), locate=locate)
         return None if document.problems else case

@@ -27,6 +27,10 @@ def render_diff(diff: Iterable[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
+#: Made once: `json.dumps` would make an encoder for every value.
+_as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
 def call_text(call: Mapping[str, Any]) -> str:
     """`search(query="x")`; of several possible calls, each."""
     if "any_of" in call:
@@ -55,7 +59,7 @@ def value_text(value: Any) -> str:
     """A value as JSON, cut to size."""
     if isinstance(value, str):
         value = value[: MAX_VALUE + 1]  # a text may be huge; the rest would be cut anyway
-    return _cut(printable(json.dumps(value, ensure_ascii=False, default=str)), MAX_VALUE)
+    return _cut(printable(_as_json(value)), MAX_VALUE)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -93,9 +93,11 @@ class EvaluatorSpec(Shape):
         """The same with another free text: what validating an entry with it would give."""
         # A model is four slots; pydantic's own ways to fill them take three times as long.
         spec = object.__new__(type(self))
-        object.__setattr__(spec, "__dict__", self.__dict__ | {self.free_text: text})
-        for slot in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
-            object.__setattr__(spec, slot, getattr(self, slot))
+        put = object.__setattr__
+        put(spec, "__dict__", self.__dict__ | {self.free_text: text})
+        put(spec, "__pydantic_fields_set__", self.__pydantic_fields_set__)
+        put(spec, "__pydantic_extra__", None)
+        put(spec, "__pydantic_private__", None)
         return spec
 
     def fingerprint(self) -> bytes:

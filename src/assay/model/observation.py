@@ -48,19 +48,24 @@ class Observation:
 
     def to_dict(self) -> dict[str, Any]:
         """The interchange form, as a line of a replay file has it."""
-        calls = None if self.tool_calls is None else [observed(c) for c in self.tool_calls]
-        pairs = {
-            "response": self.response,
-            "toolCalls": calls,
-            "durationMs": self.duration_ms,
-            "usage": self.usage.to_dict() if self.usage else None,
-            "costUsd": self.cost_usd,
-            "llmCalls": self.llm_calls,
-            "error": self.error,
-            "notes": list(self.notes) or None,
-            "messages": [spoken(message) for message in self.messages] or None,
-        }
-        return {key: value for key, value in pairs.items() if value is not None}
+        result: dict[str, Any] = {"response": self.response}
+        if self.tool_calls is not None:
+            result["toolCalls"] = [observed(call) for call in self.tool_calls]
+        if self.duration_ms is not None:
+            result["durationMs"] = self.duration_ms
+        if self.usage is not None:
+            result["usage"] = self.usage.to_dict()
+        if self.cost_usd is not None:
+            result["costUsd"] = self.cost_usd
+        if self.llm_calls is not None:
+            result["llmCalls"] = self.llm_calls
+        if self.error is not None:
+            result["error"] = self.error
+        if self.notes:
+            result["notes"] = list(self.notes)
+        if self.messages:
+            result["messages"] = [spoken(message) for message in self.messages]
+        return result
 
     def to_json(self, case_id: str) -> bytes:
         """A line of a replay file."""
@@ -78,14 +83,19 @@ def spoken(message: Message) -> dict[str, Any]:
 
 def observed(call: ToolCall) -> dict[str, Any]:
     """A call in the interchange form."""
-    pairs = {
-        "name": call.tool,
-        "params": call.input,
-        "result": call.output,
-        "success": call.success,
-        "error": call.error,
-        "durationMs": call.duration_ms,
-        "id": call.id,
-        "notes": list(call.notes) or None,
-    }
-    return {key: value for key, value in pairs.items() if value is not None}
+    result: dict[str, Any] = {"name": call.tool}
+    if call.input is not None:
+        result["params"] = call.input
+    if call.output is not None:
+        result["result"] = call.output
+    if call.success is not None:
+        result["success"] = call.success
+    if call.error is not None:
+        result["error"] = call.error
+    if call.duration_ms is not None:
+        result["durationMs"] = call.duration_ms
+    if call.id is not None:
+        result["id"] = call.id
+    if call.notes:
+        result["notes"] = list(call.notes)
+    return result

@@ -131,6 +131,8 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
     def recorded(self, repeat: int, *, cached: bool = False, confirms: bool = False) -> bytes:
         """The same as one trial of a run."""
         written = self._written()
+        if cached:  # nobody was asked, and so no time passed
+            written.duration_ms = 0.0
         spent, error = written.duration_ms, written.error or ""
         trial = _Trial(repeat, self.outcome, self.score, spent, error, cached, confirms)
         written.details.trials = [trial]

@@ -61,7 +61,10 @@ _CASE = msgspec.json.Decoder(CaseResult)
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel"):
-    """Counts of cases. `coverage` is judged / planned, None when nothing was planned."""
+    """Counts of cases. `coverage` is judged / planned, None when that is nothing or not known.
+
+    `selected` is how many cases the run was to ask, where it did not come to all of them.
+    """
 
     total_cases: int = 0
     passed: int = 0
@@ -73,6 +76,7 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
     coverage: float | None = None
     estimated_cost_usd: float | None = None
     judge_cost_usd: float | None = None
+    selected: int | None = None
 
     @property
     def judged(self) -> int:
@@ -81,13 +85,12 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def planned(self) -> int:
         """The cases that should have been judged."""
-        return self.total_cases - self.skipped
+        return max(self.total_cases, self.selected or 0) - self.skipped
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of a result file; a cost that is not known is not there."""
+        """The JSON of a result file; what is not known is not there, the coverage aside."""
         result: dict[str, Any] = msgspec.to_builtins(self)
-        costs = ("estimatedCostUsd", "judgeCostUsd")
-        return {k: v for k, v in result.items() if v is not None or k not in costs}
+        return {k: v for k, v in result.items() if v is not None or k == "coverage"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def _usage(record: Record) -> Usage | None:
     usage = record.raw["usage"]
     if type(usage) is dict and len(usage) == 2:
         read, written = usage.get("inputTokens"), usage.get("outputTokens")
-        if type(read) is int and type(written) is int and 0 <= min(read, written):
+        if type(read) is int and type(written) is int and min(read, written) >= 0:
             return Usage(read, written)
     return read_usage(record.record("usage"))
 

@@ -140,13 +140,13 @@ def _limits(score: Mapping[str, Any]) -> str:
 
 
 def _repeats(repeats: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """`pass^5 46.7 %`: how often all of so many attempts pass; then single attempts, and any."""
+    """How often all of so many attempts pass; beside it a single one, and any of them."""
     if headline := repeats.get("headline"):
         k, n = headline["k"], str(headline["k"])
-        text = f"{percent(headline['estimate'])} pass {k} of {k} attempts"
+        text = percent(headline["estimate"])
         bounds = interval({"passRate": headline})
         single, some = repeats["passHatK"]["1"], repeats["passAtK"][n]
-        rest = f"; a single attempt {percent(single)}, one of {k} {percent(some)}"
+        rest = f"; one attempt {percent(single)}, pass@{k} {percent(some)}"
         yield f"pass^{k}", f"{text} ({bounds}){rest}" if bounds else text + rest
     if flaky := repeats.get("flakyCount"):
         names = _named(repeats["flaky"], flaky)

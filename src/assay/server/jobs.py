@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from assay import history, running
-from assay.engine.lease import Lease
 from assay.engine.runner import Brake
 from assay.model.events import Event, RunStarted
 from assay.model.run import RunRecord, RunStatus
 from assay.ports import Store
-from assay.results import results_folder
 from assay.server.envelope import invalid
 from assay.server.feed import Feed
 from assay.settings import Settings
@@ -118,12 +116,9 @@ class Jobs:
             for record in page:
                 notes = (record.summary or {}).get("verdict", {}).get("notes", ())
                 stopped = record.status == "interrupted" and STOPPED in notes
-                if (record.status == "running" or stopped) and not self._held(record.id):
+                if (record.status == "running" or stopped) and not self.store.held(record.id):
                     yield record
             before = page[-1].id
-
-    def _held(self, run_id: str) -> bool:
-        return Lease(results_folder(self.settings), run_id).held_elsewhere()
 
     def _order(self, **more: Any) -> running.Order:
         # Forking beside the threads of a server could hang: files are not streamed here.

@@ -96,11 +96,13 @@ def kappa(table: Confusion, level: float = 0.95) -> Estimate | None:
         return None
     value = (seen - chance) / (1 - chance)
     half = z * _kappa_error(table, seen, chance)
-    low = value - half
+    low, high = value - half, value + half
     if half == 0:
-        # Without one disagreement the spread cannot be seen; the agreement's own limit can.
-        low = (wilson_limits(seen, n, z).low - chance) / (1 - chance)
-    return Estimate(value, low, value + half, level, "cohen-kappa").clipped(-1.0, 1.0)
+        # When one of them says always the same, or both always agree, the spread cannot be
+        # seen; the limits of the agreement itself can.
+        limits = wilson_limits(seen, n, z)
+        low, high = ((end - chance) / (1 - chance) for end in (limits.low, limits.high))
+    return Estimate(value, low, high, level, "cohen-kappa").clipped(-1.0, 1.0)
 
 
 def corrected_rate(passed: int, n: int, labels: Confusion, level: float = 0.95) -> Estimate | None:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from assay.stats.estimates import Estimate
-from assay.stats.means import BOOTSTRAP_BELOW, bootstrap, t_estimate
+from assay.stats.means import BOOTSTRAP_BELOW, DRAWS, bootstrap, t_estimate
 from assay.stats.proportions import clustered_wilson
 
 
@@ -52,10 +52,12 @@ class Moments:
         """That of the sample; not known from fewer than two values."""
         return self.squares / (self.count - 1) if self.count > 1 else None
 
-    def estimate(self, level: float = 0.95, *, seed: int = 0) -> Estimate | None:
+    def estimate(
+        self, level: float = 0.95, *, seed: int = 0, draws: int = DRAWS
+    ) -> Estimate | None:
         """The mean of scores from 0 to 1, as `score_mean` has it."""
         if self.count < BOOTSTRAP_BELOW:
-            found = bootstrap(self.first, level, seed=seed)
+            found = bootstrap(self.first, level, seed=seed, draws=draws)
         else:
             error = math.sqrt((self.variance or 0.0) / self.count)
             found = t_estimate(self.mean, error, self.count - 1, level, "student-t")

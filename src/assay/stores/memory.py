@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from assay.errors import NotInStore, StoreError
+from assay.errors import NotInStore, RunHeld, StoreError
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.stores.memory_test_cases import MemoryTestCases
@@ -31,6 +32,7 @@ class MemoryStore:
         self._trials: dict[str, dict[tuple[int, int], TrialRecord]] = {}
         self._baselines: dict[str, str] = {}
         self._replies: dict[str, bytes] = {}
+        self._held: set[str] = set()
         self.test_cases = MemoryTestCases(self._open)
 
     def begin(self, run: RunRecord) -> None:
@@ -113,6 +115,21 @@ class MemoryStore:
                         f"the run {run_id!r} is the baseline {name!r}; remove it first"
                     )
             del self._runs[run_id], self._trials[run_id]
+
+    @contextmanager
+    def lease(self, run_id: str) -> Iterator[None]:
+        with self._open():
+            if run_id in self._held:
+                raise RunHeld(run_id)
+            self._held.add(run_id)
+        try:
+            yield
+        finally:
+            self._held.discard(run_id)
+
+    def held(self, run_id: str) -> bool:
+        with self._open():
+            return run_id in self._held
 
     def set_baseline(self, name: str, run_id: str) -> None:
         with self._open():

@@ -12,12 +12,12 @@ from assay.errors import StoreError
 #: Marks a file as ours; SQLite has a place for such a number in the head of the file.
 APPLICATION_ID = int.from_bytes(b"Assy", "big")
 
-_FOLDER = Path(__file__).parent / "migrations" / "sqlite"
+_FOLDER = Path(__file__).parent / "migrations"
 
 
-def scripts() -> list[str]:
-    """The migrations in their order; the first makes the first schema."""
-    return [file.read_text(encoding="utf-8") for file in sorted(_FOLDER.glob("*.sql"))]
+def scripts(kind: str) -> list[str]:
+    """The migrations of a kind of database in their order; the first makes the first schema."""
+    return [file.read_text(encoding="utf-8") for file in sorted((_FOLDER / kind).glob("*.sql"))]
 
 
 @contextmanager

@@ -75,30 +75,22 @@ class Connection(Protocol):
     def execute(self, statement: str, values: Sequence[Any], /) -> Answer: ...
 
 
-class Database(Protocol):
-    """The database as the test cases see it."""
-
-    #: The condition that a value is somewhere in the column `folded`.
-    contains: str
-
-    def reading(self) -> AbstractContextManager[Connection]:
-        """A connection for one reader."""
-        ...
-
-    def writing(self, action: Callable[[Connection], Any]) -> Future[Any]:
-        """What the action returns, once it is on disk; writers of test cases take turns.
-
-        What it raises refuses it alone, and then it must not have changed anything.
-        """
-        ...
+#: Hands an action to the writer; what it returns is there once it is on disk. What it raises
+#: refuses it alone, and then it must not have changed anything.
+Writing = Callable[[Callable[[Connection], Any]], Future[Any]]
 
 
 class SqlTestCases:
-    """A TestCaseStore in tables."""
+    """A TestCaseStore in tables; `contains` is the condition that a value is in `folded`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._tagged = _TAGGED.format(contains=database.contains)
+    def __init__(
+        self,
+        reading: Callable[[], AbstractContextManager[Connection]],
+        writing: Writing,
+        contains: str,
+    ) -> None:
+        self._reading, self._writing = reading, writing
+        self._tagged = _TAGGED.format(contains=contains)
 
     def add(self, new: NewTestCase, now: datetime) -> Future[TestCase]:
         refuse_unfit(new)
@@ -114,10 +106,10 @@ class SqlTestCases:
             connection.execute(_COUNT, (1,))
             return case
 
-        return self._database.writing(act)
+        return self._writing(act)
 
     def get(self, case_id: str) -> TestCase:
-        with self._database.reading() as connection:
+        with self._reading() as connection:
             return _get(connection, case_id)[2]
 
     def page(self, limit: int, skip: int = 0, tag: str | None = None) -> TestCasePage:
@@ -125,7 +117,7 @@ class SqlTestCases:
         needle = None if tag is None else sought(tag)
         if tag is not None and needle is None:
             return TestCasePage([], 0)
-        with self._database.reading() as connection:
+        with self._reading() as connection:
             if needle is None:
                 rows = connection.execute(_PAGE, bounds).fetchall()
             else:
@@ -146,7 +138,7 @@ class SqlTestCases:
                 _leave(connection, tags)
             return case
 
-        return self._database.writing(act)
+        return self._writing(act)
 
     def remove(self, case_id: str, now: datetime) -> Future[None]:
         def act(connection: Connection) -> None:
@@ -156,7 +148,7 @@ class SqlTestCases:
             _leave(connection, tags)
             connection.execute(_COUNT, (-1,))
 
-        return self._database.writing(act)
+        return self._writing(act)
 
     def versions(self, case_id: str) -> list[TestCase]:
         rows = self._versions(case_id, " ORDER BY v.version", ())
@@ -172,7 +164,7 @@ class SqlTestCases:
     def _versions(self, case_id: str, which: str, values: tuple[int, ...]) -> list[Any]:
         if not storable(case_id):
             return []
-        with self._database.reading() as connection:
+        with self._reading() as connection:
             return connection.execute(_VERSIONS + which, (case_id, *values)).fetchall()
 
 

@@ -15,6 +15,9 @@ from assay.errors import StoreError
 from assay.settings import shown_path
 from assay.stores.migrating import migrate, scripts
 
+#: A trial is some thousand bytes: such pages are written in less time than the usual ones.
+#: Files that are there already keep theirs.
+_PAGE_BYTES = 16384
 _DAMAGED = "it is damaged; put a copy of it in its place, or move it away"
 _LOCKED = "another process keeps it locked; wait for that one to end"
 #: What SQLite's result codes mean when they are about the file and not about the statement.
@@ -48,7 +51,7 @@ class SqliteFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             self.writer = self._connect("rwc")
             try:
-                migrate(self.writer, self.name, scripts())
+                migrate(self.writer, self.name, scripts("sqlite"))
                 self._log_ahead()
             except BaseException:
                 self.writer.close()
@@ -108,6 +111,7 @@ class SqliteFile:
             isolation_level=None,
             check_same_thread=False,
         )
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")  # macOS: without it the disk may still lie

@@ -136,6 +136,14 @@ class Replay:
                 used[line] = 1
         return used.count(0)
 
+    def strangers(self, used: bytearray) -> int:
+        """How many lines have an id of which no line was used."""
+        like = self._indexed().like
+        return sum(
+            not known and not any(used[other] for other in like(line))
+            for line, known in enumerate(used)
+        )
+
     def _indexed(self) -> _Index:
         if self._index is not None:
             return self._index
@@ -206,7 +214,13 @@ class _Index:
 
     def lines(self, identity: str) -> Iterator[int]:
         """The lines that may have this id, in the order of the file."""
-        hashed = hash(identity) & 0xFFFFFFFF
+        return self._with(hash(identity) & 0xFFFFFFFF)
+
+    def like(self, line: int) -> Iterator[int]:
+        """The lines that may have the id of this one."""
+        return self._with(self._hashes[line])
+
+    def _with(self, hashed: int) -> Iterator[int]:
         slot = hashed & self._mask
         while line := self._slots[slot]:
             if self._hashes[line - 1] == hashed:

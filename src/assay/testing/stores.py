@@ -12,13 +12,13 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from assay.errors import NotInStore, StoreError
+from assay.errors import NotInStore, RunHeld, StoreError
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord
 from assay.ports import Store
@@ -271,6 +271,45 @@ class StoreConformance(ABC):
         assert store.runs(10) == []
         store.begin(a_run())
         assert list(store.trials("run-1")) == []
+
+    # Leases
+
+    def test_one_at_a_time_works_on_a_run(self, store: Store) -> None:
+        for run_id in ("run-1", "../any 'text' \U0001f3f3 at all" * 20):
+            assert not store.held(run_id)
+            with store.lease(run_id):
+                assert store.held(run_id)
+                with (
+                    pytest.raises(RunHeld, match="at work in another process"),
+                    store.lease(run_id),
+                ):
+                    pass
+                assert store.held(run_id)
+                with store.lease("another"):
+                    pass
+            assert not store.held(run_id)
+
+    def test_of_many_one_gets_the_lease_and_the_next_after_it(self, store: Store) -> None:
+        holders: list[int] = []
+        most = 0
+
+        def work(number: int) -> int:
+            nonlocal most
+            times = 0
+            while times < 5:
+                try:
+                    with store.lease("run-1"):
+                        holders.append(number)
+                        most = max(most, len(holders))
+                        holders.remove(number)
+                        times += 1
+                except RunHeld:
+                    pass
+            return times
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(work, range(8))) == 40
+        assert most == 1
 
     # Baselines
 

@@ -71,6 +71,13 @@ def test_a_judge_that_always_passes_has_no_kappa_above_chance() -> None:
     assert kappa(Confusion(90, 0, 0, 0)) is None
 
 
+def test_a_judge_that_passes_all_may_be_better_than_it_looks() -> None:
+    found = kappa(Confusion(right_passes=3, wrong_passes=1, wrong_failures=0, right_failures=0))
+    assert found is not None
+    assert found.estimate == 0
+    assert (found.low, round(found.high, 2)) == (-1, 0.82)
+
+
 def test_full_agreement_on_few_labels_leaves_doubt() -> None:
     few, many = must(kappa(Confusion(3, 0, 0, 2))), must(kappa(Confusion(300, 0, 0, 200)))
     assert few.estimate == few.high == 1

@@ -1,14 +1,15 @@
-"""A lease on a run: while its process lives, nobody else goes on with it."""
+"""A lease on a run, held by a lock on a file beside the store."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO
 
-from assay.errors import StoreError, UsageError
+from assay.errors import RunHeld, StoreError
 from assay.settings import shown_path
 
 try:
@@ -17,28 +18,21 @@ except ImportError:  # pragma: no cover - Windows: two resumes at once are not k
     fcntl = None  # type: ignore[assignment]
 
 
-class Lease:
+class FileLease:
     """Held by a lock on a file, which the system takes back when the process ends, however."""
 
     def __init__(self, folder: Path, run_id: str) -> None:
-        self._file, self._run_id = folder / run_id / ".lease", run_id
+        # An id may be any text, the name of a file may not.
+        name = sha256(run_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        self._file, self._run_id = folder / name, run_id
         self._stream: IO[bytes] | None = None
 
-    def held_elsewhere(self) -> bool:
-        """Is another process at work on the run right now?"""
-        try:
-            with self:
-                return False
-        except UsageError:
-            return True
-
-    def __enter__(self) -> Self:
+    def __enter__(self) -> None:
         stream = self._locked()
         while not self._is_current(stream):
             stream.close()
             stream = self._locked()
         self._stream = stream
-        return self
 
     def _locked(self) -> IO[bytes]:
         try:
@@ -52,7 +46,7 @@ class Lease:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             stream.close()
-            raise UsageError(f"the run {self._run_id} is at work in another process") from None
+            raise RunHeld(self._run_id) from None
         return stream
 
     def _is_current(self, stream: IO[bytes]) -> bool:

@@ -1,0 +1,110 @@
+"""`assay plan`: what a run could show, before it is paid for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import click
+
+from assay import planning
+from assay.errors import printable
+from assay.planning import Forecast, Wish
+from assay.reporters.words import count, duration, money
+
+
+@click.command("plan")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--cases", type=click.IntRange(1), help="What do so many cases show?")
+@click.option(
+    "--difference",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="How many cases does this difference need? 0.05 is 5 points.",
+)
+@click.option(
+    "--power",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.8,
+    show_default=True,
+    help="How surely a real difference is to be found.",
+)
+@click.option("--repeat", type=click.IntRange(1), help="How often each case is asked.")
+@click.option("--run", metavar="RUN", help="A run that tells how much cases change by chance.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@click.option("--store", metavar="URL", help="Where runs are recorded.")
+def command(
+    paths: tuple[str, ...],
+    cases: int | None,
+    difference: float | None,
+    power: float,
+    repeat: int | None,
+    run: str | None,
+    as_json: bool,
+    store: str | None,
+) -> None:
+    """Tell what a run could show, and what it would cost, before it is paid for.
+
+    The smallest difference that some cases show, and how many cases a difference needs. With
+    PATHs also what asking them takes, as far as the last runs of these suites tell. --run takes
+    the noise from a recorded run: from its baseline, from its repeats, or at worst from its
+    pass rate.
+
+    \b
+    Examples:
+      assay plan --cases 100
+      assay plan --difference 0.05 --run latest
+      assay plan evals/ --repeat 5
+    """
+    wish = Wish(cases, difference, power, repeat, run)
+    forecast = planning.plan(wish, paths, store=store)
+    if as_json:
+        click.echo(json.dumps(forecast.to_dict(), indent=2, ensure_ascii=False))
+        return
+    for line in (*_power(forecast), *_scores(forecast), *_costs(forecast)):
+        click.echo(printable(line))
+
+
+def _power(found: Forecast) -> Iterator[str]:
+    share = f"{100 * found.discordant:.3g} % of the cases change between two runs"
+    yield f"{share} ({found.basis.source})"
+    chance = f"found {100 * found.wish.power:.3g} times out of 100"
+    if found.cases is not None and found.detectable is None:
+        yield f"{count(found.cases, 'case')}: too few to show any difference of the pass rate"
+    elif found.cases is not None and found.detectable is not None:
+        points = f"{100 * found.detectable:.1f} points of the pass rate"
+        yield f"{count(found.cases, 'case')}: a difference of {points}, {chance}"
+    if found.wish.difference is not None:
+        points = f"{100 * found.wish.difference:.3g} points"
+        needed = "no number of cases" if found.needed is None else count(found.needed, "case")
+        yield f"a difference of {points}: {needed}, {chance}"
+
+
+def _scores(found: Forecast) -> Iterator[str]:
+    """Repeats make mean scores surer, down to what lies between cases."""
+    if not found.by_scores:
+        return
+    attempts = count(found.repeat, "attempt")
+    if found.score_detectable is not None:
+        shown = f"a difference of {found.score_detectable:.3f} of the mean score"
+        yield f"{attempts} at each case, averaged: {shown}"
+    if found.score_needed is not None:
+        points = f"{found.wish.difference:g} of the mean score"
+        needed = count(found.score_needed, "case")
+        yield f"{attempts} at each case, averaged: {points} needs {needed}"
+
+
+def _costs(found: Forecast) -> Iterator[str]:
+    if not found.suites:
+        return
+    trials = sum(suite.trials for suite in found.suites)
+    yield f"{count(trials, 'trial')} in {count(len(found.suites), 'suite')}"
+    if found.cost_usd is not None:
+        yield f"about {money(found.cost_usd)}"
+    if found.duration_ms is not None:
+        yield f"about {duration(found.duration_ms)} with {count(found.workers, 'worker')}"
+    unknown = [suite.file for suite in found.suites if suite.run_id is None]
+    if unknown:
+        yield f"not known yet, as no finished run had it: {', '.join(unknown)}"
+    unpriced = any(suite.run_id and suite.cost_usd is None for suite in found.suites)
+    if unpriced:
+        yield "the cost is not told by every target"

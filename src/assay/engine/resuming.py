@@ -1,0 +1,39 @@
+"""Which run is gone on with, and whether it may be."""
+
+from __future__ import annotations
+
+from assay.engine.session import Job, check_unfinished, headers_of, plan_of
+from assay.errors import UsageError
+from assay.model.run import RunRecord, SuiteHeader
+
+
+def resumable(job: Job, named: RunRecord | None) -> RunRecord:
+    """The run to go on with: the one that is named, else the newest unfinished one that fits."""
+    record = named or _newest(job)
+    check_unfinished(record)
+    if record.plan != plan_of(job):
+        raise UsageError(f"the run {record.id} has other paths or options: give them as they were")
+    now = {header.file: header for header in headers_of(job, job.plan())}
+    for header in record.suites:
+        if header.file not in now or not _same(now[header.file], header):
+            changed = f"{header.file} changed since the run {record.id} began"
+            raise UsageError(f"{changed}: start a new run")
+    return record
+
+
+def _newest(job: Job) -> RunRecord:
+    plan, before = plan_of(job), None
+    while page := job.store.runs(100, before):
+        for record in page:
+            fits = record.status != "finished" and record.plan == plan
+            if fits and not job.store.held(record.id):
+                return record
+        before = page[-1].id
+    raise UsageError("there is no unfinished run with these paths, target and options to resume")
+
+
+def _same(one: SuiteHeader, other: SuiteHeader) -> bool:
+    """Are they of the same cases? How many a stream has is known only when it has been read."""
+    hashes = {header.metadata.get("evalFileHash") for header in (one, other)}
+    counts = {one.selected, other.selected} - {None}
+    return len(hashes) == 1 and len(counts) < 2

@@ -1,0 +1,40 @@
+-- Test cases that people keep and edit, with every version that there was of them.
+
+CREATE TABLE tag_set (  -- tags that test cases have in common; a tag is searched here, once for all of them
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- what test cases call it
+    folded BYTEA NOT NULL,  -- the tags without case, sorted, in UTF-8, with the byte FF between them
+    total BIGINT NOT NULL  -- how many test cases have exactly these tags
+);
+
+-- Not unique: some sets are too long for such an index, and writers take turns anyway.
+CREATE INDEX tag_set_folded ON tag_set USING hash (folded);
+
+CREATE TABLE test_case (  -- a test case; one that was deleted is hidden and stays
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- a later test case has a greater one
+    id TEXT COLLATE "C" NOT NULL UNIQUE,  -- UUID; never given to another
+    version BIGINT NOT NULL,  -- number of the newest version
+    created_at TEXT NOT NULL,  -- ISO 8601
+    deleted_at TEXT,  -- ISO 8601; empty unless it was deleted
+    tag_set BIGINT REFERENCES tag_set (number)  -- its tags; empty when it was deleted
+);
+
+CREATE INDEX test_case_live ON test_case (number) WHERE deleted_at IS NULL;
+
+CREATE INDEX test_case_tags ON test_case (tag_set, number);
+
+CREATE TABLE test_case_version (  -- a test case as it was from one write to the next; never changed
+    number BIGINT NOT NULL REFERENCES test_case (number),  -- number of the test case
+    version BIGINT NOT NULL,  -- from 1
+    input TEXT NOT NULL,  -- what is asked
+    expected_output TEXT NOT NULL,  -- what the answer should be
+    description TEXT,  -- what people say about it
+    tags TEXT NOT NULL,  -- JSON array of texts
+    modified_at TEXT NOT NULL,  -- ISO 8601; later than the version before
+    PRIMARY KEY (number, version)
+);
+
+CREATE TABLE test_case_count (  -- one row, so that nobody has to count
+    total BIGINT NOT NULL  -- how many test cases there are that were not deleted
+);
+
+INSERT INTO test_case_count (total) VALUES (0);

@@ -1,0 +1,165 @@
+"""A PostgreSQL server: its connections, and what its faults mean to a user."""
+
+from __future__ import annotations
+
+import selectors
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from assay.errors import StoreError
+
+#: How many connections that nobody uses are kept for the next reader.
+KEPT = 8
+#: How many seconds are waited for a server that does not answer.
+CONNECT_SECONDS = 10
+
+_LOCKED = "another process keeps it locked; wait for that one to end"
+_LOST = "the connection was lost; what was not acknowledged may be missing"
+_REFUSED = "the server refuses the user or the password; check both"
+_DAMAGED = "it is damaged, or its tables are not ours"
+#: What PostgreSQL's codes mean when they are about the server and not about the statement.
+FAULTS = {
+    "08": _LOST,
+    "25006": "it is read-only; name the primary server, or let the user write",
+    "28": _REFUSED,
+    "3D000": "there is no such database; make it with `createdb`",
+    "42501": "the user may not do this; grant CREATE on its schema, and TEMPORARY",
+    "42P07": "it has tables of another program; name another database",
+    "53100": "the disk of the server is full; make room",
+    "53200": "the server has no memory left",
+    "53300": "the server has no connection left; close others, or raise max_connections",
+    "55P03": _LOCKED,
+    "57P": _LOST,
+    "58": "the disk of the server failed",
+    "XX": _DAMAGED,
+}
+#: Faults before there is a connection have no code; this is how the server words them.
+_WORDED = {
+    "password": FAULTS["28"],
+    "authentication": FAULTS["28"],
+    "role": FAULTS["28"],
+    "database": FAULTS["3D000"],
+    "too many": FAULTS["53300"],
+    "remaining connection slots": FAULTS["53300"],
+}
+
+
+class PostgresServer:
+    """Connections to one database; those that nobody uses are kept for the next reader."""
+
+    def __init__(self, url: str, patience: float) -> None:
+        self._url, self._patience = url, patience
+        self.name = shown(url)
+        self._lock = threading.Lock()
+        self._idle: list[psycopg.Connection] | None = []
+
+    def connect(self) -> psycopg.Connection:
+        """A new connection, for whoever needs one alone."""
+        with self.telling():
+            connection = psycopg.connect(
+                self._url,
+                autocommit=True,
+                connect_timeout=CONNECT_SECONDS,
+                application_name="assay",
+            )
+            try:
+                connection.execute(b"SET lock_timeout = %d" % int(self._patience * 1000))
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    @contextmanager
+    def borrowed(self) -> Iterator[psycopg.Connection]:
+        """A connection for one reader."""
+        connection = self._idle_one() or self.connect()
+        try:
+            with self.telling():
+                yield connection
+        finally:
+            self._give_back(connection)
+
+    @contextmanager
+    def telling(self, otherwise: str | None = _DAMAGED) -> Iterator[None]:
+        """Turns faults of the server into StoreErrors that say what to do.
+
+        `otherwise` is what else it may mind; None lets it pass.
+        """
+        try:
+            yield
+        except psycopg.Error as error:
+            fault = _fault(error) or otherwise
+            if fault is None:
+                raise
+            raise StoreError(f"{self.name}: {fault} ({_first_line(error)})") from error
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle or [], None
+        for connection in idle:
+            connection.close()
+
+    def _idle_one(self) -> psycopg.Connection | None:
+        while True:
+            with self._lock:
+                if self._idle is None:
+                    raise StoreError("the store is closed")
+                if not self._idle:
+                    return None
+                connection = self._idle.pop()
+            if usable(connection):
+                return connection
+            connection.close()
+
+    def _give_back(self, connection: psycopg.Connection) -> None:
+        with self._lock:
+            if self._idle is not None and len(self._idle) < KEPT and not connection.closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+def usable(connection: psycopg.Connection) -> bool:
+    """Can an idle connection still be used? A server says nothing unasked but its farewell."""
+    if connection.closed:
+        return False
+    with selectors.DefaultSelector() as watched:
+        watched.register(connection.fileno(), selectors.EVENT_READ)
+        return not watched.select(0)
+
+
+def shown(url: str) -> str:
+    """The URL without its password, for messages."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error:
+        # What it complains of may be a part of the password.
+        form = "such as 'postgresql://user@host/database'; write % in it as %25"
+        raise StoreError(f"the URL of the store is not one of PostgreSQL, {form}") from None
+    user = f"{parts['user']}@" if parts.get("user") else ""
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
+
+
+def _fault(error: psycopg.Error) -> str | None:
+    code = error.sqlstate
+    if code is not None:
+        return next((told for start, told in FAULTS.items() if code.startswith(start)), None)
+    if not isinstance(error, psycopg.OperationalError):
+        return None
+    words = str(error)
+    if "FATAL" in words:
+        said = words.partition("FATAL")[2]
+        return next((told for word, told in _WORDED.items() if word in said), _LOST)
+    if "connection failed" in words or "timeout" in words or "resolve" in words:
+        return "the server cannot be reached; check host and port, and whether it runs"
+    return _LOST
+
+
+def _first_line(error: Any) -> str:
+    return str(error).strip().partition("\n")[0]

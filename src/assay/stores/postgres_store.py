@@ -1,0 +1,200 @@
+"""The Store in PostgreSQL: COPY for trials, cursors of the server for reading, advisory locks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, cast
+
+import msgspec
+import psycopg
+from psycopg import errors
+
+from assay.errors import RunHeld, StoreError
+from assay.model.run import TrialRecord
+from assay.stores.migrating import scripts
+from assay.stores.postgres_server import PostgresServer, usable
+from assay.stores.sql import KEEP_FIRST, SqlStore
+from assay.stores.sql_test_cases import Answer, Connection
+
+#: How many seconds a lock of another process is waited for.
+PATIENCE = 30.0
+#: How often a group is written again that was in the way of another.
+_ATTEMPTS = 10
+#: So many rows are in memory at once.
+_FETCH = "FETCH FORWARD 200 FROM found"
+
+_FIELDS = TrialRecord.__struct_fields__
+_COLUMNS = ", ".join(_FIELDS)
+_INCOMING = "CREATE TEMPORARY TABLE incoming (LIKE trial) ON COMMIT DELETE ROWS"
+_COPY = f"COPY incoming ({_COLUMNS}) FROM STDIN (FORMAT BINARY)"
+# In the order of their keys, as two that insert the same in other orders wait for each other.
+_INSERT = f"INSERT INTO trial ({_COLUMNS}) SELECT {_COLUMNS} FROM incoming"
+_INSERT += f" ORDER BY run_id, position, repeat{KEEP_FIRST}"
+_IS_OURS = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema()"
+_IS_OURS += " AND tablename = 'assay_schema'"
+_KEEPALIVE = "SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10;"
+_KEEPALIVE += "SET tcp_keepalives_count = 3"
+
+
+class PostgresStore(SqlStore):
+    """A Store in a PostgreSQL database, which several processes may share."""
+
+    def __init__(self, url: str, patience: float = PATIENCE) -> None:
+        super().__init__(PostgresDatabase(PostgresServer(url, patience)))
+
+    @property
+    def schema_version(self) -> int:
+        """How many migrations made the schema."""
+        return len(scripts("postgres"))
+
+
+class Spoken:
+    """A connection that takes `?` for values."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self.connection = connection
+
+    def execute(self, statement: str, values: Sequence[Any], /) -> Answer:
+        return self.connection.execute(_spoken(statement), values)
+
+
+class PostgresDatabase:
+    """The server as the Store in tables sees it."""
+
+    contains = "position(? IN folded) > 0"
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self.telling = server.telling
+        self._writer: psycopg.Connection | None = None
+        self._types: list[int] = []
+        with server.telling(), closing(server.connect()) as connection:
+            migrate(connection, server.name, scripts("postgres"))
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with self._server.borrowed() as connection:
+            yield Spoken(connection)
+
+    def rows(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
+        left = False
+        try:
+            with self._server.borrowed() as connection, connection.transaction():
+                # The protocol has no values for this statement: they are written into it.
+                found = psycopg.ClientCursor(connection)
+                found.execute(b"DECLARE found NO SCROLL CURSOR FOR " + _spoken(query), values)
+                while rows := connection.execute(_FETCH.encode(), binary=True).fetchall():
+                    try:
+                        yield from rows
+                    except GeneratorExit:
+                        left = True
+                        raise
+        except StoreError:
+            if not left:  # whoever has gone does not care that the connection was lost
+                raise
+
+    def commit(self, write: Callable[[Connection], None]) -> None:
+        with self._server.telling(None):
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    connection = self._writing()
+                    with connection.transaction():
+                        write(Spoken(connection))
+                    return
+                except (errors.DeadlockDetected, errors.SerializationFailure):
+                    if attempt == _ATTEMPTS:
+                        raise
+
+    def insert(self, connection: Connection, trials: Iterable[TrialRecord]) -> None:
+        kept: dict[tuple[str, int, int], TrialRecord] = {}
+        for trial in trials:  # PostgreSQL does not take a key twice in one statement
+            key = (trial.run_id, trial.position, trial.repeat)
+            if key not in kept or not kept[key].final:
+                kept[key] = trial
+        with cast("Spoken", connection).connection.cursor() as cursor:
+            with cursor.copy(_COPY.encode()) as copy:
+                copy.set_types(self._types)
+                for trial in kept.values():
+                    copy.write_row(msgspec.structs.astuple(trial))
+            cursor.execute(_INSERT.encode())
+            cursor.execute(b"TRUNCATE incoming")
+
+    def take_turns(self, connection: Connection) -> None:
+        connection.execute("SELECT pg_advisory_xact_lock(?)", (_number("test cases"),))
+
+    @contextmanager
+    def lease(self, run_id: str) -> Iterator[None]:
+        """A lock that ends with its connection; a dead machine is noticed within two minutes."""
+        connection, lock = self._server.connect(), (_number(f"run {run_id}"),)
+        try:
+            with self._server.telling():
+                connection.execute(_KEEPALIVE.encode())
+                row = connection.execute(b"SELECT pg_try_advisory_lock(%s)", lock).fetchone()
+            if row is None or not row[0]:
+                raise RunHeld(run_id)
+            yield
+        finally:
+            with suppress(psycopg.Error):  # when it was lost, so was the lock
+                # A server takes its time to notice that a connection was closed.
+                connection.execute(b"SELECT pg_advisory_unlock_all()")
+            connection.close()
+
+    def close(self) -> None:
+        self._server.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _writing(self) -> psycopg.Connection:
+        """The connection of the thread that writes; a new one when it was lost."""
+        if self._writer is None or not usable(self._writer):
+            if self._writer is not None:
+                self._writer.close()
+            self._writer = self._server.connect()
+            self._writer.execute(_INCOMING.encode())
+            # What comes in binary has to have exactly the types of the columns.
+            columns = self._writer.execute(f"SELECT {_COLUMNS} FROM incoming".encode()).description
+            self._types = [column.type_code for column in columns or ()]
+        return self._writer
+
+
+def migrate(connection: psycopg.Connection, name: str, migrations: Sequence[str]) -> None:
+    """Run the migrations that the database has not seen, all in one transaction."""
+    if _version(connection, name, len(migrations)) == len(migrations):
+        return
+    with connection.transaction():
+        connection.execute(b"SELECT pg_advisory_xact_lock(%s)", (_number("migrating"),))
+        # Asked again: another process may have migrated while this one waited for the lock.
+        version = _version(connection, name, len(migrations))
+        if version is None:
+            connection.execute(b"CREATE TABLE assay_schema (version BIGINT NOT NULL)")
+            connection.execute(b"INSERT INTO assay_schema VALUES (0)")
+        for script in migrations[version or 0 :]:
+            connection.execute(script.encode())
+        connection.execute(b"UPDATE assay_schema SET version = %s", (len(migrations),))
+
+
+def _version(connection: psycopg.Connection, name: str, known: int) -> int | None:
+    """How many migrations the database has seen; None when it is not ours yet."""
+    # `to_regclass` would be answered by a cache that does not know what others made meanwhile.
+    if connection.execute(_IS_OURS.encode()).fetchone() is None:
+        return None
+    row = connection.execute(b"SELECT version FROM assay_schema").fetchone()
+    version = int(row[0]) if row is not None else 0
+    if version > known:
+        found = f"the store has schema {version}, and this version of Assay knows {known}"
+        raise StoreError(f"{name}: {found}; update Assay")
+    return version
+
+
+@lru_cache(maxsize=256)
+def _spoken(statement: str) -> bytes:
+    return statement.replace("?", "%s").encode()
+
+
+def _number(what: str) -> int:
+    """The number of an advisory lock; they are the database's, so ours must be unlike others'."""
+    digest = sha256(f"assay {what}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)

@@ -1,0 +1,343 @@
+"""The Store in tables, in the SQL that SQLite and PostgreSQL share; `?` stands for a value.
+
+A Database says how it is connected to, how it takes many trials at once, and what its faults
+mean. What is written goes through one thread, in groups that are there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from itertools import groupby
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from assay.errors import NotInStore, RunHeld, StoreError
+from assay.model.result import Outcome
+from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
+from assay.stores.group_commit import GroupCommit, Write
+from assay.stores.sql_test_cases import Connection, SqlTestCases
+
+_TRIAL = ", ".join(TrialRecord.__struct_fields__)
+_FACTS = ", ".join(TrialFacts.__struct_fields__)
+_JSON = ("plan", "options", "environment", "suites", "summary")
+_RUN = ", ".join(RunRecord.__struct_fields__)
+_INSERT_RUN = (
+    f"INSERT INTO run ({_RUN}) VALUES ({', '.join('?' * len(RunRecord.__struct_fields__))})"
+    " ON CONFLICT DO NOTHING RETURNING id"
+)
+_KEY = ("run_id", "position", "repeat")
+#: What follows an insertion of trials: the first final one of a key is kept.
+KEEP_FIRST = (
+    f" ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET "
+    + ", ".join(f"{n} = excluded.{n}" for n in TrialRecord.__struct_fields__ if n not in _KEY)
+    + " WHERE NOT trial.final"
+)
+_SET_BASELINE = (
+    "INSERT INTO baseline (name, run_id) VALUES (?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET run_id = excluded.run_id"
+)
+_PUT = (
+    "INSERT INTO cache (key, value) VALUES (?, ?)"
+    " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
+
+_BOOLEANS: dict[type[msgspec.Struct], tuple[int, ...]] = {
+    record: tuple(
+        record.__struct_fields__.index(name) for name in ("critical", "confirms", "final")
+    )
+    for record in (TrialRecord, TrialFacts)
+}
+Row = TypeVar("Row", TrialRecord, TrialFacts)
+Action = Callable[[Connection], Any]
+#: What is handed to the writer.
+Work = tuple[TrialRecord, ...] | Action
+
+
+class Database(Protocol):
+    """What the tables are in."""
+
+    #: The condition that a value is somewhere in the column `folded`.
+    contains: str
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection for one reader; a StoreError when the store is closed."""
+        ...
+
+    def rows(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
+        """Rows of one moment, one at a time: memory does not grow with them."""
+        ...
+
+    def commit(self, write: Callable[[Connection], None]) -> None:
+        """Call `write` in a transaction; it may be called again when it was in another's way.
+
+        A fault of the database is a StoreError. Whatever else is raised is about what was written.
+        """
+        ...
+
+    def insert(self, connection: Connection, trials: Iterable[TrialRecord]) -> None:
+        """Insert trials, as KEEP_FIRST says."""
+        ...
+
+    def take_turns(self, connection: Connection) -> None:
+        """Wait until no other process writes test cases; until the transaction ends."""
+        ...
+
+    def telling(self) -> AbstractContextManager[None]:
+        """Turns faults into StoreErrors."""
+        ...
+
+    def lease(self, run_id: str) -> AbstractContextManager[None]:
+        """As the port's."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SqlStore:
+    """A Store in a database. What an Action raises refuses that action alone."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._writer: GroupCommit[Work] = GroupCommit(self._commit)
+        self._lock = threading.Lock()
+        self._unwritten: dict[str, bytes] = {}
+        self.test_cases = SqlTestCases(
+            database.reading, self._writing_test_cases, database.contains
+        )
+
+    # Runs
+
+    def begin(self, run: RunRecord) -> None:
+        def act(connection: Connection) -> None:
+            if not connection.execute(_INSERT_RUN, _row(run)).fetchall():
+                raise StoreError(f"there is a run {run.id!r} already")
+
+        self._act(act)
+
+    def save(self, *trials: TrialRecord) -> Future[None]:
+        return self._writer.hand_in(trials)
+
+    def finish(
+        self, run_id: str, status: RunStatus, finished_at: str, summary: dict[str, Any]
+    ) -> None:
+        change = "UPDATE run SET status = ?, finished_at = ?, summary = ? WHERE id = ?"
+        self._change(run_id, change, (status, finished_at, _json(summary), run_id))
+
+    def describe(self, run_id: str, suites: list[SuiteHeader]) -> None:
+        self._change(run_id, "UPDATE run SET suites = ? WHERE id = ?", (_json(suites), run_id))
+
+    def run(self, run_id: str) -> RunRecord:
+        with self._database.reading() as connection:
+            query = f"SELECT {_RUN} FROM run WHERE id = ?"
+            row = connection.execute(query, (run_id,)).fetchone()
+        if row is None:
+            raise NotInStore("run", run_id)
+        return self._run(row)
+
+    def runs(self, limit: int, before: str | None = None) -> list[RunRecord]:
+        older, values = ("", (limit,)) if before is None else ("WHERE id < ?", (before, limit))
+        query = f"SELECT {_RUN} FROM run {older} ORDER BY id DESC LIMIT ?"
+        with self._database.reading() as connection:
+            rows = connection.execute(query, values).fetchall()
+        return [self._run(row) for row in rows]
+
+    def trials(
+        self,
+        run_id: str,
+        outcomes: Collection[Outcome] | None = None,
+        positions: range | None = None,
+    ) -> Iterator[TrialRecord]:
+        self.run(run_id)
+        if outcomes is not None and not outcomes:
+            return iter(())
+        wanted: tuple[Any, ...] = () if outcomes is None else tuple(outcomes)
+        which = "" if outcomes is None else f" AND outcome IN ({', '.join('?' * len(wanted))})"
+        among, bounds = _among(positions)
+        which, wanted = which + among, wanted + bounds
+        return (_as(TrialRecord, row) for row in self._rows(_TRIAL, which, (run_id, *wanted)))
+
+    def facts(self, run_id: str, positions: range | None = None) -> Iterator[TrialFacts]:
+        self.run(run_id)
+        which, wanted = _among(positions)
+        return (_as(TrialFacts, row) for row in self._rows(_FACTS, which, (run_id, *wanted)))
+
+    def finished(self, run_id: str) -> Iterator[tuple[int, int]]:
+        self.run(run_id)
+        return self._rows("position, repeat", " AND final", (run_id,))
+
+    def delete(self, run_id: str) -> None:
+        def act(connection: Connection) -> None:
+            query = "SELECT name FROM baseline WHERE run_id = ? ORDER BY name"
+            for (name,) in connection.execute(query, (run_id,)).fetchall():
+                found = f"the run {run_id!r} is the baseline {name!r}"
+                raise StoreError(f"{found}; remove that first")
+            gone = connection.execute("DELETE FROM run WHERE id = ? RETURNING id", (run_id,))
+            if not gone.fetchall():
+                raise NotInStore("run", run_id)
+
+        self._act(act)
+
+    def lease(self, run_id: str) -> AbstractContextManager[None]:
+        return self._database.lease(run_id)
+
+    def held(self, run_id: str) -> bool:
+        try:
+            with self.lease(run_id):
+                return False
+        except RunHeld:
+            return True
+
+    # Baselines
+
+    def set_baseline(self, name: str, run_id: str) -> None:
+        def act(connection: Connection) -> None:
+            if not _has_run(connection, run_id):
+                raise NotInStore("run", run_id)
+            connection.execute(_SET_BASELINE, (name, run_id))
+
+        self._act(act)
+
+    def baseline(self, name: str) -> str:
+        known = self.baselines()
+        if name not in known:
+            raise NotInStore("baseline", name, known)
+        return known[name]
+
+    def baselines(self) -> dict[str, str]:
+        with self._database.reading() as connection:
+            query = "SELECT name, run_id FROM baseline ORDER BY name"
+            return dict(connection.execute(query, ()).fetchall())
+
+    def remove_baseline(self, name: str) -> None:
+        def act(connection: Connection) -> None:
+            gone = connection.execute("DELETE FROM baseline WHERE name = ? RETURNING name", (name,))
+            if not gone.fetchall():
+                raise NotInStore("baseline", name, known)
+
+        known = self.baselines()
+        self._act(act)
+
+    # Cache
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        value = self._unwritten.get(key)
+        if value is None:
+            with self._database.reading() as connection:
+                query = "SELECT value FROM cache WHERE key = ?"
+                row = connection.execute(query, (key,)).fetchone()
+            if row is None:
+                return None
+            value = row[0]
+        with self._database.telling():
+            return msgspec.json.decode(value, type=dict[str, Any])
+
+    def put(self, key: str, value: dict[str, Any]) -> None:
+        encoded = msgspec.json.encode(value)
+
+        def act(connection: Connection) -> None:
+            connection.execute(_PUT, (key, encoded))
+
+        def forget(_: Future[None]) -> None:
+            with self._lock:
+                if self._unwritten.get(key) is encoded:  # not when it was put again since
+                    del self._unwritten[key]
+
+        with self._lock:
+            write = self._writer.hand_in(act)
+            self._unwritten[key] = encoded
+        write.add_done_callback(forget)
+
+    def close(self) -> None:
+        self._writer.close()
+        self._database.close()
+
+    # How it is read and written
+
+    def _change(self, run_id: str, statement: str, values: tuple[Any, ...]) -> None:
+        def act(connection: Connection) -> None:
+            if not connection.execute(statement + " RETURNING id", values).fetchall():
+                raise NotInStore("run", run_id)
+
+        self._act(act)
+
+    def _act(self, action: Action) -> None:
+        self._writer.hand_in(action).result()
+
+    def _writing_test_cases(self, action: Action) -> Future[Any]:
+        def act(connection: Connection) -> Any:
+            self._database.take_turns(connection)
+            return action(connection)
+
+        return self._writer.hand_in(act)
+
+    def _commit(self, group: list[Write[Work]]) -> None:
+        def write(connection: Connection) -> None:
+            for actions, writes in groupby(group, lambda write: callable(write.what)):
+                (_do if actions else self._insert)(connection, list(writes))
+
+        self._database.commit(write)
+
+    def _insert(self, connection: Connection, writes: list[Write[Work]]) -> None:
+        """Insert the trials of runs that are there, all of them in one go."""
+        saves = [(write, write.what) for write in writes if isinstance(write.what, tuple)]
+        runs = {trial.run_id for _, trials in saves for trial in trials}
+        unknown = {run_id for run_id in runs if not _has_run(connection, run_id)}
+        for write, trials in saves if unknown else ():
+            for run_id in unknown.intersection(trial.run_id for trial in trials):
+                write.refusal = NotInStore("run", run_id)
+        kept = (trial for write, trials in saves if write.refusal is None for trial in trials)
+        self._database.insert(connection, kept)
+
+    def _rows(self, columns: str, condition: str, values: tuple[Any, ...]) -> Iterator[Any]:
+        """Rows of a run's trials; the primary key has them in order."""
+        query = f"SELECT {columns} FROM trial WHERE run_id = ?{condition} ORDER BY position, repeat"
+        return self._database.rows(query, values)
+
+    def _run(self, row: tuple[Any, ...]) -> RunRecord:
+        with self._database.telling():
+            fields = dict(zip(RunRecord.__struct_fields__, row, strict=True))
+            for name in _JSON:
+                if fields[name] is not None:
+                    fields[name] = msgspec.json.decode(fields[name])
+            return msgspec.convert(fields, RunRecord)
+
+
+def _among(positions: range | None) -> tuple[str, tuple[int, ...]]:
+    if positions is None:
+        return "", ()
+    return " AND position >= ? AND position < ?", (positions.start, positions.stop)
+
+
+def _as(record: type[Row], row: tuple[Any, ...]) -> Row:
+    """A row as a record; SQLite has no booleans."""
+    values = list(row)
+    for index in _BOOLEANS[record]:
+        values[index] = bool(values[index])
+    return record(*values)
+
+
+def _do(connection: Connection, writes: list[Write[Work]]) -> None:
+    for write in writes:
+        if callable(write.what):
+            try:
+                write.refusal = None  # what is written again may have been refused before
+                write.value = write.what(connection)
+            except StoreError as refusal:
+                write.refusal = refusal
+
+
+def _has_run(connection: Connection, run_id: str) -> bool:
+    return connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is not None
+
+
+def _row(run: RunRecord) -> tuple[Any, ...]:
+    fields = msgspec.structs.asdict(run)
+    return tuple(_json(value) if name in _JSON else value for name, value in fields.items())
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()

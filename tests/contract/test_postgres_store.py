@@ -1,0 +1,347 @@
+"""The store in PostgreSQL holds what the port promises, and says what a server may do to it."""
+
+from __future__ import annotations
+
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+import traceback
+import tracemalloc
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from assay.errors import StoreError
+from assay.model.run import TrialRecord
+from assay.ports import Store
+from assay.registry import stores
+from assay.stores.migrating import scripts
+from assay.stores.postgres import open_store
+from assay.stores.postgres_server import PostgresServer
+from assay.stores.postgres_store import PostgresStore, migrate
+from assay.testing.stores import SECONDS, StoreConformance, a_run, a_trial, saved
+from assay.testing.test_cases import TestCaseConformance, added, new_case
+from contract.case_model import compare
+from contract.case_processes import lose_nothing, outlive_kill_9
+from contract.postgres import Server
+
+WRONG = "not-the-password"
+
+
+@pytest.fixture
+def url(postgres: Server) -> Iterator[str]:
+    url = postgres.new_database()
+    yield url
+    postgres.drop(url)
+
+
+class OnPostgres:
+    """Each test has a database of its own."""
+
+    @pytest.fixture(autouse=True)
+    def _database(self, url: str) -> None:
+        self.url = url
+
+    def make_store(self, folder: Path) -> Store:
+        return PostgresStore(self.url)
+
+
+class TestPostgresStore(OnPostgres, StoreConformance):
+    pass
+
+
+class TestPostgresTestCases(OnPostgres, TestCaseConformance):
+    pass
+
+
+def test_both_schemes_open_it(url: str, tmp_path: Path) -> None:
+    for scheme in ("postgresql", "postgres"):
+        with closing(stores.get(scheme)(url.replace("postgresql", scheme), tmp_path)) as store:
+            assert store.runs(1) == []
+
+
+def test_it_answers_as_the_model_does(postgres: Server, url: str) -> None:
+    tables = "test_case_version, test_case, tag_set, cache, baseline, trial, run"
+    PostgresStore(url).close()
+
+    def fresh() -> Store:
+        postgres.sql(f"TRUNCATE {tables} CASCADE; UPDATE test_case_count SET total = 0", url)
+        return PostgresStore(url)
+
+    compare(fresh)
+
+
+# Other processes
+
+
+def test_processes_lose_nothing(url: str) -> None:
+    lose_nothing(url, lambda: PostgresStore(url))
+
+
+@pytest.mark.parametrize("kill", range(2))
+def test_what_was_acknowledged_outlives_kill_9(kill: int, url: str) -> None:
+    outlive_kill_9(url, lambda: PostgresStore(url), random.Random(kill).randrange(1, 200))
+
+
+def test_processes_may_open_a_new_database_at_once(url: str) -> None:
+    opened: list[PostgresStore] = []
+    with ThreadPoolExecutor(8) as pool:
+        opened += pool.map(PostgresStore, [url] * 8)
+    for i, store in enumerate(opened):
+        store.begin(a_run(f"run-{i}"))
+    assert len(opened[0].runs(10)) == 8
+    for store in opened:
+        store.close()
+
+
+def test_of_two_processes_one_begins_a_run(url: str) -> None:
+    with closing(PostgresStore(url)) as one, closing(PostgresStore(url)) as other:
+        one.begin(a_run())
+        with pytest.raises(StoreError, match="there is a run 'run-1' already"):
+            other.begin(a_run())
+
+
+def test_two_that_save_the_same_trials_do_not_end_each_other(url: str) -> None:
+    with closing(PostgresStore(url)) as one, closing(PostgresStore(url)) as other:
+        one.begin(a_run())
+        places = list(range(300))
+        futures = [one.save(a_trial(i)) for i in places]
+        futures += [other.save(a_trial(i, outcome="failed")) for i in reversed(places)]
+        assert [future.exception(SECONDS) for future in futures] == [None] * 600
+        assert [trial.position for trial in one.trials("run-1")] == places
+
+
+def test_a_lease_ends_with_its_process(url: str) -> None:
+    code = (
+        "import sys; from assay.stores.postgres_store import PostgresStore\n"
+        "with PostgresStore(sys.argv[1]).lease('run-1'):\n"
+        "    print('held', flush=True)\n    sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    with closing(PostgresStore(url)) as store:
+        assert store.held("run-1")
+        assert not store.held("run-2")
+        process.kill()
+        process.communicate(timeout=SECONDS)
+        deadline = time.monotonic() + SECONDS
+        while store.held("run-1"):  # the server takes a moment to notice
+            assert time.monotonic() < deadline
+
+
+# What a server may do
+
+
+def test_a_server_that_is_not_there_is_told_of(postgres: Server) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"postgresql://me:{WRONG}@127.0.0.1:{free.getsockname()[1]}/db"
+        with pytest.raises(StoreError, match="the server cannot be reached; check host") as told:
+            PostgresStore(url)
+    assert WRONG not in str(told.value)
+    assert "postgresql://me@127.0.0.1:" in str(told.value)
+
+
+def test_a_wrong_password_is_told_of_and_not_shown(postgres: Server) -> None:
+    for user in ("postgres", "nobody-knows"):
+        with pytest.raises(StoreError, match="refuses the user or the password") as told:
+            PostgresStore(postgres.url("postgres", user, WRONG))
+        text = "".join(traceback.format_exception(told.value))
+        assert WRONG not in text.replace(__file__, "")
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:pa%zzword@host/db", "postgresql://me:pa ss@h:x:y/d"]
+)
+def test_a_broken_url_is_told_of_and_not_shown(url: str) -> None:
+    with pytest.raises(StoreError, match="the URL of the store is not one of Postgre") as told:
+        PostgresStore(url)
+    assert "pa" not in "".join(traceback.format_exception_only(told.value)).replace("as %25", "")
+
+
+def test_a_database_that_is_not_there_is_told_of(postgres: Server) -> None:
+    with pytest.raises(StoreError, match="there is no such database; make it"):
+        PostgresStore(postgres.url("nowhere"))
+
+
+def test_a_newer_schema_is_left_as_it_is(postgres: Server, url: str) -> None:
+    PostgresStore(url).close()
+    known = len(scripts("postgres"))
+    postgres.sql(f"UPDATE assay_schema SET version = {known + 1}", url)
+    told = f"has schema {known + 1}, and this version of Assay knows {known}; update"
+    with pytest.raises(StoreError, match=told):
+        PostgresStore(url)
+    assert postgres.sql("SELECT version FROM assay_schema", url) == [(known + 1,)]
+
+
+def test_the_database_of_another_program_is_left_as_it_is(postgres: Server, url: str) -> None:
+    postgres.sql("CREATE TABLE trial (verdict TEXT)", url)
+    with pytest.raises(StoreError, match="it has tables of another program"):
+        PostgresStore(url)
+    tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+    assert postgres.sql(tables, url) == [("trial",)]
+
+
+def test_a_read_only_server_is_told_of(postgres: Server, url: str) -> None:
+    PostgresStore(url).close()
+    name = url.rpartition("/")[2]
+    postgres.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    with closing(PostgresStore(url)) as store:
+        assert store.runs(1) == []
+        with pytest.raises(StoreError, match="it is read-only; name the primary server"):
+            store.begin(a_run())
+
+
+def test_a_user_who_may_nothing_is_told_of(postgres: Server, url: str) -> None:
+    postgres.sql(f"CREATE ROLE guest LOGIN PASSWORD '{WRONG}'")
+    host = url.partition("@")[2]
+    with pytest.raises(StoreError, match="the user may not do this; grant CREATE"):
+        PostgresStore(f"postgresql://guest:{WRONG}@{host}")
+
+
+FAULTS = {
+    "53100": "the disk of the server is full; make room",
+    "53300": "the server has no connection left",
+    "57P01": "the connection was lost",
+    "XX001": "it is damaged",
+    "42P01": "it is damaged, or its tables are not ours",
+}
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_what_a_server_reports_is_told_in_our_words(code: str) -> None:
+    server = PostgresServer("postgresql://me:secret@host/db", 1)
+    fault = psycopg.errors.lookup(code)("no luck\nDETAIL: more")
+    with pytest.raises(StoreError, match=f"{FAULTS[code]}.*no luck"), server.telling():
+        raise fault
+
+
+def test_a_lock_that_another_process_keeps_is_told_of(url: str) -> None:
+    with closing(PostgresStore(url, patience=0.05)) as store, psycopg.connect(url) as other:
+        store.begin(a_run())
+        other.execute("LOCK TABLE trial IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(StoreError, match="another process keeps it locked"):
+            store.save(a_trial(0)).result(SECONDS)
+        other.rollback()
+        saved(store, a_trial(0))
+
+
+def test_a_server_that_comes_back_is_used_again(postgres: Server, url: str) -> None:
+    with closing(PostgresStore(url)) as store:
+        store.begin(a_run())
+        saved(store, a_trial(0))
+        (case,) = added(store.test_cases, new_case())
+        left = store.trials("run-1")
+        next(left)
+        postgres.stop()
+        try:
+            with pytest.raises(StoreError, match="the server cannot be reached"):
+                store.run("run-1")
+            with pytest.raises(StoreError, match="the server cannot be reached"):
+                store.save(a_trial(1)).result(SECONDS)
+            with pytest.raises(StoreError, match="the server cannot be reached"):
+                store.lease("run-1").__enter__()
+        finally:
+            postgres.start()
+        saved(store, a_trial(2))
+        assert list(store.finished("run-1")) == [(0, 0), (2, 0)]
+        assert store.test_cases.get(case.id) == case
+        left.close()  # type: ignore[attr-defined]
+
+
+def test_a_connection_that_the_server_ends_is_replaced(postgres: Server, url: str) -> None:
+    with closing(PostgresStore(url)) as store:
+        store.begin(a_run())
+        others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        postgres.sql(f"{others} WHERE datname = '{url.rpartition('/')[2]}'")
+        saved(store, a_trial(0))
+        assert len(list(store.trials("run-1"))) == 1
+
+
+@pytest.mark.parametrize("bad", [a_trial(2**70), a_trial(7, case_id="a\0"), a_trial(7, suite=None)])
+def test_a_trial_that_cannot_be_stored_spoils_no_other(bad: TrialRecord, url: str) -> None:
+    with closing(PostgresStore(url)) as store:
+        store.begin(a_run())
+        futures = [store.save(trial) for trial in (a_trial(0), bad, a_trial(1))]
+        faults = [future.exception(SECONDS) for future in futures]
+        assert faults[0] is faults[2] is None
+        assert isinstance(faults[1], StoreError)
+        assert "this cannot be stored" in str(faults[1])
+        assert list(store.finished("run-1")) == [(0, 0), (1, 0)]
+
+
+def test_trials_are_not_all_in_memory_at_once(url: str) -> None:
+    with closing(PostgresStore(url)) as store:
+        store.begin(a_run())
+        store.save(*(a_trial(i, result=b"r" * 10_000) for i in range(3000))).result(SECONDS)
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in store.trials("run-1")) == 3000
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 3000 * 10_000 / 2
+
+
+def test_a_text_that_no_id_can_be_is_told_of(url: str) -> None:
+    with closing(PostgresStore(url)) as store, pytest.raises(StoreError):
+        store.run("a\0")
+
+
+# The schema
+
+
+def columns(kind: str) -> list[tuple[str, str]]:
+    found, table = [], ""
+    for line in "\n".join(scripts(kind)).splitlines():
+        if made := re.match(r"CREATE TABLE (\w+)", line):
+            table = made[1]
+            found.append((table, line.partition("-- ")[2]))
+        elif column := re.match(r" +([a-z_]+) .*-- (.*)", line):
+            found.append(
+                (f"{table}.{column[1]}", column[2].replace("true", "1").replace("false", "0"))
+            )
+    return found
+
+
+def test_it_has_the_tables_of_sqlite() -> None:
+    assert columns("postgres") == columns("sqlite")
+    assert len(scripts("postgres")) == len(scripts("sqlite"))
+
+
+@pytest.mark.parametrize("schema", range(len(scripts("postgres")) + 1))
+def test_every_schema_is_brought_to_the_newest(postgres: Server, url: str, schema: int) -> None:
+    if schema:
+        with psycopg.connect(url, autocommit=True) as connection:
+            migrate(connection, "db", scripts("postgres")[:schema])
+        run = "'run-1', '2026-01-31T12:00:00Z', 'running', 'echo', '{}', '{}', '{}', '[]'"
+        postgres.sql(f"INSERT INTO run VALUES ({run})", url)
+    with closing(PostgresStore(url)) as store:
+        assert [run.id for run in store.runs(2)] == ["run-1"] * bool(schema)
+        (case,) = added(store.test_cases, new_case("new", "y"))
+        assert store.test_cases.page(9, tag="Y") == ([case], 1)
+
+
+def test_a_migration_that_fails_changes_nothing(url: str) -> None:
+    PostgresStore(url).close()
+    with psycopg.connect(url, autocommit=True) as connection:
+        more = ["CREATE TABLE note (text TEXT)", "CREATE TABLE run (again TEXT)"]
+        with pytest.raises(psycopg.errors.DuplicateTable):
+            migrate(connection, "db", [*scripts("postgres"), *more])
+        assert connection.execute("SELECT to_regclass('note')").fetchone() == (None,)
+
+
+def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "assay.stores.postgres_store", None)
+    with pytest.raises(StoreError, match=r"needs psycopg .*pip install 'assay-evals\[postgres\]'"):
+        open_store("postgresql://host/db")

@@ -1,0 +1,179 @@
+"""Fast ways of reading give what the slow ones give, or leave the matter to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from assay.documents.json import Reader, line_text, plain_object
+from assay.errors import EvalFileErrors
+from assay.loaders import cases
+from assay.loaders.cases import CaseReader
+from assay.loaders.locating import LineLocator
+from assay.model.case import EvalCase
+from assay.model.shape import Reading
+from assay.registry import evaluators
+from assay.settings import Settings
+
+
+class Pairs(tuple[tuple[str, Any], ...]):
+    """An object as it is written: a key may stand in it twice."""
+
+
+texts = st.text(alphabet=st.sampled_from('a":\\ {}[],é\t\x7f😀u0'), max_size=6)
+keys = st.sampled_from(["a", "b", 'q"', "c:", "é", "x\\"])
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**66), 2**66), st.floats(allow_nan=False), texts
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.lists(st.tuples(keys, inner), max_size=3).map(Pairs)
+    ),
+    max_leaves=8,
+)
+
+
+def written(value: Any, draw: Any) -> str:
+    """JSON with any space and any escapes."""
+    space = draw(st.sampled_from(["", "", "", " ", "\t"]))
+    colon = f"{space}:{draw(st.sampled_from(['', ' ']))}"
+    if isinstance(value, Pairs):
+        pairs = [f"{written(key, draw)}{colon}{written(item, draw)}" for key, item in value]
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(written(item, draw) for item in value) + "]"
+    if isinstance(value, str) and draw(st.booleans()):
+        return '"' + "".join(f"\\u{ord(c):04x}" if ord(c) < 0x10000 else c for c in value) + '"'
+    return json.dumps(value, ensure_ascii=draw(st.booleans()))
+
+
+@st.composite
+def lines(draw: Any) -> bytes:
+    pairs = Pairs(draw(st.lists(st.tuples(keys, values), max_size=4)))
+    line = written(pairs, draw).encode()
+    if draw(st.booleans()):
+        return line
+    at = draw(st.integers(0, len(line)))
+    changed: bytes = line[:at] + draw(st.binary(max_size=2)) + line[at + draw(st.integers(0, 2)) :]
+    return changed
+
+
+@given(lines())
+@example(b'{"a":1,"a":2,"b":"x\\"\\u003a"}')
+@example(b'{"a":1,"a":2,"b":"x\\u0022:"}')
+@example(b'{"a" :1,"a":2}')
+@example(b'{"a":18446744073709551616}')
+@example(b'{"a":1e400}')
+@example(b'{"a":"\\u0000"}')
+@example(b'{"a":"\\ud800"}')
+@example(b'{"a":' + b"[" * 101 + b"]" * 101 + b"}")
+@example(b'{"a":1}\r\n')
+def test_a_plain_line_says_what_the_careful_reader_says(line: bytes) -> None:
+    value = plain_object(line)
+    if value is None:
+        return
+    document = Reader("f").parse(line_text(line, "f", 2), 2)
+    assert repr(document.data) == repr(value)
+    assert document.problems == []
+    plain = Reader("f").line(line, 2)
+    assert plain.marks == document.marks
+    assert plain.position(()) == document.position(())
+
+
+def test_most_lines_are_plain() -> None:
+    line = {"id": "é", "input": 'say "x": y', "n": [1, 2.5, {"a": None}], "far": -(2**53)}
+    assert plain_object(json.dumps(line).encode() + b"\n") == line
+    assert plain_object(json.dumps(line, ensure_ascii=False).encode()) == line
+
+
+CHECKS: list[Any] = [
+    {"type": "contains", "value": "x"},
+    {"type": "not_contains", "value": "x"},
+    {"type": "contains", "value": ""},
+    {"type": "contains", "value": 3},
+    {"type": "icontains", "value": "x", "weight": 2},
+    {"type": "regex", "value": "("},
+    {"type": "regex", "value": "a+", "name": "own"},
+    {"type": "equals"},
+    {"type": "starts-with", "value": "x"},
+    {"type": "nothing"},
+    {"type": "contains", "valu": "x"},
+    "contains",
+]
+FIELDS: dict[str, list[Any]] = {
+    "id": ["a", "", " a", "a\nb", 3, None, "a\u2028b"],
+    "description": ["", "d", 3, None],
+    "input": ["ask", " ", "", [], [{"role": "user", "content": "x"}], [{"role": "x"}], {}],
+    "threshold": [0.9, 1, 2.0, "1", None, True],
+    "tags": [["a"], [], [""], "a", None, [3]],
+    "metadata": [{}, {"a": [1]}, [], None],
+    "x-own": [1],
+    "input_messages": ["ask"],
+    "skip": ["why"],
+}
+
+
+@st.composite
+def raw_cases(draw: Any) -> dict[str, Any]:
+    chosen = draw(st.lists(st.sampled_from(sorted(FIELDS)), unique=True))
+    raw: dict[str, Any] = {"id": "a", "input": "ask"}
+    raw |= {key: draw(st.sampled_from(FIELDS[key])) for key in chosen}
+    raw["evaluators"] = draw(st.lists(st.sampled_from(CHECKS[:5]), max_size=3))
+    raw["evaluators"] += draw(st.lists(st.sampled_from(CHECKS), max_size=1))
+    return raw
+
+
+def read(raw: list[dict[str, Any]]) -> tuple[list[EvalCase | None], list[str]]:
+    """What one reader makes of cases one after the other, and what it minds."""
+    reader = CaseReader(Path("f.eval.jsonl"), Settings(Path.cwd()))
+    found = []
+    for number, case in enumerate(raw, 1):
+        data = json.dumps(case).encode()
+        document = Reader("f").line(data, number)
+        found.append(reader.read(document, (), locate=LineLocator("f", number, data, None)))
+    return found, [str(problem) for problem in reader.problems.told()]
+
+
+@given(st.lists(raw_cases(), min_size=1, max_size=4))
+def test_a_plain_case_is_what_validation_makes_of_it(raw: list[dict[str, Any]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        fast = read(raw)
+        patch.setattr(cases, "PLAIN_KEYS", frozenset[str]())
+        slow = read(raw)
+    assert fast == slow
+    for one, other in zip(fast[0], slow[0], strict=True):
+        if one is not None and other is not None:
+            assert one.origin_of("evaluators.0.value") == other.origin_of("evaluators.0.value")
+            fingerprints = [[s.fingerprint() for s in c.evaluators] for c in (one, other)]
+            assert fingerprints[0] == fingerprints[1]
+            given_keys = [[s.model_fields_set for s in c.evaluators] for c in (one, other)]
+            assert given_keys[0] == given_keys[1]
+
+
+@pytest.mark.parametrize("name", [n for n in evaluators if evaluators.get(n).free_text])
+def test_a_free_text_needs_no_validation(name: str) -> None:
+    cls, reading = evaluators.get(name), Reading(Path, Path, evaluators.get)
+    cls.model_rebuild()
+    validate = cls.__pydantic_validator__.validate_python
+    model = validate({"type": name, cls.free_text: "x"}, context=reading)
+    for text in ("y", " ", "(", "\n", "{{seed:a.b}}"):
+        expected = validate({"type": name, cls.free_text: text}, context=reading)
+        made = model.saying(text)
+        assert made == expected
+        assert made.model_fields_set == expected.model_fields_set
+        assert made.model_copy() == expected
+        assert made.model_dump() == expected.model_dump()
+
+
+def test_what_is_wrong_with_a_line_is_told_with_its_place() -> None:
+    document = Reader("f").line(b'{"a": 1, "a": 2}\n', 3)
+    assert [(p.line, p.column, p.code) for p in document.problems] == [(3, 10, "duplicate-key")]
+    with pytest.raises(EvalFileErrors) as refused:
+        Reader("f").line(b'{"a": [}', 3)
+    assert [(p.line, p.code) for p in refused.value.problems] == [(3, "json-syntax")]

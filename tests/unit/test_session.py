@@ -1,0 +1,204 @@
+"""A run from within: the brake, the end of its grace, and clocks that jump."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from assay.engine.runner import GRACE_SECONDS
+from assay.engine.session import Job, run
+from assay.errors import StoreError, UsageError
+from assay.model.comparison import CaseRef, Comparison
+from assay.model.observation import Observation
+from assay.model.options import RunOptions
+from assay.model.run import RunRecord, TrialRecord
+from assay.model.run_result import RunResult
+from assay.ports import Request
+from assay.settings import Settings
+from assay.stores.memory import MemoryStore
+from unit.conftest import Project
+from unit.virtual_time import at_once
+
+SUITE = """
+cases:
+  - {id: a, input: a, expected_output: "yes"}
+  - {id: b, input: b, expected_output: "yes"}
+"""
+
+
+class Target:
+    """Answers with a function of the case's id and of how often anybody asked."""
+
+    name = "t"
+
+    def __init__(self, answer: Callable[[str, int], Any]) -> None:
+        self.asked: list[tuple[str, int]] = []
+        self._answer = answer
+
+    async def ask(self, request: Request) -> Observation:
+        assert request.case is not None
+        self.asked.append((request.case.id, request.repeat))
+        said = self._answer(request.case.id, len(self.asked))
+        return Observation(await said if asyncio.iscoroutine(said) else said)
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def job(project: Project) -> Job:
+    suite = project.suite(SUITE)
+    target = Target(lambda name, count: "yes")
+    options = RunOptions(workers=1)
+    return Job(Settings(project.root), [suite], options, MemoryStore(), target=target)
+
+
+def asking(job: Job, answer: Callable[[str, int], Any], **changes: Any) -> tuple[Job, Target]:
+    target = Target(answer)
+    return replace(job, target=target, **changes), target
+
+
+def carried_out(job: Job) -> tuple[RunResult, float]:
+    """What came of it, and how many seconds it took; none of them had to be spent."""
+
+    async def timed() -> tuple[RunResult, float]:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        result = await run(job)
+        return result, loop.time() - began
+
+    return at_once(timed())
+
+
+def resumed(job: Job, record: RunRecord) -> Job:
+    return replace(job, resumed=job.store.run(record.id))
+
+
+async def never() -> str:
+    await asyncio.Event().wait()
+    return "yes"
+
+
+# The brake
+
+
+@pytest.mark.parametrize(("presses", "seconds"), [(1, GRACE_SECONDS), (2, 0.0)])
+def test_what_is_in_flight_when_the_brake_is_pressed_has_the_grace_or_nothing(
+    job: Job, presses: int, seconds: float
+) -> None:
+    def answer(name: str, count: int) -> Any:
+        for _ in range(presses):
+            job.brake.press()
+        return never()
+
+    stopped, target = asking(job, answer)
+    result, took = carried_out(stopped)
+    assert took == pytest.approx(seconds, abs=0.01)
+    assert len(target.asked) == 1, "nothing new is asked"
+    assert (result.exit_code, result.record.status) == (130, "interrupted")
+    assert result.summary.total_cases == 0
+    assert result.reasons[0] == "the run was interrupted; --resume goes on with it"
+
+
+def test_the_brake_is_heeded_from_the_first_question_to_the_last(job: Job) -> None:
+    heeded: list[bool] = []
+
+    def answer(name: str, count: int) -> str:
+        heeded.append(job.brake.is_heeded)
+        return "yes"
+
+    def compare(run_id: str, *more: object) -> Comparison:
+        heeded.append(job.brake.is_heeded)
+        return Comparison("base", run_id, "unchanged", 2)
+
+    carried_out(asking(job, answer, compare=compare)[0])
+    assert heeded == [True] * 3
+    assert not job.brake.is_heeded
+
+
+def regressing(
+    run_id: str, confirmed: frozenset[CaseRef] | None, sequential: Any = None
+) -> Comparison:
+    """A critical case got worse, and the gate fails if it is confirmed."""
+    ref = CaseRef("suite.yaml", "a")
+    fails = confirmed is None or ref in confirmed
+    return Comparison(
+        "base",
+        run_id,
+        "regressed",
+        2,
+        critical_regressions=(ref,),
+        gate_failures=("a regressed",) if fails else (),
+    )
+
+
+def test_a_run_that_is_stopped_while_it_confirms_has_no_verdict_yet(job: Job) -> None:
+    def stops(name: str, count: int) -> Any:
+        if count < 4:
+            return "no" if name == "a" else "yes"
+        job.brake.press()
+        job.brake.press()
+        return never()
+
+    stopped, target = asking(job, stops, compare=regressing)
+    result, _ = carried_out(stopped)
+    assert (result.exit_code, result.comparison) == (130, None)
+    assert target.asked[2:] == [("a", 1), ("a", 2)], "the second confirmation did not end"
+    again, target = asking(stopped, lambda name, count: "no")
+    again = replace(resumed(again, result.record), brake=type(job.brake)())
+    whole, _ = carried_out(again)
+    assert target.asked == [("a", 2)]
+    assert (whole.exit_code, whole.reasons) == (1, ("a regressed",))
+    trials = next(case for case in whole.suites[0].cases if case.id == "a").trials
+    assert [trial.get("confirms", False) for trial in trials] == [False, True, True]
+
+
+# Faults of the store
+
+
+class Full(MemoryStore):
+    """Has room for one trial."""
+
+    def save(self, *trials: TrialRecord) -> Future[None]:
+        if any(True for run in self.runs(1) for _ in self.facts(run.id)):
+            future: Future[None] = Future()
+            future.set_exception(StoreError("the disk is full"))
+            return future
+        return super().save(*trials)
+
+
+@pytest.mark.parametrize("workers", [1, 9])
+def test_a_fault_of_the_store_is_told_once_by_its_own_words(job: Job, workers: int) -> None:
+    full = replace(job, store=Full(), options=RunOptions(workers=workers, repeat=3))
+    with pytest.raises(StoreError, match="the disk is full"):
+        carried_out(full)
+    assert full.store.runs(1)[0].status == "running"
+
+
+def test_a_run_that_another_process_finished_meanwhile_is_not_run_again(job: Job) -> None:
+    seen = carried_out(asking(job, lambda name, count: "yes")[0])[0].record
+    stale = replace(job, resumed=structs.replace(seen, status="running"))
+    with pytest.raises(UsageError, match="is finished: there is nothing to resume"):
+        carried_out(stale)
+
+
+# Clocks
+
+
+def test_a_clock_that_jumps_changes_nothing_but_times(job: Job) -> None:
+    moments = [datetime(2030, 1, 1, tzinfo=UTC) - timedelta(hours=n) for n in range(4)]
+    job = replace(job, now=lambda: moments.pop(0))
+    first, _ = carried_out(job)
+    second, _ = carried_out(job)
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    assert first.id < second.id, "the newest run is found as such"
+    assert [record.id for record in job.store.runs(2)] == [second.id, first.id]
+    assert first.record.finished_at == "2029-12-31T23:00:00.000Z"
+    assert all(case.duration_ms >= 0 for case in first.suites[0].cases)

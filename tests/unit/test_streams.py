@@ -1,0 +1,304 @@
+"""Suites that are read as a stream: the same results as when they are loaded whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import assay
+from assay import service
+from assay.engine import spool, stream
+from assay.engine.spool import Spool
+from assay.errors import EvalFileErrors
+from assay.executors.processes import Processes
+from assay.history import open_store
+from assay.loaders import jsonl
+from assay.model.run import TrialRecord
+from assay.service import project as find_project
+from unit.conftest import Project
+
+REPLAY = "replay:seen.jsonl"
+
+
+@pytest.fixture
+def streamed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose files are all streams, in chunks of a line or two."""
+    project.write("assay.yaml")
+    monkeypatch.setattr(service, "STREAMED_BYTES", 0)
+    monkeypatch.setattr(jsonl, "CHUNK_BYTES", 200)
+    return project
+
+
+def case(number: int, **more: Any) -> dict[str, Any]:
+    checks: list[dict[str, Any]] = [
+        {"type": "contains", "value": f"it is {number}"},
+        {"type": "not_contains", "value": "no idea"},
+    ]
+    return {"id": f"c{number}", "input": f"number {number}", "evaluators": checks} | more
+
+
+def seen(number: int, said: str = "") -> dict[str, Any]:
+    calls = [{"name": "look", "params": {"n": number}, "success": True}]
+    return {"id": f"c{number}", "response": said or f"it is {number}", "toolCalls": calls}
+
+
+def write(project: Project, cases: list[Any], answers: list[Any]) -> None:
+    project.write("a.eval.jsonl", "".join(json.dumps(c) + "\n" for c in cases))
+    project.write("seen.jsonl", "".join(json.dumps(a) + "\n" for a in answers))
+
+
+def document(run: assay.Run) -> dict[str, Any]:
+    """The result file of a run without what differs from run to run."""
+    (file,) = Path(".assay/runs", run.id).glob("*.json")
+    found: dict[str, Any] = json.loads(file.read_text())
+    return {key: found[key] for key in found.keys() - {"runId", "timestamp", "environment"}}
+
+
+def finished(run_id: str) -> list[tuple[int, int]]:
+    store = open_store(find_project(), None)
+    try:
+        return list(store.finished(run_id))
+    finally:
+        store.close()
+
+
+some_cases = st.lists(
+    st.sampled_from(
+        [
+            {},
+            {"skip": "later"},
+            {"threshold": 0.3},
+            {"repeat": 2, "min_pass_rate": 0.5},
+            {"tags": ["x"], "critical": True, "cluster": "k"},
+            {"expected_output": "it is 1", "evaluators": [{"type": "equals"}]},
+        ]
+    ),
+    min_size=1,
+    max_size=12,
+)
+some_answers = st.lists(st.sampled_from(["", "no idea", "?", None]), min_size=12, max_size=12)
+
+
+@settings(
+    max_examples=10,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(some_cases, some_answers)
+def test_a_stream_gives_the_results_of_the_same_cases_loaded_whole(
+    streamed: Project, extras: list[dict[str, Any]], said: list[str | None]
+) -> None:
+    cases = [case(number, **extra) for number, extra in enumerate(extras)]
+    answers = [seen(n, text) for n, text in enumerate(said) for _ in range(2) if text is not None]
+    write(streamed, cases, answers)
+    results = []
+    for smallest in (0, 1 << 30):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(service, "STREAMED_BYTES", smallest)
+            run = assay.run("a.eval.jsonl", target=REPLAY)
+        told = re.sub(rf"{run.id}|Duration .*", "", run.report())
+        results.append((document(run), run.summary, run.exit_code, told))
+    assert results[0] == results[1]
+
+
+def test_blank_lines_and_a_byte_order_mark_are_no_cases(streamed: Project) -> None:
+    lines = [json.dumps(case(number)) for number in range(3)]
+    streamed.write("a.eval.jsonl", "\ufeff" + "\n\n \r\n".join(lines) + "\n\n")
+    streamed.write("seen.jsonl", "".join(json.dumps(seen(n)) + "\n" for n in range(3)))
+    run = assay.run("a.eval.jsonl", target=REPLAY)
+    assert run.passed
+    (suite,) = run.suites
+    assert [(c.id, c.source[1]) for c in suite.cases] == [("c0", 1), ("c1", 4), ("c2", 7)]
+
+
+def test_a_bad_line_ends_the_run_and_all_are_told(streamed: Project) -> None:
+    wrong = [case(3, threshold=2), case(5, evaluators=[{"type": "contians", "value": "x"}])]
+    write(streamed, [case(0), case(1), wrong[0], case(4), wrong[1]], [seen(0)])
+    with (Path("a.eval.jsonl")).open("a") as file:
+        file.write("{")
+    with pytest.raises(EvalFileErrors) as refused:
+        assay.run("a.eval.jsonl", target=REPLAY)
+    problems = refused.value.problems
+    assert [(p.line, p.code) for p in problems] == [
+        (3, "wrong-value"),
+        (5, "unknown-evaluator"),
+        (6, "json-syntax"),
+    ]
+    store = open_store(find_project(), None)
+    assert store.runs(10) == []
+    store.close()
+    assert not list(Path(".assay/runs").glob("*/*"))
+
+
+def test_the_id_of_a_skipped_case_counts_too(streamed: Project) -> None:
+    write(streamed, [case(0, skip="later"), case(0)], [seen(0)])
+    with pytest.raises(EvalFileErrors) as refused:
+        assay.run("a.eval.jsonl", target=REPLAY)
+    assert [(p.line, p.code) for p in refused.value.problems] == [(2, "duplicate-id")]
+
+
+@pytest.mark.parametrize("answers", [[seen(0), seen(1), seen(1), seen(2)], []])
+def test_an_id_that_appears_twice_is_told(streamed: Project, answers: list[Any]) -> None:
+    write(streamed, [case(0), case(1), case(2), case(1)], answers)
+    with pytest.raises(EvalFileErrors) as refused:
+        assay.run("a.eval.jsonl", target=REPLAY)
+    (problem,) = refused.value.problems
+    assert (problem.line, problem.code) == (4, "duplicate-id")
+    assert "line 2" in problem.message
+
+
+def test_answers_that_nobody_asked_for_are_told(streamed: Project) -> None:
+    write(streamed, [case(0)], [seen(0), seen(7), seen(8)])
+    run = assay.run("a.eval.jsonl", target=REPLAY)
+    assert "2 lines have an id that no selected case has" in run.report()
+
+
+def test_a_tier_that_is_not_wanted_is_not_read(streamed: Project) -> None:
+    write(streamed, [case(0)], [seen(0)])
+    assert assay.run("a.eval.jsonl", target=REPLAY, tier=("golden",)).exit_code == 5
+
+
+class Killing:
+    """One process that is killed once, when it begins its second piece of work."""
+
+    def __init__(self, count: int | None = None) -> None:
+        self._real = Processes(1)
+
+    def run(self, work: Any, pieces: Any) -> Iterator[Any]:
+        def mortal(piece: Any) -> Any:
+            if piece[0] > 1 and not Path("killed").exists():
+                Path("killed").touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return work(piece)
+
+        return self._real.run(mortal, pieces)
+
+
+def test_a_process_that_is_killed_is_replaced(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(streamed, [case(n) for n in range(12)], [seen(n) for n in range(12)])
+    expected = document(assay.run("a.eval.jsonl", target=REPLAY))
+    monkeypatch.setattr("assay.engine.session.executors.get", lambda name: Killing)
+    assert document(assay.run("a.eval.jsonl", target=REPLAY)) == expected
+    assert Path("killed").exists()
+
+
+def test_a_resumed_stream_does_only_the_rest(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [case(n, repeat=2, min_pass_rate=0.5) for n in range(12)]
+    write(streamed, cases, [seen(n, said) for n in range(12) for said in ("", "?")])
+    expected = document(assay.run("a.eval.jsonl", target=REPLAY))
+    graded: list[tuple[int, int]] = []
+    keep = stream.StreamRun._check
+
+    def broken(self: Any, result: Any) -> None:
+        keep(self, result)
+        graded.extend((trial.position, trial.repeat) for trial in result.trials)
+        if len(graded) > 8:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream.StreamRun, "_check", broken)
+        with pytest.raises(KeyboardInterrupt):
+            assay.run("a.eval.jsonl", target=REPLAY)
+    store = open_store(find_project(), None)
+    (left,) = [record.id for record in store.runs(10) if record.status == "running"]
+    store.close()
+    before = finished(left)
+    assert 0 < len(before) < 24
+    graded.clear()
+
+    def noted(self: Any, result: Any) -> None:
+        keep(self, result)
+        graded.extend((trial.position, trial.repeat) for trial in result.trials)
+
+    monkeypatch.setattr(stream.StreamRun, "_check", noted)
+    resumed = resume("a.eval.jsonl")
+    assert resumed.id == left
+    assert document(resumed) == expected
+    assert not set(before) & set(graded)
+    assert len(before) + len(graded) == 24
+
+
+def resume(path: str) -> assay.Run:
+    from assay.blocking import wait_for
+    from assay.running import Order, carry_out
+
+    return wait_for(lambda: carry_out(Order(path, REPLAY, resume=""), {}))
+
+
+def trial(position: int) -> TrialRecord:
+    entry = json.dumps({"id": f"c{position}"}).encode()
+    return TrialRecord(
+        run_id="r",
+        position=position,
+        repeat=0,
+        suite="s",
+        case_id=f"c {position}",
+        outcome="passed",
+        score=1.0,
+        duration_ms=2.0,
+        cost_usd=None,
+        judge_cost_usd=None,
+        comparability=f"k{position}",
+        critical=False,
+        cluster=None,
+        min_pass_rate=1.0,
+        skipped_assertions=0,
+        confirms=False,
+        final=True,
+        result=entry,
+        observation=b"{}",
+    )
+
+
+def test_a_spool_has_the_order_of_the_file(tmp_path: Path) -> None:
+    found = Spool(tmp_path / "new")
+    for chunk in (1, 5, 9):
+        found.promise(chunk)
+    found.add(9, [trial(9)])
+    found.add(1, [trial(1), trial(2)])
+    assert not found.is_kept
+    found.add(5, [])
+    assert found.is_kept
+    assert [json.loads(entry)["id"] for entry in found.entries()] == ["c1", "c2", "c9"]
+    assert list(found.keys()) == [("c 1", "k1"), ("c 2", "k2"), ("c 9", "k9")]
+    assert found.count.summary().passed == 3
+    found.close()
+    assert list(tmp_path.joinpath("new").iterdir()) == []
+
+
+def test_a_spool_that_would_hold_too_much_gives_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "MOST_WAITING", 2)
+    found = Spool(tmp_path)
+    for chunk in range(5):
+        found.promise(chunk)
+    for chunk in range(1, 5):
+        found.add(chunk, [trial(chunk)])
+    assert not found.is_kept
+    found.add(0, [trial(0)])
+    assert not found.is_kept
+
+
+def test_without_a_spool_the_store_is_read(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(streamed, [case(n) for n in range(8)], [seen(n) for n in range(8)])
+    expected = document(assay.run("a.eval.jsonl", target=REPLAY))
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: (_ for _ in ()).throw(full))
+    assert document(assay.run("a.eval.jsonl", target=REPLAY)) == expected
