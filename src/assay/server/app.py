@@ -18,9 +18,9 @@ from assay.errors import EvalFileErrors, NotInStore, StoreError, UsageError
 from assay.ports import Store
 from assay.server import openapi, reading, runs, test_cases
 from assay.server.envelope import UNEXPECTED, ApiError
-from assay.server.jobs import Jobs
+from assay.server.jobs import Clock, Jobs, utc_now
 from assay.server.security import Access, Guard
-from assay.server.state import Clock, State, utc_now
+from assay.server.state import State
 from assay.settings import Settings
 from assay.version import __version__
 

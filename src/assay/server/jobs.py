@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from assay.model.run import RunRecord, RunStatus
 from assay.ports import Store
 from assay.server.envelope import invalid
 from assay.server.feed import Feed
-from assay.server.state import Clock
 from assay.settings import Settings
 
 log = logging.getLogger("assay.server")
@@ -31,6 +31,12 @@ MOST = 16
 #: What a run says that the end of the server stopped: it is to go on with the next one.
 STOPPED = "stopped with the server"
 _PAGE = 100
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 @dataclass(slots=True)

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
 from assay.ports import Store
+from assay.server.jobs import Clock, Jobs, utc_now
 from assay.settings import Settings
-
-if TYPE_CHECKING:
-    from assay.server.jobs import Jobs
-
-Clock = Callable[[], datetime]
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
