@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -275,7 +276,7 @@ def test_a_spool_has_the_order_of_the_file(tmp_path: Path) -> None:
     assert found.is_kept
     assert [json.loads(entry)["id"] for entry in found.entries()] == ["c1", "c2", "c9"]
     assert list(found.keys()) == [("c 1", "k1"), ("c 2", "k2"), ("c 9", "k9")]
-    assert found.count.summary().passed == 3
+    assert found.count.outcomes == {"passed": 3}
     found.close()
     assert list(tmp_path.joinpath("new").iterdir()) == []
 
@@ -302,3 +303,17 @@ def test_without_a_spool_the_store_is_read(
     full = OSError(28, "No space left on device")
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: (_ for _ in ()).throw(full))
     assert document(assay.run("a.eval.jsonl", target=REPLAY)) == expected
+
+
+def test_large_pieces_and_large_answers_do_not_wait_for_each_other() -> None:
+    pieces = [bytes(2_000_000)] * 6
+    answers: list[bytes] = []
+
+    def work() -> None:
+        answers.extend(Processes(2).run(lambda piece: piece[:-1], pieces))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert list(map(len, answers)) == [1_999_999] * 6

@@ -12,6 +12,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ from contextlib import suppress
 from itertools import count
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from assay.errors import ExecutorError
@@ -136,11 +138,15 @@ def _serve(work: Callable[[Any], Any], connection: Connection, parents: Connecti
     gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    arrived: SimpleQueue[tuple[Any] | None] = SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, arrived), daemon=True).start()
     try:
         for number in count(1):
             if number % PIECES_A_COLLECTION == 0:
                 gc.collect()
-            piece = connection.recv()
+            if (arrival := arrived.get()) is None:
+                break
+            (piece,) = arrival
             try:
                 answer = (False, work(piece))
             except Exception as error:
@@ -151,6 +157,19 @@ def _serve(work: Callable[[Any], Any], connection: Connection, parents: Connecti
     finally:
         sys.stdout.flush()
         os._exit(0)
+
+
+def _receive(connection: Connection, arrived: SimpleQueue[tuple[Any] | None]) -> None:
+    """Take pieces as they come, also while one is at work.
+
+    Else the parent, who sends a large one, and we, who send a large answer, would wait for each
+    other.
+    """
+    try:
+        while True:
+            arrived.put((connection.recv(),))
+    except (EOFError, OSError):
+        arrived.put(None)
 
 
 def _portable(error: Exception) -> Exception:
