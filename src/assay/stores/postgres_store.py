@@ -23,6 +23,8 @@ from assay.stores.sql_test_cases import Answer, Connection
 PATIENCE = 30.0
 #: How often a group is written again that was in the way of another.
 _ATTEMPTS = 10
+#: So many trials are inserted one by one: COPY has to be prepared, and pays for more.
+_FEW = 16
 #: So many rows are in memory at once.
 _FETCH = "FETCH FORWARD 200 FROM found"
 
@@ -30,6 +32,8 @@ _FIELDS = TrialRecord.__struct_fields__
 _COLUMNS = ", ".join(_FIELDS)
 _INCOMING = "CREATE TEMPORARY TABLE incoming (LIKE trial) ON COMMIT DELETE ROWS"
 _COPY = f"COPY incoming ({_COLUMNS}) FROM STDIN (FORMAT BINARY)"
+_INSERT_ONE = f"INSERT INTO trial ({_COLUMNS}) VALUES ({', '.join(['%s'] * len(_FIELDS))})"
+_INSERT_ONE += KEEP_FIRST
 # In the order of their keys, as two that insert the same in other orders wait for each other.
 _INSERT = f"INSERT INTO trial ({_COLUMNS}) SELECT {_COLUMNS} FROM incoming"
 _INSERT += f" ORDER BY run_id, position, repeat{KEEP_FIRST}"
@@ -114,13 +118,17 @@ class PostgresDatabase:
             key = (trial.run_id, trial.position, trial.repeat)
             if key not in kept or not kept[key].final:
                 kept[key] = trial
+        rows = [msgspec.structs.astuple(kept[key]) for key in sorted(kept)]
         with cast("Spoken", connection).connection.cursor() as cursor:
+            if len(rows) <= _FEW:
+                cursor.executemany(_INSERT_ONE.encode(), rows)
+                return
             with cursor.copy(_COPY.encode()) as copy:
                 copy.set_types(self._types)
-                for trial in kept.values():
-                    copy.write_row(msgspec.structs.astuple(trial))
+                for row in rows:
+                    copy.write_row(row)
             cursor.execute(_INSERT.encode())
-            cursor.execute(b"TRUNCATE incoming")
+            cursor.execute(b"DELETE FROM incoming")  # another may follow in the transaction
 
     def take_turns(self, connection: Connection) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_number("test cases"),))
