@@ -186,7 +186,7 @@ def test_a_disk_that_is_full_ends_the_run_in_words_and_nothing_is_broken(
     talkative: Project, agent: Agent
 ) -> None:
     """A limit on the size of files stands for the disk."""
-    script = f"ulimit -f 1600; exec {shlex.quote(ASSAY)} run . --json"
+    script = f"ulimit -f 3600; exec {shlex.quote(ASSAY)} run . --json"
     process = subprocess.Popen(
         ["sh", "-c", script],
         cwd=talkative.root,
