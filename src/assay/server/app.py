@@ -43,7 +43,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        jobs.recover()
+        await jobs.recover()
         yield
         await jobs.end()
 

@@ -23,8 +23,10 @@ MAX_DRAINED = 8 * 1024 * 1024
 BODY_SECONDS = 30.0
 MAX_LIMIT = 1000
 LIMIT = 100
-#: No client has more pages than that; a longer number is a mistake.
-_NUMBER = re.compile(r"-?[0-9]{1,18}")
+#: As many digits as Python reads.
+_NUMBER = re.compile(r"-?[0-9]{1,4000}")
+#: More than there is of anything, and few enough for every database.
+_BEYOND = 2**62
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 #: Checks the value of a field and gives what is to be kept of it.
@@ -196,7 +198,7 @@ def number(given: Mapping[str, str], name: str, default: int, least: int, most: 
     if value is None or value < least or (most is not None and value > most):
         limits = f"from {least} to {most}" if most is not None else f"of at least {least}"
         raise invalid(f"Query parameter '{name}' must be a whole number {limits}")
-    return value
+    return min(value, _BEYOND)
 
 
 def page(given: Mapping[str, str]) -> tuple[int, int]:

@@ -58,6 +58,8 @@ class Jobs:
         self._jobs: list[Job] = []
         self.stopping = False
         self._recovering: asyncio.Task[None] | None = None
+        #: The runs that a server before left behind, each done once it goes on here, or not.
+        self._left: dict[str, asyncio.Future[None]] = {}
 
     async def start(self, paths: Sequence[str | Path], given: dict[str, Any]) -> str:
         """Start a run; its id, once the store knows of it."""
@@ -69,6 +71,12 @@ class Jobs:
     def under_way(self) -> int:
         """How many runs there are."""
         return len(self._jobs)
+
+    async def settled(self, run_id: str) -> Job | None:
+        """The run, if it is under way here; one that was left behind is given time to go on."""
+        if run_id in self._left:
+            await asyncio.shield(self._left[run_id])
+        return self.find(run_id)
 
     def find(self, run_id: str) -> Job | None:
         """The run, if it is under way here."""
@@ -93,21 +101,32 @@ class Jobs:
         for job in list(self._jobs):
             await job.ended.wait()
 
-    def recover(self) -> None:
-        """Go on, while others are served, with the runs that a server before left behind."""
-        self._recovering = asyncio.create_task(self._recover())
+    async def recover(self) -> None:
+        """Find the runs that a server before left behind; they go on while others are served."""
+        found = await asyncio.to_thread(lambda: list(self._left_behind()))
+        loop = asyncio.get_running_loop()
+        self._left = {record.id: loop.create_future() for record in found}
+        self._recovering = asyncio.create_task(self._go_on(found))
 
-    async def _recover(self) -> None:
-        for record in await asyncio.to_thread(lambda: list(self._left_behind())):
-            try:
-                if record.environment.get("door") == DOOR:
-                    await self._begin(self._order(resume=record.id), {})
-                    continue
-                reason = "the process that ran it was killed"
-            except Exception as error:  # whatever a project's own modules do
-                reason = f"it could not be resumed: {error}"
-            log.warning("the run %s is interrupted: %s", record.id, reason)
-            await asyncio.to_thread(history.interrupt, record, self.store, self._now(), reason)
+    async def _go_on(self, found: list[RunRecord]) -> None:
+        try:
+            for record in found:
+                await self._go_on_with(record)
+                self._left.pop(record.id).set_result(None)
+        finally:  # also when the server ends before
+            for waiting in self._left.values():
+                waiting.cancel()
+
+    async def _go_on_with(self, record: RunRecord) -> None:
+        try:
+            if record.environment.get("door") == DOOR:
+                await self._begin(self._order(resume=record.id), {})
+                return
+            reason = "the process that ran it was killed"
+        except Exception as error:  # whatever a project's own modules do
+            reason = f"it could not be resumed: {error}"
+        log.warning("the run %s is interrupted: %s", record.id, reason)
+        await asyncio.to_thread(history.interrupt, record, self.store, self._now(), reason)
 
     def _left_behind(self) -> Iterator[RunRecord]:
         """The runs that nobody works on although they are to go on."""

@@ -31,9 +31,9 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        super().data_received(data)
         if self._in_head:
             self._head += len(data)
-        super().data_received(data)
         if self._in_head and self._head > MAX_HEAD and not self.transport.is_closing():
             self.send_400_response(f"The head of the request is larger than {MAX_HEAD} bytes")
 

@@ -73,8 +73,9 @@ async def results(request: Request) -> Response:
 @router.get("/api/runs/{id}/events", **described_runs.FOLLOW_RUN)
 async def events(request: Request) -> Response:
     bodies.query(request)
-    state, record = state_of(request), _record(request)
-    job = state.jobs.find(record.id)
+    state = state_of(request)
+    job = await state.jobs.settled(_record(request).id)
+    record = _record(request)
     last = request.headers.get("last-event-id", "")
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else None
     sent = job.feed.follow(after) if job is not None else _polled(record, state)
@@ -84,8 +85,9 @@ async def events(request: Request) -> Response:
 @router.post("/api/runs/{id}/cancel", **described_runs.CANCEL_RUN)
 async def cancel(request: Request) -> Response:
     bodies.require_json(request)
-    state, record = state_of(request), _record(request)
-    job = state.jobs.find(record.id)
+    state = state_of(request)
+    job = await state.jobs.settled(_record(request).id)
+    record = _record(request)
     if job is None:
         here = "is at work in another process" if record.status == "running" else record.status
         told = here if here.startswith("is ") else f"is {here}"

@@ -34,7 +34,7 @@ class Search:
 
     def page(self, store: Store, record: RunRecord) -> bytes:
         """The JSON of a page, with the number of all results that match."""
-        positions = range(self.after + 1, _END)
+        positions = range(min(self.after + 1, _END), _END)
         cases = by_case(store.trials(record.id, positions=positions))
         matching = (trials for trials in cases if self._matches(trials))
         shown = list(islice(matching, self.skip, self.skip + self.limit))
