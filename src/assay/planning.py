@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from assay import service
+from assay.engine.job import project_path
 from assay.engine.plan import Plan
-from assay.engine.session import project_path
 from assay.errors import AssayError, UsageError
 from assay.folding import by_case, repeats_of
 from assay.history import open_store
-from assay.model.case import Suite
 from assay.model.comparison import CaseOutcome
-from assay.model.options import WORKERS, RunOptions
+from assay.model.options import WORKERS
 from assay.model.run import RunRecord, TrialFacts, positions_of
 from assay.outcomes import find_run, outcomes_of, stored
 from assay.pairing import pair
@@ -194,11 +193,9 @@ def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast
                 raise UsageError(f"{message}: give --cases, --difference, --run, or eval files")
             return Forecast(wish, basis, cases)
         options = options_of({"repeat": wish.repeat} if wish.repeat else {}, settings, None)
-        suites = service.load(paths)
-        costs = _costs(suites, options, settings, opened)
-        cases = wish.cases or sum(cost.cases for cost in costs)
-        suggested = max((suite.workers or 0 for suite in suites), default=0)
-        return Forecast(wish, basis, cases, costs, options.workers or suggested or WORKERS)
+        chosen = Plan(service.load(paths), options)
+        costs = _costs(chosen, settings, opened)
+        return Forecast(wish, basis, wish.cases or len(chosen), costs, chosen.workers)
 
 
 def _total(parts: Iterable[float | None]) -> float | None:
@@ -293,14 +290,11 @@ def _comparable(before: CaseOutcome, now: CaseOutcome) -> bool:
     return same and before.outcome in _JUDGED and now.outcome in _JUDGED
 
 
-def _costs(
-    suites: Sequence[Suite], options: RunOptions, settings: Settings, store: Store
-) -> tuple[SuiteCost, ...]:
-    chosen = Plan(suites, options)
-    trials = [0] * len(suites)
+def _costs(chosen: Plan, settings: Settings, store: Store) -> tuple[SuiteCost, ...]:
+    trials = [0] * len(chosen.suites)
     for planned in chosen:
         trials[planned.suite] += 0 if planned.case.skip is not None else planned.repeats
-    files = [project_path(suite.file, settings) for suite in suites]
+    files = [project_path(suite.file, settings) for suite in chosen.suites]
     known = _known(set(files), store)
     return tuple(
         _cost(file, chosen.selected[index], trials[index], known.get(file))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.engine.session import Job, check_unfinished, headers_of, plan_of
+from assay.engine.job import Job, headers_of, plan_of
 from assay.errors import UsageError
 from assay.model.run import RunRecord, SuiteHeader
 
@@ -19,6 +19,11 @@ def resumable(job: Job, named: RunRecord | None) -> RunRecord:
             changed = f"{header.file} changed since the run {record.id} began"
             raise UsageError(f"{changed}: start a new run")
     return record
+
+
+def check_unfinished(record: RunRecord) -> None:
+    if record.status == "finished":
+        raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
 
 
 def _newest(job: Job) -> RunRecord:
