@@ -52,10 +52,7 @@ class Documents:
         """Each file whole, or not at all."""
         for file, name in self._files:
             with written(file) as stream:
-                text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-                reporters.get(name).write(result, text)
-                text.flush()
-                text.detach()
+                report_to(stream, name, result)
 
     def _tell_github(self, result: RunResult) -> None:
         found = environment(["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"])
@@ -78,6 +75,14 @@ def print_report(result: RunResult, out: TextIO, *, as_json: bool) -> None:
     """The report for the terminal, or the JSON document."""
     with _printing(out):
         reporters.get("json" if as_json else "text").write(result, out)
+
+
+def report_to(stream: IO[bytes], name: str, result: RunResult) -> None:
+    """Write a report to a stream of bytes, which stays open."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    reporters.get(name).write(result, text)
+    text.flush()
+    text.detach()
 
 
 @contextmanager
