@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,16 @@ from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
-from assay.outcomes import Source, check_name, find_run, in_file, names_file, outcomes_of, stored
+from assay.outcomes import (
+    Source,
+    check_name,
+    find_run,
+    in_file,
+    names_file,
+    newest_first,
+    outcomes_of,
+    stored,
+)
 from assay.ports import Store
 from assay.results import (
     conclude,
@@ -40,7 +50,6 @@ from assay.stats.sequential import Sequential
 AnyRun = str | os.PathLike[str] | RunResult
 #: How many runs are listed when nobody says.
 LISTED = 20
-_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +91,8 @@ def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[Listed]:
         names: dict[str, list[str]] = {}
         for name, run_id in opened.baselines().items():
             names.setdefault(run_id, []).append(name)
-        return [
-            Listed(record, tuple(names.get(record.id, ()))) for record in _newest(opened, limit)
-        ]
-
-
-def _newest(store: Store, limit: int) -> Iterator[RunRecord]:
-    before: str | None = None
-    while limit > 0 and (page := store.runs(min(limit, _PAGE), before)):
-        yield from page
-        limit, before = limit - len(page), page[-1].id
+        newest = islice(newest_first(opened), max(limit, 0))
+        return [Listed(record, tuple(names.get(record.id, ()))) for record in newest]
 
 
 def show(run: str = "latest", *, store: str | None = None) -> Run:

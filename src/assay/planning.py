@@ -18,7 +18,7 @@ from assay.history import open_store
 from assay.model.comparison import CaseOutcome
 from assay.model.options import WORKERS
 from assay.model.run import RunRecord, TrialFacts, positions_of
-from assay.outcomes import find_run, outcomes_of, stored
+from assay.outcomes import find_run, newest_first, outcomes_of, stored
 from assay.pairing import pair
 from assay.ports import Store
 from assay.running import options_of
@@ -38,7 +38,6 @@ from assay.stats.sums import Moments
 DISCORDANT = 0.2
 #: So many runs are looked through for one that had a suite.
 _LOOKED_AT = 500
-_PAGE = 50
 _JUDGED = ("passed", "failed")
 
 
@@ -321,7 +320,7 @@ class _Known:
 def _known(files: set[str], store: Store) -> dict[str, _Known]:
     """For each suite the newest finished run that asked it."""
     found: dict[str, _Known] = {}
-    for record in islice(_runs(store), _LOOKED_AT):
+    for record in islice(newest_first(store), _LOOKED_AT):
         for index, header in enumerate(record.suites):
             if header.file in files and header.file not in found and record.status == "finished":
                 told = _told(store, record.id, index)
@@ -330,13 +329,6 @@ def _known(files: set[str], store: Store) -> dict[str, _Known]:
         if len(found) == len(files):
             break
     return found
-
-
-def _runs(store: Store) -> Iterable[RunRecord]:
-    before: str | None = None
-    while page := store.runs(_PAGE, before):
-        yield from page
-        before = page[-1].id
 
 
 def _told(store: Store, run_id: str, suite: int) -> _Known | None:
