@@ -15,8 +15,9 @@ from assay.engine.plan import Plan
 from assay.errors import AssayError, UsageError
 from assay.folding import by_case, repeats_of
 from assay.history import open_store
-from assay.model.comparison import CaseOutcome
+from assay.model.comparison import CaseOutcome, comparable
 from assay.model.options import WORKERS
+from assay.model.result import JUDGED
 from assay.model.run import RunRecord, TrialFacts, positions_of
 from assay.outcomes import find_run, newest_first, outcomes_of, stored
 from assay.pairing import pair
@@ -38,7 +39,6 @@ from assay.stats.sums import Moments
 DISCORDANT = 0.2
 #: So many runs are looked through for one that had a suite.
 _LOOKED_AT = 500
-_JUDGED = ("passed", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def _basis(wish: Wish, store: Store) -> Basis:
     record = find_run(wish.run, store)
     noise_of = _Noise()
     for trials in by_case(store.facts(record.id)):
-        noise_of.add([t for t in repeats_of(trials) if t.outcome in _JUDGED])
+        noise_of.add([t for t in repeats_of(trials) if t.outcome in JUDGED])
     if not noise_of.cases:
         raise UsageError(f"no case was judged in the run {record.id}: it tells nothing")
     return _compared(record, noise_of, store) or noise_of.alone(record.id)
@@ -284,9 +284,8 @@ def _compared(record: RunRecord, noise: _Noise, store: Store) -> Basis | None:
 
 
 def _comparable(before: CaseOutcome, now: CaseOutcome) -> bool:
-    keys = (before.comparability, now.comparability)
-    same = keys[0] == keys[1] or not all(keys)
-    return same and before.outcome in _JUDGED and now.outcome in _JUDGED
+    judged = before.outcome in JUDGED and now.outcome in JUDGED
+    return judged and comparable(before.comparability, now.comparability)
 
 
 def _costs(chosen: Plan, settings: Settings, store: Store) -> tuple[SuiteCost, ...]:
