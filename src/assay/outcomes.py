@@ -88,7 +88,7 @@ def stored(run: RunRecord, store: Store, label: str = "") -> Source:
 
 
 def _stopped_early(run: RunRecord) -> bool:
-    test = (run.summary or {}).get("verdict", {}).get("sequential") or {}
+    test = run.verdict.get("sequential") or {}
     return test.get("verdict") is not None
 
 

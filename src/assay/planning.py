@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from assay import service
@@ -23,7 +22,7 @@ from assay.outcomes import find_run, newest_first, outcomes_of, stored
 from assay.pairing import pair
 from assay.ports import Store
 from assay.running import options_of
-from assay.service import Paths, as_paths
+from assay.service import Paths, as_paths, working_directory
 from assay.settings import Settings
 from assay.stats.planning import (
     Aim,
@@ -257,11 +256,11 @@ class _Noise:
 
 def _compared(record: RunRecord, noise: _Noise, store: Store) -> Basis | None:
     """From the run and its baseline, if it had one that is still there."""
-    name = (record.summary or {}).get("verdict", {}).get("baseline")
+    name = record.verdict.get("baseline")
     if name is None:
         return None
     try:
-        base = outcomes_of(name, store, Path.cwd())
+        base = outcomes_of(name, store, working_directory())
     except AssayError:  # it is gone; the run alone must do
         return None
     moved, scores = Moments(), Moments()

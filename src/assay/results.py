@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from assay.errors import StoreError
 from assay.folding import by_case, entry_of, outcome_of, repeats_of
 from assay.judgements import JudgeStatistics
 from assay.measuring import Measure
@@ -21,7 +20,7 @@ from assay.model.run_result import RunResult
 from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Store
-from assay.replacing import replacing
+from assay.replacing import replacing, writing
 from assay.settings import Settings, shown_path
 from assay.stats.means import DRAWS
 from assay.stats.sequential import Sequential
@@ -309,11 +308,8 @@ def write_files(result: RunResult, folder: Path) -> list[Path]:
 
 
 def _write(file: Path, chunks: Iterator[bytes]) -> None:
-    try:
+    with writing(shown_path(file)):
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as stream:
             stream.writelines(chunks)
             stream.write(b"\n")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StoreError(f"{shown_path(file)} cannot be written: {reason}") from None

@@ -41,7 +41,7 @@ from assay.redaction import MARK
 from assay.roster import Roster
 from assay.runs import Run
 from assay.seeds import Seeds
-from assay.service import Paths, as_paths, project, validate
+from assay.service import Paths, as_paths, project, validate, working_directory
 from assay.settings import Settings
 from assay.stats.sequential import Sequential
 from assay.test_cases import is_reference, suite_of
@@ -257,7 +257,7 @@ def _failed_in(earlier: RunRecord, job: Job) -> Callable[[int, EvalCase], bool]:
 def _base(options: RunOptions, store: Store) -> Source | None:
     """The baseline of the options, which is looked up at once."""
     if options.baseline is not None:
-        return outcomes_of(options.baseline, store, Path.cwd()).not_empty()
+        return outcomes_of(options.baseline, store, working_directory()).not_empty()
     if options.stop_when is not None:
         message = "a run can only stop when it is decided against a baseline"
         raise UsageError(f"{message}: give --baseline, or leave --stop-when out")
@@ -274,7 +274,7 @@ def _comparer(options: RunOptions, store: Store, base: Source | None) -> Compare
         confirmed: frozenset[CaseRef] | None,
         sequential: Sequential | None = None,
     ) -> Comparison:
-        candidate = outcomes_of(run_id, store, Path.cwd())
+        candidate = outcomes_of(run_id, store, working_directory())
         rules = rules_of(options, confirmed, sequential)
         return compare(base, candidate, rules, names=(base.name, run_id), notes=base.notes)
 

@@ -6,7 +6,6 @@ import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import cast
 
 from msgspec import structs
@@ -28,7 +27,7 @@ from assay.grading import Preparation
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
 from assay.model.options import TIMEOUT_SECONDS
-from assay.model.run import RunRecord, RunStatus, new_run_id
+from assay.model.run import RunRecord, RunStatus, new_run_id, timestamp
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import CaseStream, Resources, Target
@@ -122,7 +121,7 @@ class _Session:
             environment["judges"] = [use.to_dict() for use in ordered]
         return RunRecord(
             id=new_run_id(int(now.timestamp() * 1000), secrets.randbits),
-            started_at=_iso(now),
+            started_at=timestamp(now),
             status="running",
             target=", ".join(self.lineup.names),
             plan=plan_of(job),
@@ -244,7 +243,7 @@ class _Session:
             self._tell(remark)
         if runner.decided:
             self.notes.append(f"stopped early: {runner.decided}")
-        ended = _iso(job.now())
+        ended = timestamp(job.now())
         record = structs.replace(job.store.run(record.id), status=status, finished_at=ended)
         spools = {index: spool for index, spool in self.spools.items() if spool.is_kept}
         result = result_of(
@@ -278,7 +277,3 @@ def _noted(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
     for index, spool in spools.items():
         suites[index] = replace(suites[index], entries=spool.entries, comparability=spool.keys)
     return replace(result, suites=tuple(suites))
-
-
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
