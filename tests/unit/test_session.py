@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from assay.engine.job import Job
 from assay.engine.runner import GRACE_SECONDS
-from assay.engine.session import Job, run
+from assay.engine.session import run
 from assay.errors import StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.observation import Observation

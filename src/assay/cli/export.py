@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections import Counter
-from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import IO
 
 import click
 
 from assay import history
-from assay.cli.documents import store_option, writable, written
+from assay.cli.documents import report_to, store_option, writable, written
 from assay.errors import printable
-from assay.registry import reporters
 from assay.runs import Run
 
 FORMATS = ("jsonl", "csv", "observations")
@@ -49,29 +45,20 @@ def command(run: str, form: str, output: str | None, store: str | None) -> None:
     if file is not None:
         writable(file)
     found = history.show(run, store=store)
-    write = _observations if form == "observations" else _results(form)
     if file is None:
-        with nullcontext(sys.stdout.buffer) as stream:
-            write(found, stream)
-            stream.flush()
+        _write(found, form, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
     else:
         with written(file) as stream:
-            write(found, stream)
+            _write(found, form, stream)
     if form == "observations":
         _warn_of_twins(found)
 
 
-def _results(form: str) -> Callable[[Run, IO[bytes]], None]:
-    def write(run: Run, out: IO[bytes]) -> None:
-        text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=False)
-        reporters.get(form).write(run, text)
-        text.flush()
-        text.detach()
-
-    return write
-
-
-def _observations(run: Run, out: IO[bytes]) -> None:
+def _write(run: Run, form: str, out: IO[bytes]) -> None:
+    if form != "observations":
+        report_to(out, form, run)
+        return
     for observation in run.observations():
         out.write(observation + b"\n")
 
