@@ -34,6 +34,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/grade.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/serve.py
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Assay needs Python 3.11 or newer; name one with PYTHON=..."; exit 1; }

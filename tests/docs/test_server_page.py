@@ -68,7 +68,7 @@ def test_the_commands_of_the_page_do_what_it_shows(project: Settings, store: Sto
                 tried += 1
                 if f"{SERVER}/api/runs" in arguments:
                     _wait(url, printed)
-    assert tried == 8
+    assert tried == 9
 
 
 def _wait(url: str, printed: str) -> None:

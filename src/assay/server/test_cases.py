@@ -129,5 +129,10 @@ def _unchanged(name: str, known: str) -> Read:
     return read
 
 
+_encode = msgspec.json.Encoder().encode
+
+
 def _json(case: TestCase) -> bytes:
-    return msgspec.json.encode(case.to_dict())
+    """The test case as it is shown; its version is the last field, and is not."""
+    whole = _encode(case)
+    return whole[: whole.rindex(b',"version":')] + b"}"

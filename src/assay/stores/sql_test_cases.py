@@ -59,6 +59,7 @@ _ADD = "INSERT INTO test_case (id, version, created_at, tag_set) VALUES (?, ?, ?
 _ADD += " RETURNING number"
 _ADD_VERSION = "INSERT INTO test_case_version VALUES (?, ?, ?, ?, ?, ?, ?)"
 _COUNT = "UPDATE test_case_count SET total = total + ?"
+_TAGS = msgspec.json.Decoder(tuple[str, ...])
 
 
 class Answer(Protocol):
@@ -179,7 +180,7 @@ def _get(connection: Connection, case_id: str) -> tuple[int, int, TestCase]:
 
 def _case(row: Sequence[Any]) -> TestCase:
     fields = list(row)
-    fields[4] = msgspec.json.decode(fields[4], type=tuple[str, ...])
+    fields[4] = _TAGS.decode(fields[4])
     return TestCase(*fields)
 
 
