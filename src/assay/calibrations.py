@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import StoreError, UsageError
+from assay.errors import UsageError
 from assay.model.calibration import Calibration, CalibrationState, JudgeUse
-from assay.replacing import replacing
+from assay.replacing import replacing, writing
 from assay.settings import shown_path
 from assay.stats.calibration import corrected_rate, kappa
 from assay.stats.proportions import wilson
@@ -42,12 +42,8 @@ def keep(root: Path, calibration: Calibration) -> Path:
     ]
     ordered = sorted([*others, calibration], key=lambda known: (known.evaluator, known.judge_id))
     file = root / FILE
-    try:
-        with replacing(file) as stream:
-            stream.write(msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StoreError(f"{shown_path(file)} cannot be written: {reason}") from None
+    with writing(shown_path(file)), replacing(file) as stream:
+        stream.write(msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
     return file
 
 

@@ -7,19 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from assay.deciding import Rules, Watched, decide, each, explain, gate_failures, scores_of
-from assay.folding import by_case, outcome_of, repeats_of
-from assay.model.comparison import CaseOutcome, CaseRef, Comparison
-from assay.model.result import Outcome
+from assay.folding import by_case, mean_score, outcome_of, repeats_of
+from assay.measuring import few_clusters
+from assay.model.comparison import CaseOutcome, CaseRef, Comparison, comparable
+from assay.model.result import JUDGED, Outcome
 from assay.model.run import TrialFacts
 from assay.pairing import pair
-from assay.stats.means import FEW_CLUSTERS
 from assay.stats.paired import Pairs
 
 __all__ = ["Rules", "compare", "fold"]
 
 #: With more suites than this, the scores of all are compared together.
 MAX_SUITES = 20
-_JUDGED = ("passed", "failed")
 
 
 def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
@@ -32,7 +31,7 @@ def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
         ref = CaseRef(first.suite, first.case_id)
         rest = (first.comparability, first.critical, first.cluster)
         if len(trials) == 1:  # most are, and this is hot
-            judged = first.outcome in _JUDGED
+            judged = first.outcome in JUDGED
             passes = first.outcome == "passed"
             yield CaseOutcome(ref, first.outcome, int(passes), int(judged), first.score, *rest)
         else:
@@ -41,11 +40,9 @@ def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
 
 def _together(trials: Sequence[TrialFacts]) -> tuple[Outcome, int, int, float | None]:
     """Outcome, passes, judged trials and mean score of several trials."""
-    judged = [trial for trial in trials if trial.outcome in _JUDGED]
+    judged = [trial for trial in trials if trial.outcome in JUDGED]
     passes = sum(trial.outcome == "passed" for trial in judged)
-    scores = [trial.score for trial in judged if trial.score is not None]
-    score = sum(scores) / len(scores) if scores else None
-    return outcome_of(trials), passes, len(judged), score
+    return outcome_of(trials), passes, len(judged), mean_score(trials)
 
 
 def compare(
@@ -127,17 +124,17 @@ class _Tally:
         elif before is None:
             self.added.append(now.ref)
             self._alone(now, self.watched.failed_added)
-        elif _differ(before.comparability, now.comparability):
+        elif not comparable(before.comparability, now.comparability):
             self.not_comparable.append(now.ref)
             self._alone(now, self.watched.failed_changed)
-        elif before.outcome not in _JUDGED or now.outcome not in _JUDGED:
+        elif before.outcome not in JUDGED or now.outcome not in JUDGED:
             self.unjudged.append(now.ref)
         else:
             self._pair(before, now)
 
     def _alone(self, now: CaseOutcome, failed: list[CaseRef]) -> None:
         """A case that counts as if there were no baseline."""
-        self.watched.judged_without_baseline += now.outcome in _JUDGED
+        self.watched.judged_without_baseline += now.outcome in JUDGED
         if now.outcome == "failed":
             failed.append(now.ref)
 
@@ -228,16 +225,9 @@ class _Tally:
         if self.watched.flips and not self.watched.real_flips:
             flips = each("passed every time before and never now", self.watched.flips)
             yield "; ".join(flips) + "; not counted, as so many flaky cases make that likely"
-        if self.numbers and (groups := len(set(self.clusters))) < FEW_CLUSTERS:
-            yield (
-                f"the cases fall into {groups} clusters; with fewer than {FEW_CLUSTERS} the"
-                " interval is itself a guess"
-            )
+        if self.numbers and (warning := few_clusters(len(set(self.clusters)))):
+            yield warning
         if rules.confirmed is not None and rules.gate == "regression":
             counted = {*rules.confirmed, *self.watched.real_flips}
             excused = [ref for ref in self.watched.critical if ref not in counted]
             yield from each("not counted, as it did not fail each time it was asked again", excused)
-
-
-def _differ(before: str, now: str) -> bool:
-    return before != now and bool(before) and bool(now)

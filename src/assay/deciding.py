@@ -14,6 +14,7 @@ from typing import Any, get_args
 from assay.errors import UnknownName, UsageError
 from assay.model.comparison import CaseRef, Decision
 from assay.model.options import Gate
+from assay.model.score import reaches
 from assay.stats.distributions import t_two_sided
 from assay.stats.estimates import Estimate, PValue
 from assay.stats.means import clustered_error, clustered_t, mean
@@ -252,7 +253,7 @@ def _without_baseline(watched: Watched, rules: Rules) -> Iterable[str]:
     elif failed:
         passed = watched.judged_without_baseline - failed
         rate = passed / watched.judged_without_baseline
-        if rate < rules.min_pass_rate - 1e-9:
+        if not reaches(rate, rules.min_pass_rate):
             found = f"{passed} of {watched.judged_without_baseline} cases without a baseline pass"
             yield f"{found}, less than {percent(rules.min_pass_rate)}"
 

@@ -8,9 +8,9 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from assay.model.result import Outcome
+from assay.model.result import JUDGED, Outcome
 from assay.model.run import TrialRecord
-from assay.model.score import TOLERANCE
+from assay.model.score import reaches
 
 
 class Counted(Protocol):
@@ -20,6 +20,8 @@ class Counted(Protocol):
     def position(self) -> int: ...
     @property
     def outcome(self) -> Outcome: ...
+    @property
+    def score(self) -> float | None: ...
     @property
     def min_pass_rate(self) -> float: ...
     @property
@@ -48,8 +50,14 @@ def outcome_of(trials: Sequence[Counted]) -> Outcome:
     passed = outcomes.count("passed")
     judged = passed + outcomes.count("failed")
     if judged:
-        return "passed" if passed / judged >= trials[0].min_pass_rate - TOLERANCE else "failed"
+        return "passed" if reaches(passed / judged, trials[0].min_pass_rate) else "failed"
     return "errored" if "errored" in outcomes else "skipped"
+
+
+def mean_score(trials: Iterable[Counted]) -> float | None:
+    """The mean score of those that were judged; None when none of them has one."""
+    scores = [t.score for t in trials if t.score is not None and t.outcome in JUDGED]
+    return sum(scores) / len(scores) if scores else None
 
 
 def entry_of(trials: Sequence[TrialRecord]) -> bytes:
@@ -87,7 +95,7 @@ def _together(
     details: dict[str, Any] = {"outcome": outcome, "trials": listed}
     scores = [trial.score for trial in trials if trial.score is not None]
     details["score"] = sum(scores) / len(scores) if scores else None
-    if judged := sum(trial.outcome in ("passed", "failed") for trial in trials):
+    if judged := sum(trial.outcome in JUDGED for trial in trials):
         details["passRate"] = sum(trial.outcome == "passed" for trial in trials) / judged
     costs = [trial.cost_usd for trial in trials if trial.cost_usd is not None]
     if costs:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,18 @@ from assay.comparing import compare as compared
 from assay.errors import AssayError, RunHeld, StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
-from assay.model.run import RunRecord
+from assay.model.run import RunRecord, timestamp
 from assay.model.run_result import RunResult
-from assay.outcomes import Source, check_name, find_run, in_file, names_file, outcomes_of, stored
+from assay.outcomes import (
+    Source,
+    check_name,
+    find_run,
+    in_file,
+    names_file,
+    newest_first,
+    outcomes_of,
+    stored,
+)
 from assay.ports import Store
 from assay.results import (
     conclude,
@@ -40,7 +50,6 @@ from assay.stats.sequential import Sequential
 AnyRun = str | os.PathLike[str] | RunResult
 #: How many runs are listed when nobody says.
 LISTED = 20
-_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ class Listed:
             "target": record.target,
             "suites": [suite.file or suite.name for suite in record.suites],
             **{name: summary.get(name) for name in counts},
-            "exitCode": summary.get("verdict", {}).get("exitCode"),
+            "exitCode": record.verdict.get("exitCode"),
             "baselines": list(self.baselines),
         }
 
@@ -82,16 +91,8 @@ def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[Listed]:
         names: dict[str, list[str]] = {}
         for name, run_id in opened.baselines().items():
             names.setdefault(run_id, []).append(name)
-        return [
-            Listed(record, tuple(names.get(record.id, ()))) for record in _newest(opened, limit)
-        ]
-
-
-def _newest(store: Store, limit: int) -> Iterator[RunRecord]:
-    before: str | None = None
-    while limit > 0 and (page := store.runs(min(limit, _PAGE), before)):
-        yield from page
-        limit, before = limit - len(page), page[-1].id
+        newest = islice(newest_first(opened), max(limit, 0))
+        return [Listed(record, tuple(names.get(record.id, ()))) for record in newest]
 
 
 def show(run: str = "latest", *, store: str | None = None) -> Run:
@@ -110,9 +111,8 @@ def show(run: str = "latest", *, store: str | None = None) -> Run:
 
 
 def _restored(record: RunRecord, store: Store, settings: Settings) -> RunResult:
-    verdict: dict[str, Any] = (record.summary or {}).get("verdict", {})
-    options = _options(record)
-    comparison, notes = _compared_again(record, options, verdict, store)
+    verdict, options = record.verdict, _options(record)
+    comparison, notes = _compared_again(record, options, store)
     known = calibrations.read(settings.root)
     result = result_of(store, record, comparison=comparison, notes=tuple(notes), calibrations=known)
     if verdict:
@@ -133,9 +133,10 @@ def _options(record: RunRecord) -> RunOptions:
 
 
 def _compared_again(
-    record: RunRecord, options: RunOptions, verdict: dict[str, Any], store: Store
+    record: RunRecord, options: RunOptions, store: Store
 ) -> tuple[Comparison | None, list[str]]:
     """The comparison that the run ended with, if its baseline is still there; what to say."""
+    verdict = record.verdict
     notes = list(verdict.get("notes", ()))
     if not verdict and record.status == "running":
         notes.append("the run has not ended: it is at work, or its process was killed")
@@ -187,7 +188,7 @@ def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Com
 
 def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> None:
     """Call a run interrupted that nobody works on; it keeps its trials and can be resumed."""
-    ended = now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    ended = timestamp(now)
     record = structs.replace(record, status="interrupted", finished_at=ended)
     result = conclude(result_of(store, record, notes=(reason,)), _options(record))
     store.finish(record.id, "interrupted", ended, recorded_summary(result))
@@ -195,11 +196,9 @@ def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> No
 
 def annotate(record: RunRecord, store: Store, note: str) -> None:
     """Add a note to what is recorded of the end of a run."""
-    summary = dict(record.summary or {})
-    verdict = dict(summary.get("verdict", {}))
-    verdict["notes"] = [*verdict.get("notes", ()), note]
-    ended = record.finished_at or record.started_at
-    store.finish(record.id, record.status, ended, summary | {"verdict": verdict})
+    verdict = record.verdict | {"notes": [*record.verdict.get("notes", ()), note]}
+    summary = (record.summary or {}) | {"verdict": verdict}
+    store.finish(record.id, record.status, record.finished_at or record.started_at, summary)
 
 
 def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:

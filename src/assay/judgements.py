@@ -10,6 +10,7 @@ import msgspec
 from assay.calibrations import statistics_of
 from assay.model.calibration import Calibration, JudgeUse
 from assay.model.comparison import CaseRef
+from assay.model.result import JUDGED
 from assay.model.run import RunRecord, place_of
 from assay.ports import Store
 
@@ -54,7 +55,7 @@ def uses_of(record: RunRecord) -> list[JudgeUse]:
 
 def judgements(store: Store, run_id: str) -> Iterator[Judgement]:
     """Every verdict of a judge; of several attempts at a case the first."""
-    for trial in store.trials(run_id, ("passed", "failed")):
+    for trial in store.trials(run_id, JUDGED):
         if trial.repeat or trial.confirms:
             continue
         for found in _ENTRY.decode(trial.result).details.evaluators:

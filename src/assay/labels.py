@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.errors import StoreError, UsageError
+from assay.errors import UsageError
+from assay.replacing import writing
 from assay.settings import shown_path
 
 SUFFIXES = (".csv", ".jsonl")
@@ -61,15 +62,12 @@ def append(file: Path, label: Label) -> None:
     check_file(file)
     word = PASSES[0] if label.passed else FAILURES[0]
     row = dict(zip(COLUMNS, (label.suite, label.id, word), strict=True))
-    try:
+    with writing(shown_path(file)):
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a+b") as stream:
             stream.write(_written(row, file, stream.tell(), _ends_open(file)))
             stream.flush()
             os.fsync(stream.fileno())
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StoreError(f"{shown_path(file)} cannot be written: {reason}") from None
 
 
 def _ends_open(file: Path) -> bool:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from assay.folding import mean_score
 from assay.model.comparison import CaseRef
+from assay.model.result import JUDGED
 from assay.model.run import TrialFacts, TrialRecord
 from assay.stats.distributions import interval_z
 from assay.stats.estimates import Estimate
@@ -59,8 +61,8 @@ class Measure:
         score = first.score
         if len(trials) > 1:
             self._repeats(trials)
-            score = _mean(trials)
-        if outcome != "passed" and outcome != "failed":
+            score = mean_score(trials)
+        if outcome not in JUDGED:
             return
         self.judged += 1
         self.passed += outcome == "passed"
@@ -163,9 +165,8 @@ class Measure:
     def _clusters(self) -> dict[str, Any]:
         count = len(self.clusters) + self._alone
         found: dict[str, Any] = {"count": count}
-        if count < FEW_CLUSTERS:
-            few = f"the cases fall into {count} clusters; with fewer than {FEW_CLUSTERS} the"
-            found["warning"] = f"{few} interval is itself a guess"
+        if warning := few_clusters(count):
+            found["warning"] = warning
         return found
 
     def _repeated(self, whole: bool, draws: int) -> dict[str, Any]:
@@ -208,11 +209,12 @@ def _headline(shares: Moments, draws: int) -> Estimate | None:
     return Estimate(shares.mean, limits.low, limits.high, LEVEL, "wilson")
 
 
-def _mean(trials: Sequence[TrialFacts | TrialRecord]) -> float | None:
-    """The mean score of the judged trials of a case."""
-    judged = ("passed", "failed")
-    scores = [t.score for t in trials if t.score is not None and t.outcome in judged]
-    return sum(scores) / len(scores) if scores else None
+def few_clusters(count: int) -> str:
+    """What to say of an interval that stands on so many clusters; empty when they are enough."""
+    if count >= FEW_CLUSTERS:
+        return ""
+    few = f"the cases fall into {count} clusters; with fewer than {FEW_CLUSTERS} the interval"
+    return f"{few} is itself a guess"
 
 
 def _dict(estimate: Estimate | None) -> dict[str, Any] | None:

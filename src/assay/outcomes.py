@@ -88,7 +88,7 @@ def stored(run: RunRecord, store: Store, label: str = "") -> Source:
 
 
 def _stopped_early(run: RunRecord) -> bool:
-    test = (run.summary or {}).get("verdict", {}).get("sequential") or {}
+    test = run.verdict.get("sequential") or {}
     return test.get("verdict") is not None
 
 
@@ -123,14 +123,19 @@ def check_name(name: str) -> None:
         raise UsageError(f"a baseline cannot be called {name!r}: {wrong}")
 
 
-def _latest(store: Store) -> RunRecord:
-    """The newest run that is complete."""
+def newest_first(store: Store) -> Iterator[RunRecord]:
+    """All runs of a store, read page by page."""
     before: str | None = None
     while page := store.runs(_PAGE, before):
-        for run in page:
-            if run.status == "finished":
-                return run
+        yield from page
         before = page[-1].id
+
+
+def _latest(store: Store) -> RunRecord:
+    """The newest run that is complete."""
+    for run in newest_first(store):
+        if run.status == "finished":
+            return run
     raise UsageError("the store has no finished run")
 
 

@@ -6,24 +6,23 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from assay import service
+from assay.engine.job import project_path
 from assay.engine.plan import Plan
-from assay.engine.session import project_path
 from assay.errors import AssayError, UsageError
 from assay.folding import by_case, repeats_of
 from assay.history import open_store
-from assay.model.case import Suite
-from assay.model.comparison import CaseOutcome
-from assay.model.options import WORKERS, RunOptions
+from assay.model.comparison import CaseOutcome, comparable
+from assay.model.options import WORKERS
+from assay.model.result import JUDGED
 from assay.model.run import RunRecord, TrialFacts, positions_of
-from assay.outcomes import find_run, outcomes_of, stored
+from assay.outcomes import find_run, newest_first, outcomes_of, stored
 from assay.pairing import pair
 from assay.ports import Store
 from assay.running import options_of
-from assay.service import Paths, as_paths
+from assay.service import Paths, as_paths, working_directory
 from assay.settings import Settings
 from assay.stats.planning import (
     Aim,
@@ -39,8 +38,6 @@ from assay.stats.sums import Moments
 DISCORDANT = 0.2
 #: So many runs are looked through for one that had a suite.
 _LOOKED_AT = 500
-_PAGE = 50
-_JUDGED = ("passed", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +191,9 @@ def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast
                 raise UsageError(f"{message}: give --cases, --difference, --run, or eval files")
             return Forecast(wish, basis, cases)
         options = options_of({"repeat": wish.repeat} if wish.repeat else {}, settings, None)
-        suites = service.load(paths)
-        costs = _costs(suites, options, settings, opened)
-        cases = wish.cases or sum(cost.cases for cost in costs)
-        suggested = max((suite.workers or 0 for suite in suites), default=0)
-        return Forecast(wish, basis, cases, costs, options.workers or suggested or WORKERS)
+        chosen = Plan(service.load(paths), options)
+        costs = _costs(chosen, settings, opened)
+        return Forecast(wish, basis, wish.cases or len(chosen), costs, chosen.workers)
 
 
 def _total(parts: Iterable[float | None]) -> float | None:
@@ -213,7 +208,7 @@ def _basis(wish: Wish, store: Store) -> Basis:
     record = find_run(wish.run, store)
     noise_of = _Noise()
     for trials in by_case(store.facts(record.id)):
-        noise_of.add([t for t in repeats_of(trials) if t.outcome in _JUDGED])
+        noise_of.add([t for t in repeats_of(trials) if t.outcome in JUDGED])
     if not noise_of.cases:
         raise UsageError(f"no case was judged in the run {record.id}: it tells nothing")
     return _compared(record, noise_of, store) or noise_of.alone(record.id)
@@ -261,11 +256,11 @@ class _Noise:
 
 def _compared(record: RunRecord, noise: _Noise, store: Store) -> Basis | None:
     """From the run and its baseline, if it had one that is still there."""
-    name = (record.summary or {}).get("verdict", {}).get("baseline")
+    name = record.verdict.get("baseline")
     if name is None:
         return None
     try:
-        base = outcomes_of(name, store, Path.cwd())
+        base = outcomes_of(name, store, working_directory())
     except AssayError:  # it is gone; the run alone must do
         return None
     moved, scores = Moments(), Moments()
@@ -288,19 +283,15 @@ def _compared(record: RunRecord, noise: _Noise, store: Store) -> Basis | None:
 
 
 def _comparable(before: CaseOutcome, now: CaseOutcome) -> bool:
-    keys = (before.comparability, now.comparability)
-    same = keys[0] == keys[1] or not all(keys)
-    return same and before.outcome in _JUDGED and now.outcome in _JUDGED
+    judged = before.outcome in JUDGED and now.outcome in JUDGED
+    return judged and comparable(before.comparability, now.comparability)
 
 
-def _costs(
-    suites: Sequence[Suite], options: RunOptions, settings: Settings, store: Store
-) -> tuple[SuiteCost, ...]:
-    chosen = Plan(suites, options)
-    trials = [0] * len(suites)
+def _costs(chosen: Plan, settings: Settings, store: Store) -> tuple[SuiteCost, ...]:
+    trials = [0] * len(chosen.suites)
     for planned in chosen:
         trials[planned.suite] += 0 if planned.case.skip is not None else planned.repeats
-    files = [project_path(suite.file, settings) for suite in suites]
+    files = [project_path(suite.file, settings) for suite in chosen.suites]
     known = _known(set(files), store)
     return tuple(
         _cost(file, chosen.selected[index], trials[index], known.get(file))
@@ -327,7 +318,7 @@ class _Known:
 def _known(files: set[str], store: Store) -> dict[str, _Known]:
     """For each suite the newest finished run that asked it."""
     found: dict[str, _Known] = {}
-    for record in islice(_runs(store), _LOOKED_AT):
+    for record in islice(newest_first(store), _LOOKED_AT):
         for index, header in enumerate(record.suites):
             if header.file in files and header.file not in found and record.status == "finished":
                 told = _told(store, record.id, index)
@@ -336,13 +327,6 @@ def _known(files: set[str], store: Store) -> dict[str, _Known]:
         if len(found) == len(files):
             break
     return found
-
-
-def _runs(store: Store) -> Iterable[RunRecord]:
-    before: str | None = None
-    while page := store.runs(_PAGE, before):
-        yield from page
-        before = page[-1].id
 
 
 def _told(store: Store, run_id: str, suite: int) -> _Known | None:

@@ -9,6 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from assay.errors import StoreError
+
+
+@contextmanager
+def writing(what: str) -> Iterator[None]:
+    """Whatever keeps the block from writing is a StoreError that says what cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StoreError(f"{what} cannot be written: {reason}") from error
+
 
 @contextmanager
 def replacing(file: Path) -> Iterator[IO[bytes]]:

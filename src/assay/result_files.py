@@ -30,7 +30,7 @@ from assay.documents.document import MAX_FILE_BYTES
 from assay.documents.source import open_binary
 from assay.errors import EvalFileErrors, ResultFileError, nearest, printable
 from assay.model.comparison import CaseOutcome, CaseRef
-from assay.model.result import Outcome
+from assay.model.result import JUDGED, Outcome
 from assay.model.score import PASS_FROM, reaches
 from assay.settings import shown_path
 
@@ -223,7 +223,7 @@ def _own_lines(file: Path, name: str) -> Iterator[CaseOutcome]:
     for number, line in _read_lines(file):
         if not _is_own(line) or line.outcome is None:
             raise ResultFileError(f"{name}:{number}: the line lacks 'id' or 'outcome'")
-        judged = line.repeats if line.outcome in ("passed", "failed") else 0
+        judged = line.repeats if line.outcome in JUDGED else 0
         passes = line.passes if line.passes is not None else judged * (line.outcome == "passed")
         yield CaseOutcome(
             CaseRef(line.file, line.id),

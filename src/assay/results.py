@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from assay.errors import StoreError
 from assay.folding import by_case, entry_of, outcome_of, repeats_of
 from assay.judgements import JudgeStatistics
 from assay.measuring import Measure
@@ -18,9 +17,10 @@ from assay.model.options import RunOptions
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord, positions_of
 from assay.model.run_result import RunResult
+from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Store
-from assay.replacing import replacing
+from assay.replacing import replacing, writing
 from assay.settings import Settings, shown_path
 from assay.stats.means import DRAWS
 from assay.stats.sequential import Sequential
@@ -211,7 +211,7 @@ def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> Ru
     if options.require_calibrated and (unknown := _uncalibrated(result)):
         reasons.setdefault(1, []).extend(unknown)
     coverage = 1.0 if summary.coverage is None else summary.coverage
-    if gave_up or (coverage < options.min_coverage - 1e-9 and not interrupted):
+    if gave_up or not (interrupted or reaches(coverage, options.min_coverage)):
         unjudged = f"{summary.judged} of {summary.planned} cases were judged"
         needed = f"{options.min_coverage:.0%} are needed"
         reasons[3] = [*([gave_up] if gave_up else []), f"{unjudged}, {needed}"]
@@ -244,9 +244,9 @@ def _failed(summary: Summary, min_pass_rate: float | None) -> str:
     if min_pass_rate is None:
         cases = "1 case" if summary.failed == 1 else f"{summary.failed} cases"
         return f"{cases} failed" if summary.failed else ""
-    if not summary.judged or summary.passed / summary.judged >= min_pass_rate - 1e-9:
+    rate = summary.passed / summary.judged if summary.judged else 1.0
+    if reaches(rate, min_pass_rate):
         return ""
-    rate = summary.passed / summary.judged
     return f"{rate:.1%} of the judged cases passed, {min_pass_rate:.1%} are needed"
 
 
@@ -308,11 +308,8 @@ def write_files(result: RunResult, folder: Path) -> list[Path]:
 
 
 def _write(file: Path, chunks: Iterator[bytes]) -> None:
-    try:
+    with writing(shown_path(file)):
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as stream:
             stream.writelines(chunks)
             stream.write(b"\n")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StoreError(f"{shown_path(file)} cannot be written: {reason}") from None

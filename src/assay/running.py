@@ -21,6 +21,7 @@ from assay.confidential import secrets_of
 from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
 from assay.engine import session
+from assay.engine.job import Compare, Job, project_path
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.engine.runner import Brake
@@ -40,7 +41,7 @@ from assay.redaction import MARK
 from assay.roster import Roster
 from assay.runs import Run
 from assay.seeds import Seeds
-from assay.service import Paths, as_paths, project, validate
+from assay.service import Paths, as_paths, project, validate, working_directory
 from assay.settings import Settings
 from assay.stats.sequential import Sequential
 from assay.test_cases import is_reference, suite_of
@@ -166,7 +167,7 @@ def _check_complete(earlier: RunRecord, names: Collection[str]) -> None:
             raise UsageError(f"{message}: give it again")
 
 
-def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) -> session.Job:
+def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) -> Job:
     named = {"target": order.target, "judge": order.judge}
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
     earlier = find_run(order.earlier, store) if order.earlier else None
@@ -177,7 +178,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     base, origin = _base(options, store), _origin(order, earlier)
     stream = not origin and _streams(order, options, settings)
     suites, paths = _suites(order.cases, settings, store, earlier, stream=stream)
-    job = session.Job(
+    job = Job(
         settings=settings,
         suites=suites,
         options=options,
@@ -203,7 +204,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     return replace(job, resumed=resumable(job, earlier if order.resume else None))
 
 
-def _check_allowed(targets: Collection[str], job: session.Job) -> None:
+def _check_allowed(targets: Collection[str], job: Job) -> None:
     """Refuse whoever is not among the targets, wherever he is named."""
     named: list[Any] = [job.options.target, job.options.judge, *_judges(job.defaults)]
     for case in (case for suite in job.suites for case in suite):
@@ -234,36 +235,36 @@ def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
 _ORIGINS = ("rerunFailed", "regraded")
 
 
-def _going_back(job: session.Job) -> session.Job:
+def _going_back(job: Job) -> Job:
     """The job with the cases, and the answers, of the run that it goes back to."""
     if run_id := job.origin.get("rerunFailed"):
         return replace(job, wanted=_failed_in(job.store.run(run_id), job))
     if run_id := job.origin.get("regraded"):
-        place = partial(session.project_path, settings=job.settings)
+        place = partial(project_path, settings=job.settings)
         answers = StoredAnswers(job.store.run(run_id), job.store, place)
         return replace(job, target=answers, wanted=lambda suite, case: answers.has(case))
     return job
 
 
-def _failed_in(earlier: RunRecord, job: session.Job) -> Callable[[int, EvalCase], bool]:
+def _failed_in(earlier: RunRecord, job: Job) -> Callable[[int, EvalCase], bool]:
     """Did the case fail, or error, in the run before?"""
     outcomes = outcomes_of(earlier.id, job.store, job.settings.root)
     bad = {case.ref for case in outcomes if case.outcome in ("failed", "errored")}
-    files = [session.project_path(suite.file, job.settings) for suite in job.suites]
+    files = [project_path(suite.file, job.settings) for suite in job.suites]
     return lambda suite, case: CaseRef(files[suite], case.id) in bad
 
 
 def _base(options: RunOptions, store: Store) -> Source | None:
     """The baseline of the options, which is looked up at once."""
     if options.baseline is not None:
-        return outcomes_of(options.baseline, store, Path.cwd()).not_empty()
+        return outcomes_of(options.baseline, store, working_directory()).not_empty()
     if options.stop_when is not None:
         message = "a run can only stop when it is decided against a baseline"
         raise UsageError(f"{message}: give --baseline, or leave --stop-when out")
     return None
 
 
-def _comparer(options: RunOptions, store: Store, base: Source | None) -> session.Compare | None:
+def _comparer(options: RunOptions, store: Store, base: Source | None) -> Compare | None:
     """Compares with the baseline."""
     if base is None:
         return None
@@ -273,7 +274,7 @@ def _comparer(options: RunOptions, store: Store, base: Source | None) -> session
         confirmed: frozenset[CaseRef] | None,
         sequential: Sequential | None = None,
     ) -> Comparison:
-        candidate = outcomes_of(run_id, store, Path.cwd())
+        candidate = outcomes_of(run_id, store, working_directory())
         rules = rules_of(options, confirmed, sequential)
         return compare(base, candidate, rules, names=(base.name, run_id), notes=base.notes)
 
@@ -296,7 +297,7 @@ def _suites(
     """The suites, and their paths as a resumed run must name them."""
     if isinstance(cases, (list, tuple)) and cases and isinstance(cases[0], Suite):
         suites = cast("Sequence[Suite]", cases)
-        return suites, [session.project_path(suite.file, settings) for suite in suites]
+        return suites, [project_path(suite.file, settings) for suite in suites]
     paths = as_paths(cast("Paths", cases))
     if not paths and earlier is not None:
         known = earlier.plan["paths"]
@@ -310,7 +311,7 @@ def _suites(
     loaded = validate(files, stream=stream, settings=settings)
     if loaded.errors:
         raise EvalFileErrors(loaded.problems)
-    written = [session.project_path(str(path), settings) for path in files]
+    written = [project_path(str(path), settings) for path in files]
     suites = [*loaded.suites, *(suite for suite, _ in kept)]
     return suites, [*written, *(reference for _, reference in kept)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from assay.errors import UsageError, nearest
 from assay.history import open_store
 from assay.model.run import RunRecord
+from assay.outcomes import newest_first
 from assay.ports import Store
 from assay.service import project
 from assay.stats.estimates import Estimate
@@ -17,7 +17,6 @@ from assay.stats.proportions import wilson
 
 #: How many runs are told when nobody says.
 LAST = 20
-_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,9 @@ def points_of(store: Store, suite: str | None = None, last: int = LAST) -> list[
     """The same of an open store."""
     found: list[Point] = []
     known: set[str] = set()
-    for record in _finished(store):
+    for record in newest_first(store):
+        if record.status != "finished":
+            continue
         known.update(name for header in record.suites for name in (header.file, header.name))
         point = _point(record, suite)
         if point is not None:
@@ -67,13 +68,6 @@ def points_of(store: Store, suite: str | None = None, last: int = LAST) -> list[
         hint = nearest(suite, known)
         raise UsageError(f"no run has a suite {suite!r}" + (f"; {hint}" if hint else ""))
     return found[::-1]
-
-
-def _finished(store: Store) -> Iterator[RunRecord]:
-    before: str | None = None
-    while page := store.runs(_PAGE, before):
-        yield from (record for record in page if record.status == "finished")
-        before = page[-1].id
 
 
 def _point(record: RunRecord, suite: str | None) -> Point | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from assay import history
+from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.model.run import RunRecord
 
@@ -57,7 +57,7 @@ def show(name: str, as_json: bool) -> None:
     """
     row = _row(name, history.baseline(name))
     if as_json:
-        click.echo(json.dumps(row, indent=2, ensure_ascii=False))
+        echo_json(row)
         return
     for key, value in row.items():
         if value is not None:
@@ -76,7 +76,7 @@ def list_all(as_json: bool) -> None:
     """
     rows = [_row(name, run) for name, run in history.baselines().items()]
     if as_json:
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        echo_json(rows)
         return
     for row in rows:
         facts = (row[key] for key in ("name", "runId", "startedAt", "target"))

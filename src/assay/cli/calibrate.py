@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from assay.calibrating import Answer, Calibrated, Desk
 from assay.calibrations import FILE
+from assay.cli.documents import store_option
+from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.stats.calibration import majority_baseline
 from assay.stats.estimates import Estimate
@@ -29,7 +29,7 @@ _WORDS = {
 @click.option("--sample", type=click.IntRange(1), help="Ask for labels of so many answers.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Decides which answers (0).")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-@click.option("--store", metavar="URL", help="Where runs are recorded.")
+@store_option
 def command(
     labels: str,
     run: str,
@@ -57,7 +57,7 @@ def command(
         _ask(desk, sample, seed)
     found = desk.calibrate()
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        echo_json(found.to_dict())
     else:
         _print(found)
 

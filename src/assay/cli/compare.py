@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, get_args
 
 import click
 
 from assay import history
+from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
@@ -68,7 +68,7 @@ def command(
     """
     found = history.compare(base, candidate, gate=gate, margin=margin, strict=strict)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        echo_json(found.to_dict())
     else:
         _print(found, base, candidate)
     raise SystemExit(found.exit_code)

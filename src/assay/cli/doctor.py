@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from assay import doctor
+from assay.cli.json import echo_json
 from assay.errors import printable
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
@@ -32,7 +31,7 @@ def command(target: str | None, as_json: bool) -> None:
     code = doctor.exit_code(found)
     if as_json:
         document = {"checks": [finding.to_dict() for finding in found], "exitCode": code}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        echo_json(document)
         raise SystemExit(code)
     for finding in found:
         state = click.style(f"{finding.state:8}", fg=_COLOURS[finding.state], bold=True)

@@ -15,7 +15,7 @@ import click
 from assay.errors import StoreError, UsageError
 from assay.model.run_result import RunResult
 from assay.registry import reporters
-from assay.replacing import replacing
+from assay.replacing import replacing, writing
 from assay.settings import environment, shown_path
 
 #: Names of reporters that are no suffix of a file.
@@ -52,10 +52,7 @@ class Documents:
         """Each file whole, or not at all."""
         for file, name in self._files:
             with written(file) as stream:
-                text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-                reporters.get(name).write(result, text)
-                text.flush()
-                text.detach()
+                report_to(stream, name, result)
 
     def _tell_github(self, result: RunResult) -> None:
         found = environment(["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"])
@@ -68,7 +65,7 @@ class Documents:
             text = io.StringIO()
             reporters.get("md").write(result, text)
             with (
-                _telling(shown_path(Path(summary))),
+                writing(shown_path(Path(summary))),
                 open(summary, "a", encoding="utf-8") as stream,
             ):
                 stream.write(text.getvalue())
@@ -80,11 +77,19 @@ def print_report(result: RunResult, out: TextIO, *, as_json: bool) -> None:
         reporters.get("json" if as_json else "text").write(result, out)
 
 
+def report_to(stream: IO[bytes], name: str, result: RunResult) -> None:
+    """Write a report to a stream of bytes, which stays open."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    reporters.get(name).write(result, text)
+    text.flush()
+    text.detach()
+
+
 @contextmanager
 def _printing(out: TextIO) -> Iterator[None]:
     """A reader that has seen enough, as `head` has, changes nothing; other faults are told."""
     try:
-        with _telling("the report"):
+        with writing("the report"):
             yield
             out.flush()
     except StoreError as error:
@@ -117,15 +122,6 @@ def writable(file: Path) -> None:
 @contextmanager
 def written(file: Path) -> Iterator[IO[bytes]]:
     """A stream that becomes the file; says so at the end."""
-    with _telling(shown_path(file)), replacing(file) as stream:
+    with writing(shown_path(file)), replacing(file) as stream:
         yield stream
     click.echo(f"wrote {shown_path(file)}", err=True)
-
-
-@contextmanager
-def _telling(what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StoreError(f"{what} cannot be written: {reason}") from error

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -13,9 +12,8 @@ from typing import IO
 import click
 
 from assay import history, importing
-from assay.cli.documents import store_option, writable, written
+from assay.cli.documents import report_to, store_option, writable, written
 from assay.errors import UsageError, printable
-from assay.registry import reporters
 from assay.runs import Run
 
 FORMATS = ("jsonl", "csv", "yaml", "observations")
@@ -65,9 +63,8 @@ def command(
     if form == "yaml":
         raise UsageError("only test cases are written as YAML: give --test-cases too")
     found = history.show(run or "latest", store=store)
-    write = _observations if form == "observations" else _results(form)
     with _opened(file) as stream:
-        write(found, stream)
+        _write(found, form, stream)
     if form == "observations":
         _warn_of_twins(found)
 
@@ -98,17 +95,10 @@ def _export_test_cases(
             stream.write(piece.encode())
 
 
-def _results(form: str) -> Callable[[Run, IO[bytes]], None]:
-    def write(run: Run, out: IO[bytes]) -> None:
-        text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=False)
-        reporters.get(form).write(run, text)
-        text.flush()
-        text.detach()
-
-    return write
-
-
-def _observations(run: Run, out: IO[bytes]) -> None:
+def _write(run: Run, form: str, out: IO[bytes]) -> None:
+    if form != "observations":
+        report_to(out, form, run)
+        return
     for observation in run.observations():
         out.write(observation + b"\n")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import click
 
 from assay import planning
+from assay.cli.documents import store_option
+from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.planning import Forecast, Wish
 from assay.reporters.words import count, duration, money
@@ -31,7 +32,7 @@ from assay.reporters.words import count, duration, money
 @click.option("--repeat", type=click.IntRange(1), help="How often each case is asked.")
 @click.option("--run", metavar="RUN", help="A run that tells how much cases change by chance.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-@click.option("--store", metavar="URL", help="Where runs are recorded.")
+@store_option
 def command(
     paths: tuple[str, ...],
     cases: int | None,
@@ -58,7 +59,7 @@ def command(
     wish = Wish(cases, difference, power, repeat, run)
     forecast = planning.plan(wish, paths, store=store)
     if as_json:
-        click.echo(json.dumps(forecast.to_dict(), indent=2, ensure_ascii=False))
+        echo_json(forecast.to_dict())
         return
     for line in (*_power(forecast), *_scores(forecast), *_costs(forecast)):
         click.echo(printable(line))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import click
 
+from assay.cli.json import echo_json
 from assay.errors import AssayError, ConfigError, Problem, printable
 from assay.service import Loaded, Paths
 
@@ -48,7 +48,7 @@ def report(
 
 
 def _echo_json(problems: Sequence[Problem]) -> None:
-    click.echo(json.dumps([p.to_dict() for p in problems], indent=2, ensure_ascii=False))
+    echo_json([p.to_dict() for p in problems])
 
 
 def echo_problem(problem: Problem) -> None:

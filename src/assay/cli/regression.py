@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from assay import bugs, service
 from assay.cli.documents import store_option
+from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.settings import shown_path
 
@@ -109,7 +109,7 @@ def list_cases(paths: tuple[str, ...], as_json: bool) -> None:
         rows = [
             {"file": file, **asdict(entry)} for file, found in listed.items() for entry in found
         ]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        echo_json(rows)
         return
     for file, found in listed.items():
         click.echo(file)

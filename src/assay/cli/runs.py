@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +12,7 @@ import msgspec
 
 from assay import history
 from assay.cli.documents import print_report, store_option
+from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult
@@ -52,7 +52,7 @@ def list_all(limit: int, as_json: bool, store: str | None) -> None:
     """
     rows = [listed.to_dict() for listed in history.list_runs(limit, store=store)]
     if as_json:
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        echo_json(rows)
         return
     for row in rows:
         click.echo(printable(_line(row)))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from assay import service
+from assay.cli.json import echo_json
 
 
 @click.command("schema")
@@ -23,4 +22,4 @@ def command(name: str) -> None:
       assay schema golden
       assay schema config > assay.schema.json
     """
-    click.echo(json.dumps(service.describe(name), indent=2, ensure_ascii=False))
+    echo_json(service.describe(name))

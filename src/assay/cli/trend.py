@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
 
 from assay import trends
+from assay.cli.documents import store_option
+from assay.cli.json import echo_json
 from assay.terminal import Terminal, columns, cut, safe
 from assay.trends import Point
 
@@ -26,7 +27,7 @@ _MAX_TARGET = 20
     help="How many runs.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, the oldest run first.")
-@click.option("--store", metavar="URL", help="Where runs are recorded.")
+@store_option
 def command(suite: str | None, last: int, as_json: bool, store: str | None) -> None:
     """Show the pass rate of the finished runs, the newest last, each with its interval.
 
@@ -41,7 +42,7 @@ def command(suite: str | None, last: int, as_json: bool, store: str | None) -> N
     points = trends.trend(suite, last, store=store)
     if as_json:
         rows = [point.to_dict() for point in points]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        echo_json(rows)
         return
     if not points:
         click.echo("there is no finished run yet; `assay run` makes one", err=True)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from assay.folding import outcome_of
-from assay.model.comparison import CaseOutcome, CaseRef
+from assay.model.comparison import CaseOutcome, CaseRef, comparable
+from assay.model.result import JUDGED
 from assay.model.run import TrialFacts, TrialRecord
 from assay.stats.sequential import Sequential
-
-_JUDGED = ("passed", "failed")
 
 
 class Early:
@@ -35,7 +34,7 @@ class Early:
         self._base = {
             case.ref: (case.outcome == "passed", case.comparability)
             for case in base
-            if case.outcome in _JUDGED
+            if case.outcome in JUDGED
         }
 
     @property
@@ -69,10 +68,10 @@ class Early:
     def _look(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
         first, outcome = trials[0], outcome_of(trials)
         known = self._before(CaseRef(first.suite, first.case_id))
-        if known is None or outcome not in _JUDGED:
+        if known is None or outcome not in JUDGED:
             return
         before, key = known
-        if key and first.comparability and key != first.comparability:
+        if not comparable(key, first.comparability):
             return
         self.pairs += 1
         now = outcome == "passed"

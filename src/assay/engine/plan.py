@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from assay.model.case import EvalCase, Suite, Tier
 from assay.model.evaluator import EvaluatorSpec
-from assay.model.options import RunOptions
+from assay.model.options import WORKERS, RunOptions
 from assay.model.run import place_of, position_of
 
 #: The tiers in the order in which they are asked. Rubric cases wait for all others.
@@ -82,6 +82,17 @@ class Plan:
             self._positions.append(planned.position)
             self._repeats.append(planned.repeats)
             self.selected[planned.suite] += 1
+
+    @property
+    def streams(self) -> list[int]:
+        """The numbers of the suites that are read as a stream; of those, the wanted ones."""
+        return [i for i, s in enumerate(self.suites) if s.streamed and self._has_tier(s)]
+
+    @property
+    def workers(self) -> int:
+        """How many trials are under way at once, as the options say, else the suites."""
+        suggested = [suite.workers for suite in self.suites if suite.workers]
+        return self.options.workers or max(suggested, default=WORKERS)
 
     @property
     def planned(self) -> int:
@@ -168,13 +179,15 @@ class Plan:
 
     def _matching(self) -> Iterator[Planned]:
         """The cases that the filters let through."""
-        tiers = self.options.tier
         for index, suite in enumerate(self.suites):
-            if suite.streamed or (tiers and suite.tier not in tiers):
+            if suite.streamed or not self._has_tier(suite):
                 continue
             for position, case in enumerate(suite.cases, position_of(index, 0)):
                 if self.matches(index, case):
                     yield self.planned_case(position, index, case)
+
+    def _has_tier(self, suite: Suite) -> bool:
+        return not self.options.tier or suite.tier in self.options.tier
 
     def matches(self, suite: int, case: EvalCase) -> bool:
         """Do the filters let the case through?"""

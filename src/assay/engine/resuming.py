@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from assay.engine.session import Job, check_unfinished, headers_of, plan_of
+from assay.engine.job import Job, headers_of, plan_of
 from assay.errors import UsageError
 from assay.model.run import RunRecord, SuiteHeader
+from assay.outcomes import newest_first
 
 
 def resumable(job: Job, named: RunRecord | None) -> RunRecord:
@@ -21,14 +22,17 @@ def resumable(job: Job, named: RunRecord | None) -> RunRecord:
     return record
 
 
+def check_unfinished(record: RunRecord) -> None:
+    if record.status == "finished":
+        raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
+
+
 def _newest(job: Job) -> RunRecord:
-    plan, before = plan_of(job), None
-    while page := job.store.runs(100, before):
-        for record in page:
-            fits = record.status != "finished" and record.plan == plan
-            if fits and not job.store.held(record.id):
-                return record
-        before = page[-1].id
+    plan = plan_of(job)
+    for record in newest_first(job.store):
+        fits = record.status != "finished" and record.plan == plan
+        if fits and not job.store.held(record.id):
+            return record
     raise UsageError("there is no unfinished run with these paths, target and options to resume")
 
 

@@ -4,100 +4,39 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Protocol, cast
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
 
 from msgspec import structs
 
-from assay import calibrations, staleness
+from assay import calibrations
 from assay.engine.discretion import DiscreetCache, DiscreetJudge
 from assay.engine.early import Early
-from assay.engine.gating import lonely_rubrics
-from assay.engine.plan import TIERS, Done, Plan, Planned
+from assay.engine.job import Job, headers_of, plan_of
+from assay.engine.lineup import Lineup, unused_lines
+from assay.engine.plan import TIERS, Done, Plan
 from assay.engine.provenance import environment_of
-from assay.engine.runner import Brake, Runner
+from assay.engine.resuming import check_unfinished
+from assay.engine.runner import Runner
 from assay.engine.spool import Spool
 from assay.engine.stream import Answers, ChunkGrader, StreamRun, Surroundings
 from assay.engine.trial import Trials
-from assay.errors import EvalFileErrors, UsageError
+from assay.errors import EvalFileErrors
 from assay.grading import Preparation
-from assay.model.case import EvalCase, Suite
-from assay.model.comparison import CaseOutcome, CaseRef, Comparison
-from assay.model.evaluator import EvaluatorSpec
-from assay.model.events import Listener, Notice, RunFinished, RunStarted
-from assay.model.options import TIMEOUT_SECONDS, WORKERS, RunOptions
-from assay.model.run import TEST_CASES, RunRecord, RunStatus, SuiteHeader, new_run_id
+from assay.model.comparison import CaseRef, Comparison
+from assay.model.events import Notice, RunFinished, RunStarted
+from assay.model.options import TIMEOUT_SECONDS
+from assay.model.run import RunRecord, RunStatus, new_run_id, timestamp
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
-from assay.ports import CaseStream, Resources, Store, Target
+from assay.ports import CaseStream, Resources, Target
 from assay.redaction import Redactor
 from assay.registry import executors
-from assay.results import (
-    conclude,
-    folder_shown,
-    recorded_summary,
-    result_of,
-    results_folder,
-    write_files,
-)
-from assay.retrying import Retrying, RetryPolicy
+from assay.results import conclude, folder_shown, recorded_summary, result_of, write_files
+from assay.retrying import RetryPolicy
 from assay.roster import Roster
-from assay.settings import Settings
 from assay.stats.sequential import Sequential
-
-
-class Compare(Protocol):
-    """Compares a run with the baseline that the options name.
-
-    `confirmed` are the critical regressions that count; None says that all do. `sequential` is
-    the test of a run that was to stop when it is decided.
-    """
-
-    def __call__(
-        self,
-        run_id: str,
-        confirmed: frozenset[CaseRef] | None,
-        sequential: Sequential | None = None,
-    ) -> Comparison: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What is to be run, and with what.
-
-    `resumed` is the run to go on with, and `origin` the one that cases or answers are taken from.
-    """
-
-    settings: Settings
-    suites: Sequence[Suite]
-    options: RunOptions
-    store: Store
-    paths: Sequence[str] = ()
-    target: Target | None = None
-    judge: Target | None = None
-    defaults: tuple[EvaluatorSpec, ...] = ()
-    sources: Mapping[str, Any] = field(default_factory=dict)
-    secrets: frozenset[str] = frozenset()
-    resumed: RunRecord | None = None
-    wanted: Callable[[int, EvalCase], bool] = lambda suite, case: True
-    compare: Compare | None = None
-    base: Iterable[CaseOutcome] = ()
-    listen: Listener = lambda event: None
-    brake: Brake = field(default_factory=Brake)
-    door: str = ""
-    origin: Mapping[str, str] = field(default_factory=dict)
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
-
-    def plan(self) -> Plan:
-        return Plan(self.suites, self.options, self.defaults, self.wanted)
-
-    @property
-    def folder(self) -> Path:
-        """Where result files are kept."""
-        return results_folder(self.settings)
 
 
 async def run(job: Job) -> RunResult:
@@ -123,7 +62,7 @@ class _Session:
     def __init__(self, job: Job, plan: Plan, roster: Roster) -> None:
         self.job, self.plan, self.roster = job, plan, roster
         self.redactor = Redactor(job.secrets)
-        self._targets: dict[str | None, Retrying] = {}
+        self.lineup = Lineup(job, roster)
         self.cache = DiscreetCache(job.store, self.redactor) if job.options.cache else None
         self.preparation = Preparation(Resources(self._judge, job.sources, self.cache))
         self.notes: list[str] = []
@@ -162,24 +101,17 @@ class _Session:
     def _preflight(self) -> None:
         """All that can be wrong before the first question is told before it."""
         if any(suite.streamed for suite in self.job.suites):
-            self._target_named(self.job.options.target)
+            self.lineup.of_streams()
             return
         for planned in self.plan:
             self.preparation.grader(planned.case)
             if planned.case.skip is None:
-                self._target(planned)
-        for target in self._targets.values():
-            hook = getattr(target.target, "unused", None)
-            if hook is not None and (lines := hook(p.case.id for p in self.plan)):
-                self._unused(target.name, lines)
-
-    def _unused(self, target: str, lines: int) -> None:
-        noun = "line has" if lines == 1 else "lines have"
-        self._tell(f"{target}: {lines:,} {noun} an id that no selected case has")
+                self.lineup.of(planned)
+        for note in self.lineup.unused(self.plan):
+            self._tell(note)
 
     def _record(self) -> RunRecord:
         job, now = self.job, self.job.now()
-        names = sorted({target.name for target in self._targets.values()})
         environment = environment_of(job.settings.root)
         environment["settings"] = job.settings.recorded()
         if job.door:
@@ -189,13 +121,13 @@ class _Session:
             environment["judges"] = [use.to_dict() for use in ordered]
         return RunRecord(
             id=new_run_id(int(now.timestamp() * 1000), secrets.randbits),
-            started_at=_iso(now),
+            started_at=timestamp(now),
             status="running",
-            target=", ".join(names),
+            target=", ".join(self.lineup.names),
             plan=plan_of(job),
             options=self.redactor.json(job.options.shown()),
             environment=self.redactor.json(environment),
-            suites=headers_of(job, self.plan, self._suite_target),
+            suites=headers_of(job, self.plan, self.lineup.of_suite),
         )
 
     def _runner(self, record: RunRecord) -> Runner:
@@ -203,22 +135,22 @@ class _Session:
         trials = Trials(
             record.id,
             [header.file for header in record.suites],
-            self._target,
+            self.lineup.of,
             self.preparation,
             self.redactor,
             self.cache,
             lambda planned: options.timeout_seconds or planned.case.timeout_seconds,
         )
-        suggested = [suite.workers for suite in job.suites if suite.workers]
+        self.early = self._early(record)
         return Runner(
             self.plan,
             trials,
             job.store,
             job.listen,
-            workers=options.workers or max(suggested, default=WORKERS),
-            live=self._live,
+            workers=self.plan.workers,
+            live=self.lineup.live,
             brake=job.brake,
-            early=self._early(record),
+            early=self.early,
         )
 
     def _early(self, record: RunRecord) -> Early | None:
@@ -227,20 +159,19 @@ class _Session:
             return None
         *first, last = TIERS
         order = self.plan.order(first) + self.plan.order([last])
-        self.early = Early(self.job.base, order, self.plan.repeats_of)
+        early = Early(self.job.base, order, self.plan.repeats_of)
         if self.job.resumed is not None:
-            self.early.recall(self.job.store.facts(record.id))
-        return self.early
+            early.recall(self.job.store.facts(record.id))
+        return early
+
+    @property
+    def _test(self) -> Sequential | None:
+        return None if self.early is None else self.early.test
 
     async def _asked(self, runner: Runner, record: RunRecord) -> RunStatus:
         job = self.job
         done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
-        tiers = job.options.tier
-        streamed = [
-            index
-            for index, suite in enumerate(job.suites)
-            if suite.streamed and not (tiers and suite.tier not in tiers)
-        ]
+        streamed = self.plan.streams
         planned = None if streamed else self.plan.planned
         job.listen(RunStarted(record.id, record.target, planned, done))
         for index in streamed:
@@ -271,13 +202,12 @@ class _Session:
         record.suites[index] = structs.replace(record.suites[index], selected=run.cases)
         job.store.describe(record.id, record.suites)
         if run.unused and job.resumed is None:
-            self._unused(self._targets[job.options.target].name, run.unused)
+            self._tell(unused_lines(self.lineup.of_streams().name, run.unused))
 
     def _answers(self) -> Answers:
         """The recorded answers, with their index made before any process is forked."""
-        target = self._target_named(self.job.options.target)
-        answers = cast("Answers", target.target)
-        assert answers.records >= 0
+        answers = cast("Answers", self.lineup.of_streams().target)
+        _ = answers.records
         return answers
 
     async def _compared(
@@ -287,9 +217,8 @@ class _Session:
         compare, times = self.job.compare, self.job.options.confirm
         if compare is None or status != "finished":
             return None
-        test = None if self.early is None else self.early.test
-        first = compare(record.id, None, test)
-        if not (self._live and times and first.critical_regressions):
+        first = compare(record.id, None, self._test)
+        if not (self.lineup.live and times and first.critical_regressions):
             return first
         confirmed: set[CaseRef] = set()
         refs = set(first.critical_regressions)
@@ -300,7 +229,7 @@ class _Session:
                 if await runner.confirm(planned, planned.repeats, times):
                     confirmed.add(ref)
         self.confirmed = frozenset(confirmed)
-        return compare(record.id, self.confirmed, test)
+        return compare(record.id, self.confirmed, self._test)
 
     def _finished(
         self,
@@ -310,10 +239,11 @@ class _Session:
         comparison: Comparison | None,
     ) -> RunResult:
         job = self.job
-        self._remark()
+        for remark in self.lineup.remarks():
+            self._tell(remark)
         if runner.decided:
             self.notes.append(f"stopped early: {runner.decided}")
-        ended = _iso(job.now())
+        ended = timestamp(job.now())
         record = structs.replace(job.store.run(record.id), status=status, finished_at=ended)
         spools = {index: spool for index, spool in self.spools.items() if spool.is_kept}
         result = result_of(
@@ -326,57 +256,12 @@ class _Session:
         )
         gave_up = "" if runner.stopped else runner.gave_up
         result = conclude(result, job.options, gave_up=gave_up)
-        test = None if self.early is None else self.early.test
-        summary = recorded_summary(result, self.confirmed, test)
+        summary = recorded_summary(result, self.confirmed, self._test)
         result = replace(result, record=structs.replace(record, summary=summary))
         folder = folder_shown(write_files(_noted(result, spools), job.folder))
         # Last of all: a run that is called finished has its files, whenever we are killed.
         job.store.finish(record.id, status, ended, summary)
         return replace(result, folder=folder)
-
-    def _remark(self) -> None:
-        """What a target has to say about its answers once all are given."""
-        for target in self._targets.values():
-            hook = getattr(target.target, "remarks", None)
-            for remark in hook() if hook is not None else ():
-                self._tell(remark)
-
-    @property
-    def _live(self) -> bool:
-        recorded = [getattr(t.target, "recorded", False) for t in self._targets.values()]
-        return not all(recorded)
-
-    def _target(self, planned: Planned) -> Retrying:
-        """Who is asked: the flag wins over the case, the case over its suite and the project."""
-        name = None
-        if self.job.target is None:
-            name = self.job.options.target or planned.case.target or self._only_target()
-        return self._target_named(name)
-
-    def _target_named(self, name: str | None) -> Retrying:
-        if name not in self._targets:
-            known = self.job.target
-            self._targets[name] = (
-                self.roster.adopt(known) if known is not None else self.roster.target(str(name))
-            )
-        return self._targets[name]
-
-    def _only_target(self) -> str:
-        targets = self.job.settings.config.targets
-        if len(targets) == 1:
-            return targets[0].name
-        known = ", ".join(target.name for target in targets)
-        hint = f"known are {known}" if known else "for example --target python:my_agent:answer"
-        raise UsageError(f"no target is named: give --target ({hint})")
-
-    def _suite_target(self, index: int) -> str:
-        suite = self.job.suites[index]
-        if suite.streamed:
-            return self._target_named(self.job.options.target).name
-        planned = next((case for case in suite.cases), None)
-        if planned is None or planned.skip is not None:
-            return ""
-        return self._target(Planned(0, index, planned, 1)).name
 
     def _judge(self, target: str | None, model: str | None) -> Target:
         return DiscreetJudge(self.roster.judge(target, model), self.redactor)
@@ -392,54 +277,3 @@ def _noted(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
     for index, spool in spools.items():
         suites[index] = replace(suites[index], entries=spool.entries, comparability=spool.keys)
     return replace(result, suites=tuple(suites))
-
-
-def plan_of(job: Job) -> dict[str, Any]:
-    """What a resumed run must share; it is stored, and a target may have a key in its address."""
-    plan = {"paths": list(job.paths), **job.options.plan(), **job.origin}
-    redacted: dict[str, Any] = Redactor(job.secrets).json(plan)
-    return redacted
-
-
-def headers_of(
-    job: Job, plan: Plan, target_of: Callable[[int], str] = lambda index: ""
-) -> list[SuiteHeader]:
-    """What is known of each suite before the first question."""
-    registry = staleness.load_registry(job.settings)
-    lonely = lonely_rubrics(plan)
-    headers = []
-    for index, suite in enumerate(plan.suites):
-        notes = ["run without the deterministic cases of its tool"] if index in lonely else []
-        headers.append(
-            SuiteHeader(
-                name=suite.name,
-                file=project_path(suite.file, job.settings),
-                tier=suite.tier,
-                tool_name=suite.tool_name,
-                target=target_of(index),
-                metadata=staleness.suite_metadata(suite, registry),
-                staleness_warnings=staleness.warnings(suite, registry),
-                selected=None if suite.streamed else plan.selected[index],
-                notes=notes,
-            )
-        )
-    return headers
-
-
-def project_path(file: str, settings: Settings) -> str:
-    """A path as results name it: relative to the project root when it is below it."""
-    if file.startswith(TEST_CASES):
-        return TEST_CASES
-    path = Path(file).absolute() if file else Path()
-    return (
-        path.relative_to(settings.root).as_posix() if path.is_relative_to(settings.root) else file
-    )
-
-
-def check_unfinished(record: RunRecord) -> None:
-    if record.status == "finished":
-        raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
-
-
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

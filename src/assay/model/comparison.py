@@ -37,6 +37,11 @@ class CaseOutcome(NamedTuple):
     cluster: str | None = None
 
 
+def comparable(before: str, now: str) -> bool:
+    """Are these the comparability keys of the same case? One that is not known goes with any."""
+    return before == now or not before or not now
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Two runs, case by case. The lists name cases of the candidate, `removed` those of the base.

@@ -12,6 +12,8 @@ from assay.model.score import EvaluationScore, Verdict, WrittenScore
 from assay.model.written import as_dict, as_json
 
 Outcome = Literal["passed", "failed", "errored", "skipped"]
+#: The outcomes of cases that were judged.
+JUDGED: tuple[Outcome, ...] = ("passed", "failed")
 
 
 class _Trial(msgspec.Struct, omit_defaults=True, rename="camel"):

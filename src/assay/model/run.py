@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -32,6 +33,11 @@ def place_of(position: int) -> tuple[int, int]:
 def positions_of(suite: int) -> range:
     """All positions that the cases of a suite can have."""
     return range(position_of(suite, 0), position_of(suite + 1, 0))
+
+
+def timestamp(moment: datetime) -> str:
+    """The time as a run records it."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 #: What stands in place of a file for the test cases of the store.
@@ -74,6 +80,12 @@ class RunRecord(msgspec.Struct, frozen=True):
     suites: list[SuiteHeader] = []
     finished_at: str | None = None
     summary: dict[str, Any] | None = None
+
+    @property
+    def verdict(self) -> dict[str, Any]:
+        """The part of the summary that says how it ended, and why; empty before that."""
+        found: dict[str, Any] = (self.summary or {}).get("verdict", {})
+        return found
 
 
 class TrialRecord(msgspec.Struct, frozen=True, array_like=True):

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from assay.errors import RunHeld, StoreError
+from assay.errors import RunHeld
+from assay.replacing import writing
 from assay.settings import shown_path
 
 try:
@@ -35,12 +36,9 @@ class FileLease:
         self._stream = stream
 
     def _locked(self) -> IO[bytes]:
-        try:
+        with writing(shown_path(self._file)):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             stream = self._file.open("ab")
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise StoreError(f"{shown_path(self._file)} cannot be written: {reason}") from None
         try:
             if fcntl is not None:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

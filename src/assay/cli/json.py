@@ -1,0 +1,12 @@
+"""JSON as every command prints it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+
+def echo_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))

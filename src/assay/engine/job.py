@@ -1,0 +1,118 @@
+"""Job: what is to be run and with what, and what is known of it before the first question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from assay import staleness
+from assay.engine.gating import lonely_rubrics
+from assay.engine.plan import Plan
+from assay.engine.runner import Brake
+from assay.model.case import EvalCase, Suite
+from assay.model.comparison import CaseOutcome, CaseRef, Comparison
+from assay.model.evaluator import EvaluatorSpec
+from assay.model.events import Listener
+from assay.model.options import RunOptions
+from assay.model.run import TEST_CASES, RunRecord, SuiteHeader
+from assay.ports import Store, Target
+from assay.redaction import Redactor
+from assay.results import results_folder
+from assay.settings import Settings
+from assay.stats.sequential import Sequential
+
+
+class Compare(Protocol):
+    """Compares a run with the baseline that the options name.
+
+    `confirmed` are the critical regressions that count; None says that all do. `sequential` is
+    the test of a run that was to stop when it is decided.
+    """
+
+    def __call__(
+        self,
+        run_id: str,
+        confirmed: frozenset[CaseRef] | None,
+        sequential: Sequential | None = None,
+    ) -> Comparison: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be run, and with what.
+
+    `resumed` is the run to go on with, and `origin` the one that cases or answers are taken from.
+    """
+
+    settings: Settings
+    suites: Sequence[Suite]
+    options: RunOptions
+    store: Store
+    paths: Sequence[str] = ()
+    target: Target | None = None
+    judge: Target | None = None
+    defaults: tuple[EvaluatorSpec, ...] = ()
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    secrets: frozenset[str] = frozenset()
+    resumed: RunRecord | None = None
+    wanted: Callable[[int, EvalCase], bool] = lambda suite, case: True
+    compare: Compare | None = None
+    base: Iterable[CaseOutcome] = ()
+    listen: Listener = lambda event: None
+    brake: Brake = field(default_factory=Brake)
+    door: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def plan(self) -> Plan:
+        return Plan(self.suites, self.options, self.defaults, self.wanted)
+
+    @property
+    def folder(self) -> Path:
+        """Where result files are kept."""
+        return results_folder(self.settings)
+
+
+def plan_of(job: Job) -> dict[str, Any]:
+    """What a resumed run must share; it is stored, and a target may have a key in its address."""
+    plan = {"paths": list(job.paths), **job.options.plan(), **job.origin}
+    redacted: dict[str, Any] = Redactor(job.secrets).json(plan)
+    return redacted
+
+
+def headers_of(
+    job: Job, plan: Plan, target_of: Callable[[int], str] = lambda index: ""
+) -> list[SuiteHeader]:
+    """What is known of each suite before the first question."""
+    registry = staleness.load_registry(job.settings)
+    lonely = lonely_rubrics(plan)
+    headers = []
+    for index, suite in enumerate(plan.suites):
+        notes = ["run without the deterministic cases of its tool"] if index in lonely else []
+        headers.append(
+            SuiteHeader(
+                name=suite.name,
+                file=project_path(suite.file, job.settings),
+                tier=suite.tier,
+                tool_name=suite.tool_name,
+                target=target_of(index),
+                metadata=staleness.suite_metadata(suite, registry),
+                staleness_warnings=staleness.warnings(suite, registry),
+                selected=None if suite.streamed else plan.selected[index],
+                notes=notes,
+            )
+        )
+    return headers
+
+
+def project_path(file: str, settings: Settings) -> str:
+    """A path as results name it: relative to the project root when it is below it."""
+    if file.startswith(TEST_CASES):
+        return TEST_CASES
+    path = Path(file).absolute() if file else Path()
+    return (
+        path.relative_to(settings.root).as_posix() if path.is_relative_to(settings.root) else file
+    )

@@ -1,0 +1,85 @@
+"""Lineup: who is asked in a run. Everybody is looked up once, before the first question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.engine.job import Job
+from assay.engine.plan import Plan, Planned
+from assay.errors import UsageError
+from assay.retrying import Retrying
+from assay.roster import Roster
+
+
+class Lineup:
+    """The targets of a job, by the names that its options and cases call them."""
+
+    def __init__(self, job: Job, roster: Roster) -> None:
+        self._job, self._roster = job, roster
+        self._targets: dict[str | None, Retrying] = {}
+
+    def of(self, planned: Planned) -> Retrying:
+        """Who is asked: the flag wins over the case, the case over its suite and the project."""
+        name = None
+        if self._job.target is None:
+            name = self._job.options.target or planned.case.target or self._only()
+        return self._named(name)
+
+    def of_streams(self) -> Retrying:
+        """Whose recorded answers belong to the suites that are read as a stream."""
+        return self._named(self._job.options.target)
+
+    def of_suite(self, index: int) -> str:
+        """The name of whoever is asked the first case of a suite; empty when nobody is."""
+        suite = self._job.suites[index]
+        if suite.streamed:
+            return self.of_streams().name
+        case = next(iter(suite.cases), None)
+        if case is None or case.skip is not None:
+            return ""
+        return self.of(Planned(0, index, case, 1)).name
+
+    @property
+    def names(self) -> list[str]:
+        """Everybody that was looked up so far."""
+        return sorted({target.name for target in self._targets.values()})
+
+    @property
+    def live(self) -> bool:
+        """Is anybody really asked? Else all answers were recorded before."""
+        recorded = [getattr(t.target, "recorded", False) for t in self._targets.values()]
+        return not all(recorded)
+
+    def unused(self, plan: Plan) -> Iterator[str]:
+        """What targets say about answers of theirs that no case of the plan needs."""
+        for target in self._targets.values():
+            hook = getattr(target.target, "unused", None)
+            if hook is not None and (lines := hook(p.case.id for p in plan)):
+                yield unused_lines(target.name, lines)
+
+    def remarks(self) -> Iterator[str]:
+        """What targets have to say about their answers once all are given."""
+        for target in self._targets.values():
+            hook = getattr(target.target, "remarks", None)
+            yield from hook() if hook is not None else ()
+
+    def _named(self, name: str | None) -> Retrying:
+        if name not in self._targets:
+            known = self._job.target
+            self._targets[name] = (
+                self._roster.adopt(known) if known is not None else self._roster.target(str(name))
+            )
+        return self._targets[name]
+
+    def _only(self) -> str:
+        targets = self._job.settings.config.targets
+        if len(targets) == 1:
+            return targets[0].name
+        known = ", ".join(target.name for target in targets)
+        hint = f"known are {known}" if known else "for example --target python:my_agent:answer"
+        raise UsageError(f"no target is named: give --target ({hint})")
+
+
+def unused_lines(target: str, lines: int) -> str:
+    noun = "line has" if lines == 1 else "lines have"
+    return f"{target}: {lines:,} {noun} an id that no selected case has"
