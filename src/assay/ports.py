@@ -165,7 +165,8 @@ class Store(Cache, Protocol):
     Every method may be called from any thread. Whatever goes wrong is a StoreError, and then
     nothing of that call was written; a run or baseline that is not there is a NotInStore.
     `put` is the exception: it returns at once, and a reply that could not be kept is only
-    asked for again. `assay.testing.stores.StoreConformance` holds a store to all of this.
+    asked for again. `assay.testing.stores.StoreConformance` holds a store to all of this. A
+    store may have `remote = True`, when reading means to wait for another machine.
     """
 
     @property

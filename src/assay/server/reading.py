@@ -29,7 +29,9 @@ _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 async def baselines(request: Request) -> Response:
     bodies.query(request)
     store = state_of(request).store
-    found = [_named(name, store.run(run_id)) for name, run_id in store.baselines().items()]
+    found = await asyncio.to_thread(
+        lambda: [_named(name, store.run(run_id)) for name, run_id in store.baselines().items()]
+    )
     return success({"baselines": found, "count": len(found), "total": len(found)})
 
 
@@ -39,7 +41,7 @@ async def set_baseline(request: Request) -> Response:
     given = read_fields(await json_object(request), fields, ("run",))
     name, store = request.path_params["name"], state_of(request).store
     check_name(name)
-    record = find_run(given["run"], store)
+    record = await asyncio.to_thread(find_run, given["run"], store)
     await asyncio.to_thread(store.set_baseline, name, record.id)
     return success(_named(name, record))
 

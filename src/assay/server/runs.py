@@ -45,7 +45,7 @@ async def listed(request: Request) -> Response:
         raise invalid("Query parameter 'before' must be the id of a run")
     store = state_of(request).store
     records = await asyncio.to_thread(store.runs, limit, before)
-    names = _names(store.baselines())
+    names = _names(await asyncio.to_thread(store.baselines))
     rows = [Listed(record, tuple(names.get(record.id, ()))).to_dict() for record in records]
     last = records[-1].id if len(records) == limit else None
     return success({"runs": rows, "count": len(rows), "next": last})
@@ -53,7 +53,7 @@ async def listed(request: Request) -> Response:
 
 @router.get("/api/runs/{id}", **described_runs.GET_RUN)
 async def get(request: Request) -> Response:
-    return success(await _shown(_record(request).id, state_of(request)))
+    return success(await _shown((await _record(request)).id, state_of(request)))
 
 
 @router.get("/api/runs/{id}/results", **described_runs.LIST_RESULTS)
@@ -66,7 +66,7 @@ async def results(request: Request) -> Response:
         raise invalid(f"Query parameter 'outcome' must be one of {', '.join(OUTCOMES)}")
     search = Search(outcome, given.get("q", "").casefold(), after, skip, limit)
     store = state_of(request).store
-    found = await asyncio.to_thread(search.page, store, _record(request))
+    found = await asyncio.to_thread(search.page, store, await _record(request))
     return success_of(found)
 
 
@@ -74,8 +74,8 @@ async def results(request: Request) -> Response:
 async def events(request: Request) -> Response:
     bodies.query(request)
     state = state_of(request)
-    job = await state.jobs.settled(_record(request).id)
-    record = _record(request)
+    job = await state.jobs.settled((await _record(request)).id)
+    record = await _record(request)
     last = request.headers.get("last-event-id", "")
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else None
     sent = job.feed.follow(after) if job is not None else _polled(record, state)
@@ -86,8 +86,8 @@ async def events(request: Request) -> Response:
 async def cancel(request: Request) -> Response:
     bodies.require_json(request)
     state = state_of(request)
-    job = await state.jobs.settled(_record(request).id)
-    record = _record(request)
+    job = await state.jobs.settled((await _record(request)).id)
+    record = await _record(request)
     if job is None:
         here = "is at work in another process" if record.status == "running" else record.status
         told = here if here.startswith("is ") else f"is {here}"
@@ -113,15 +113,15 @@ async def _polled(record: RunRecord, state: State) -> AsyncIterator[Sent]:
             return
         number += 1
         await asyncio.sleep(POLL_SECONDS)
-        record = state.store.run(record.id)
+        record = await asyncio.to_thread(state.store.run, record.id)
 
 
-def _record(request: Request) -> RunRecord:
+async def _record(request: Request) -> RunRecord:
     """The run in the path."""
-    found = known_uuid(request.path_params["id"])
+    state, found = state_of(request), known_uuid(request.path_params["id"])
     try:
         if found is not None:
-            return state_of(request).store.run(found)
+            return await state.read(lambda: state.store.run(found))
     except NotInStore:
         pass
     raise ApiError("NOT_FOUND", "Run not found")
@@ -129,8 +129,8 @@ def _record(request: Request) -> RunRecord:
 
 async def _shown(run_id: str, state: State) -> dict[str, Any]:
     """A run with all that is known of it beside its results."""
-    record = state.store.run(run_id)
-    names = _names(state.store.baselines()).get(run_id, ())
+    record, baselines = await state.read(lambda: (state.store.run(run_id), state.store.baselines()))
+    names = _names(baselines).get(run_id, ())
     job = state.jobs.find(run_id)
     progress = job.feed.progress() if job is not None else None
     summary = record.summary or {}

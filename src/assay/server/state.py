@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from starlette.requests import Request
 
 from assay.ports import Store
 from assay.server.jobs import Clock, Jobs, utc_now
 from assay.settings import Settings
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,12 @@ class State:
     store: Store
     jobs: Jobs
     now: Clock = utc_now
+
+    async def read(self, read: Callable[[], T], *, quick: bool = True) -> T:
+        """What the store answers. A quick answer on this machine is not worth a thread."""
+        if quick and not getattr(self.store, "remote", False):
+            return read()
+        return await asyncio.to_thread(read)
 
 
 def state_of(request: Request) -> State:

@@ -46,6 +46,9 @@ _KEEPALIVE += "SET tcp_keepalives_count = 3"
 class PostgresStore(SqlStore):
     """A Store in a PostgreSQL database, which several processes may share."""
 
+    #: Reading means to wait for another machine.
+    remote = True
+
     def __init__(self, url: str, patience: float = PATIENCE) -> None:
         super().__init__(PostgresDatabase(PostgresServer(url, patience)))
 

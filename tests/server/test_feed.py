@@ -1,0 +1,134 @@
+"""How the events of a run reach those who follow it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import UTC, datetime
+
+import pytest
+from starlette.testclient import TestClient
+
+from assay.model.events import Notice, RunFinished, RunStarted, TrialFinished
+from assay.model.test_case import NewTestCase, TestCase
+from assay.server import feed
+from assay.server.app import create_app
+from assay.server.feed import Feed, Sent
+from assay.settings import Settings
+from assay.stores.memory import MemoryStore
+from server.conftest import ADDRESS
+
+
+def trial(number: int) -> TrialFinished:
+    return TrialFinished(number, 0, "s", f"c{number}", "passed", 1.0, 0.5)
+
+
+async def all_of(told: Feed, after: int | None) -> list[Sent]:
+    return [event async for event in told.follow(after)]
+
+
+async def made(count: int) -> Feed:
+    """The feed of a run with so many trials, which is over."""
+    told = Feed(asyncio.get_running_loop())
+    told.push(RunStarted("run", "target", count))
+    for number in range(count):
+        told.push(trial(number))
+    told.push(RunFinished("finished"))
+    await asyncio.sleep(0)
+    told.close("finished")
+    return told
+
+
+def test_who_comes_late_is_told_the_counts_and_the_end() -> None:
+    async def scenario() -> list[Sent]:
+        return await all_of(await made(3), None)
+
+    progress, end = asyncio.run(scenario())
+    assert (progress.name, progress.number) == ("progress", 4)
+    assert (progress.data["passed"], progress.data["costUsd"]) == (3, 1.5)
+    assert (end.name, end.number, end.data) == ("finished", 5, {"status": "finished"})
+
+
+def test_who_comes_back_is_told_what_came_since() -> None:
+    async def scenario() -> list[Sent]:
+        return await all_of(await made(3), 2)
+
+    events = asyncio.run(scenario())
+    assert [(e.name, e.number) for e in events] == [("trial", 3), ("trial", 4), ("finished", 5)]
+
+
+@pytest.mark.parametrize("after", [0, 10**17])
+def test_who_missed_too_much_is_told_the_counts(
+    after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "KEPT", 5)
+
+    async def scenario() -> list[Sent]:
+        return await all_of(await made(20), after)
+
+    progress, end = asyncio.run(scenario())
+    assert (progress.name, progress.data["done"], end.name) == ("progress", 20, "finished")
+
+
+def test_events_of_another_thread_wake_those_who_wait() -> None:
+    async def scenario() -> list[str]:
+        told = Feed(asyncio.get_running_loop())
+        follower = asyncio.create_task(all_of(told, 0))
+        await asyncio.sleep(0)
+
+        def tell() -> None:
+            for number in range(100):
+                told.push(Notice(str(number)))
+
+        thread = threading.Thread(target=tell)
+        thread.start()
+        await asyncio.to_thread(thread.join)
+        told.close()
+        return [event.data["text"] for event in await follower]
+
+    assert asyncio.run(scenario()) == [str(number) for number in range(100)]
+
+
+def test_who_waits_long_hears_that_the_connection_is_alive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feed, "HEARTBEAT_SECONDS", 0.0)
+
+    async def scenario() -> bytes:
+        told = Feed(asyncio.get_running_loop())
+        async for event in told.follow(0):
+            return event.encoded()
+        return b""
+
+    assert asyncio.run(scenario()) == b": still here\n\n"
+
+
+def test_a_line_break_in_an_event_stays_in_its_line() -> None:
+    sent = Sent("notice", 7, {"text": "a\nb\r\n\nevent: x"}).encoded()
+    assert sent == b'event: notice\nid: 7\ndata: {"text":"a\\nb\\r\\n\\nevent: x"}\n\n'
+
+
+class Remote(MemoryStore):
+    """A store that notes which threads read it."""
+
+    remote = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readers: list[str] = []
+        known = self.test_cases.get
+
+        def get(case_id: str) -> TestCase:
+            self.readers.append(threading.current_thread().name)
+            return known(case_id)
+
+        self.test_cases.get = get  # type: ignore[method-assign]
+
+
+def test_a_remote_store_is_not_read_in_the_loop(settings: Settings) -> None:
+    store = Remote()
+    case = store.test_cases.add(NewTestCase("a", "b"), datetime.now(UTC)).result()
+    with TestClient(create_app(settings, store), ADDRESS) as client:
+        assert client.get(f"/api/test-cases/{case.id}").status_code == 200
+    assert all(name.startswith("asyncio_") for name in store.readers)
+    assert store.readers
