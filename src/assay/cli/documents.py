@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TextIO
 
@@ -124,4 +124,5 @@ def written(file: Path) -> Iterator[IO[bytes]]:
     """A stream that becomes the file; says so at the end."""
     with writing(shown_path(file)), replacing(file) as stream:
         yield stream
-    click.echo(f"wrote {shown_path(file)}", err=True)
+    with suppress(OSError):  # nobody listens any more; the file is there
+        click.echo(f"wrote {shown_path(file)}", err=True)
