@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from assay.deciding import Rules, Watched, decide, each, explain, gate_failures, scores_of
 from assay.folding import by_case, mean_score, outcome_of, repeats_of
@@ -69,14 +70,7 @@ def compare(
         candidate=names[1],
         decision=finding.decision,
         pairs=finding.pairs.n,
-        regressions=tuple(tally.watched.regressions),
-        new_passes=tuple(tally.new_passes),
-        added=tuple(tally.added),
-        removed=tuple(tally.removed),
-        not_comparable=tuple(tally.not_comparable),
-        unjudged=tuple(tally.unjudged),
-        flaky=tuple(tally.flaky),
-        critical_regressions=tuple(tally.watched.critical),
+        **tally.lists,
         difference=finding.difference.to_dict() if finding.difference else None,
         test=finding.test_dict(),
         scores=scores_of(tally.scores()),
@@ -189,6 +183,16 @@ class _Tally:
     def clustered(self) -> tuple[array[int], array[int]]:
         """What `decide` needs of clusters: nothing when there are none."""
         return (self.changes, self.clusters) if self.numbers else (array("b"), array("l"))
+
+    @property
+    def lists(self) -> dict[str, Any]:
+        """The cases of each kind, as a Comparison calls them."""
+        kinds = ("new_passes", "added", "removed", "not_comparable", "unjudged", "flaky")
+        return {
+            "regressions": tuple(self.watched.regressions),
+            "critical_regressions": tuple(self.watched.critical),
+            **{kind: tuple(getattr(self, kind)) for kind in kinds},
+        }
 
     @property
     def unpaired(self) -> dict[str, int]:

@@ -49,6 +49,10 @@ from assay.test_cases import is_reference, suite_of
 
 AnyTarget = str | Target | Callable[[Any], Any]
 Cases = Paths | Sequence[Suite]
+#: What a run does not take over from the one before: with what it is compared, and how.
+_ANEW = ("baseline", "gate", "stop_when")
+#: How a run may go back to another one, as its plan calls it.
+_ORIGINS = ("rerunFailed", "regraded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +138,6 @@ async def carry_out_in(
 ) -> RunResult:
     """The run that a door ordered, with a store that stays open."""
     return await session.run(_job(order, given, settings, store))
-
-
-#: What a run does not take over from the one before: with what it is compared, and how.
-_ANEW = ("baseline", "gate", "stop_when")
 
 
 def options_of(
@@ -254,10 +254,6 @@ def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
     if order.resume:
         return {how: earlier.plan[how] for how in _ORIGINS if how in earlier.plan}
     return {"rerunFailed" if order.rerun_failed is not None else "regraded": earlier.id}
-
-
-#: How a run may go back to another one, as its plan calls it.
-_ORIGINS = ("rerunFailed", "regraded")
 
 
 def _going_back(job: Job) -> Job:

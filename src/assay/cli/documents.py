@@ -24,13 +24,17 @@ _NO_SUFFIX = ("text", "github")
 store_option = click.option("--store", metavar="URL", help="Where runs are recorded.")
 
 
+def output_option(*, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The files that reports go to."""
+    words = "Write a report, by suffix."
+    names = ("-o", "--output")
+    return click.option(*names, multiple=True, required=required, metavar="FILE", help=words)
+
+
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command that ends with the report of a run."""
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    output = click.option(
-        *("-o", "--output"), multiple=True, metavar="FILE", help="Write a report, by suffix."
-    )
-    return output(as_json(function))
+    return output_option()(as_json(function))
 
 
 class Documents:
