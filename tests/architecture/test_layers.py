@@ -58,6 +58,7 @@ LAYERS: list[list[str]] = [
         "staleness",
         "snapshot",
         "test_cases",
+        "drafts",
         "folding",
         "measuring",
         "labels",
@@ -72,7 +73,17 @@ LAYERS: list[list[str]] = [
         "engine",
         "runs",
     ],
-    ["service", "history", "calibrating", "trends", "bugs", "running", "planning", "doctor"],
+    [
+        "service",
+        "history",
+        "importing",
+        "calibrating",
+        "trends",
+        "bugs",
+        "running",
+        "planning",
+        "doctor",
+    ],
     ["testing", "server", "cli", ""],
 ]
 #: Layers whose members never import each other, and those whose members do in list order.

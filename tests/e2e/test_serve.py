@@ -235,3 +235,27 @@ def test_others_need_a_token(project: Project) -> None:
 def test_a_root_that_is_not_there_is_refused(project: Project) -> None:
     done = project.run("serve", "--root", "nowhere", code=2)
     assert "nowhere cannot be served" in done.stderr
+
+
+def test_test_cases_are_imported_run_and_exported(project: Project, agent: Agent) -> None:
+    project.write("more.jsonl", '{"input": "a", "expected_output": "a", "tags": ["x"]}\n')
+    assert "1 added" in project.call("import", "more.jsonl", "--tag", "y").stdout
+    done = json.loads(project.call("run", "store:", "--tag", "x", "--json").stdout)
+    (suite,) = done["suites"]
+    assert suite["file"] == "store:"
+    assert suite["summary"]["passed"] == 1
+    assert suite["cases"][0]["details"]["source"].endswith("@1")
+    project.call("export", "--test-cases", "-o", "out.yaml")
+    assert "1 as before" in project.call("import", "out.yaml").stdout
+    for wrong in (
+        ("export", "latest", "--test-cases"),
+        ("export", "--tag", "x"),
+        ("export", "--format", "yaml"),
+        ("export", "--test-cases", "-o", "out.xml"),
+        ("run", "store:nothing"),
+    ):
+        project.call(*wrong, code=2)
+
+
+def test_an_empty_store_has_nothing_to_run(project: Project) -> None:
+    assert "has no test case" in project.call("run", "store:", code=2).stderr

@@ -17,6 +17,7 @@ COMMANDS = {
     "compare": "Tell what changed between two runs, and whether it is chance.",
     "doctor": "Check that everything a run needs is there.",
     "export": "Write the results or observations of a recorded run.",
+    "import": "Put the test cases of files into the store.",
     "init": "Write a small project to start from.",
     "lint": "Find cases that are weak although they load.",
     "plan": "Tell what a run could show, and what it would cost.",
@@ -32,6 +33,8 @@ COMMANDS = {
     "validate": "Check eval files and report every problem.",
 }
 
+#: Modules that cannot be called as their command is.
+MODULES = {"import": "import_cases"}
 #: The exit code after Ctrl-C.
 INTERRUPTED = 130
 
@@ -45,7 +48,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"assay.cli.{name}").command
+        module = MODULES.get(name, name)
+        command: click.Command = import_module(f"assay.cli.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

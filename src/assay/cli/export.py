@@ -4,33 +4,42 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import click
 
-from assay import history
+from assay import history, importing
 from assay.cli.documents import report_to, store_option, writable, written
-from assay.errors import printable
+from assay.errors import UsageError, printable
 from assay.runs import Run
 
-FORMATS = ("jsonl", "csv", "observations")
+FORMATS = ("jsonl", "csv", "yaml", "observations")
 
 
 @click.command("export")
-@click.argument("run", default="latest", metavar="[RUN]")
+@click.argument("run", required=False, metavar="[RUN]")
 @click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    default="jsonl",
-    show_default=True,
-    help="Results as JSONL or CSV, or observations as lines of a replay file.",
+    help="Results as JSONL (the default) or CSV, or observations as lines of a replay file.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to a file in place of stdout.")
+@click.option("--test-cases", is_flag=True, help="The test cases of the store, and no run.")
+@click.option("--tag", metavar="TAG", help="Only test cases with a part of this tag.")
 @store_option
-def command(run: str, form: str, output: str | None, store: str | None) -> None:
-    """Export the results or the observations of a recorded run.
+def command(
+    run: str | None,
+    form: str | None,
+    output: str | None,
+    test_cases: bool,
+    tag: str | None,
+    store: str | None,
+) -> None:
+    """Export the results or the observations of a recorded run, or test cases.
 
     RUN is an id, the start of one, the name of a baseline, or `latest`, the default.
     Observations have one line a trial, repeats in order; `--target replay:FILE` grades them.
@@ -40,19 +49,50 @@ def command(run: str, form: str, output: str | None, store: str | None) -> None:
       assay export main > results.jsonl
       assay export latest --format csv -o results.csv
       assay export latest --format observations -o seen.jsonl
+      assay export --test-cases --tag geography -o geography.yaml
     """
     file = None if output is None else Path(output)
     if file is not None:
         writable(file)
-    found = history.show(run, store=store)
+    if test_cases:
+        _export_test_cases(run, form, file, tag, store)
+        return
+    if tag is not None:
+        raise UsageError("--tag chooses among test cases: give --test-cases too")
+    form = form or "jsonl"
+    if form == "yaml":
+        raise UsageError("only test cases are written as YAML: give --test-cases too")
+    found = history.show(run or "latest", store=store)
+    with _opened(file) as stream:
+        _write(found, form, stream)
+    if form == "observations":
+        _warn_of_twins(found)
+
+
+@contextmanager
+def _opened(file: Path | None) -> Iterator[IO[bytes]]:
+    """Where to write: the file, or stdout."""
     if file is None:
-        _write(found, form, sys.stdout.buffer)
+        yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     else:
         with written(file) as stream:
-            _write(found, form, stream)
-    if form == "observations":
-        _warn_of_twins(found)
+            yield stream
+
+
+def _export_test_cases(
+    run: str | None, form: str | None, file: Path | None, tag: str | None, store: str | None
+) -> None:
+    if run is not None:
+        raise UsageError(f"--test-cases exports no run: leave {run!r} out")
+    suffix = "" if file is None else file.suffix.removeprefix(".").replace("yml", "yaml")
+    form = form or suffix or "jsonl"
+    if form not in importing.FORMATS:
+        known = ", ".join(importing.FORMATS)
+        raise UsageError(f"test cases are not written as {form!r}: choose from {known}")
+    with _opened(file) as stream:
+        for piece in importing.export_test_cases(form, tag=tag, store=store):
+            stream.write(piece.encode())
 
 
 def _write(run: Run, form: str, out: IO[bytes]) -> None:

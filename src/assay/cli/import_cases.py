@@ -1,0 +1,30 @@
+"""`assay import`: test cases of files into the store."""
+
+from __future__ import annotations
+
+import click
+
+from assay import importing
+from assay.cli.documents import store_option
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
+@click.option("--tag", multiple=True, metavar="TAG", help="A tag that all of them get.")
+@store_option
+def command(paths: tuple[str, ...], tag: tuple[str, ...], store: str | None) -> None:
+    """Put the test cases of files into the store.
+
+    FILE is an eval file (YAML, JSONL, CSV, of Assay or of AgentV), a promptfoo config, samples of
+    OpenAI's evals as JSONL, or what `assay export --test-cases` wrote. Everything is imported, or
+    nothing when something is wrong. What was imported before is changed where it differs.
+
+    \b
+    Examples:
+      assay import evals/weather.eval.yaml
+      assay import promptfooconfig.yaml --tag promptfoo
+      assay import samples.jsonl && assay run store: --target python:my_agent:answer
+    """
+    done = importing.import_test_cases(paths, tags=tag, store=store)
+    counts = f"{done.added:,} added, {done.changed:,} changed, {done.unchanged:,} as before"
+    click.echo(f"test cases: {counts}")
