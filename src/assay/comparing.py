@@ -25,7 +25,7 @@ MAX_SUITES = 20
 def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
     """The trials of a run, in their order, as one outcome a case.
 
-    Trials that only confirm a regression are no repeats and are left out.
+    Trials that only confirm a regression are no repeats: they do not count, but may excuse it.
     """
     for trials in by_case(facts):
         first = trials[0]
@@ -36,7 +36,9 @@ def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
             passes = first.outcome == "passed"
             yield CaseOutcome(ref, first.outcome, int(passes), int(judged), first.score, *rest)
         else:
-            yield CaseOutcome(ref, *_together(repeats_of(trials) or trials), *rest)
+            excused = any(t.confirms and t.outcome == "passed" for t in trials)
+            together = _together(repeats_of(trials) or trials)
+            yield CaseOutcome(ref, *together, *rest, excused=excused)
 
 
 def _together(trials: Sequence[TrialFacts]) -> tuple[Outcome, int, int, float | None]:
@@ -153,7 +155,7 @@ class _Tally:
     def _lose(self, before: CaseOutcome, now: CaseOutcome) -> None:
         self.lost += 1
         self.watched.regressions.append(now.ref)
-        if now.critical:
+        if now.critical and not now.excused:
             self.watched.critical.append(now.ref)
         if before.passes == before.judged > 1 and now.passes == 0 and now.judged > 1:
             trials = before.judged + now.judged

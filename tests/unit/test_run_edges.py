@@ -89,6 +89,21 @@ def test_critical_cases_are_asked_although_it_is_decided() -> None:
     assert found.exit_code == 1
 
 
+def test_what_a_confirmation_excused_stays_excused() -> None:
+    write(*numbered(6, critical=True))
+    base, asked = run(good_but()), []
+
+    def flaky(message: str) -> str:
+        asked.append(message)
+        return "bad" if message == "c3" and asked.count("c3") == 1 else "good"
+
+    found = run(flaky, baseline=base.id)
+    assert (found.exit_code, asked.count("c3")) == (0, 2)
+    assert assay.compare(base, found).exit_code == 0
+    Path("found.json").write_text(found.report("json"))
+    assert assay.compare(base, "found.json").exit_code == 0
+
+
 def test_the_latest_run_is_one_that_asked_something() -> None:
     write(*numbered(2))
     first = run(good_but())
