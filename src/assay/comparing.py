@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from assay.deciding import Rules, Watched, decide, each, explain, gate_failures, scores_of
 from assay.folding import by_case, mean_score, outcome_of, repeats_of
@@ -24,7 +25,7 @@ MAX_SUITES = 20
 def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
     """The trials of a run, in their order, as one outcome a case.
 
-    Trials that only confirm a regression are no repeats and are left out.
+    Trials that only confirm a regression are no repeats: they do not count, but may excuse it.
     """
     for trials in by_case(facts):
         first = trials[0]
@@ -35,7 +36,9 @@ def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
             passes = first.outcome == "passed"
             yield CaseOutcome(ref, first.outcome, int(passes), int(judged), first.score, *rest)
         else:
-            yield CaseOutcome(ref, *_together(repeats_of(trials) or trials), *rest)
+            excused = any(t.confirms and t.outcome == "passed" for t in trials)
+            together = _together(repeats_of(trials) or trials)
+            yield CaseOutcome(ref, *together, *rest, excused=excused)
 
 
 def _together(trials: Sequence[TrialFacts]) -> tuple[Outcome, int, int, float | None]:
@@ -69,14 +72,7 @@ def compare(
         candidate=names[1],
         decision=finding.decision,
         pairs=finding.pairs.n,
-        regressions=tuple(tally.watched.regressions),
-        new_passes=tuple(tally.new_passes),
-        added=tuple(tally.added),
-        removed=tuple(tally.removed),
-        not_comparable=tuple(tally.not_comparable),
-        unjudged=tuple(tally.unjudged),
-        flaky=tuple(tally.flaky),
-        critical_regressions=tuple(tally.watched.critical),
+        **tally.lists,
         difference=finding.difference.to_dict() if finding.difference else None,
         test=finding.test_dict(),
         scores=scores_of(tally.scores()),
@@ -159,7 +155,7 @@ class _Tally:
     def _lose(self, before: CaseOutcome, now: CaseOutcome) -> None:
         self.lost += 1
         self.watched.regressions.append(now.ref)
-        if now.critical:
+        if now.critical and not now.excused:
             self.watched.critical.append(now.ref)
         if before.passes == before.judged > 1 and now.passes == 0 and now.judged > 1:
             trials = before.judged + now.judged
@@ -189,6 +185,16 @@ class _Tally:
     def clustered(self) -> tuple[array[int], array[int]]:
         """What `decide` needs of clusters: nothing when there are none."""
         return (self.changes, self.clusters) if self.numbers else (array("b"), array("l"))
+
+    @property
+    def lists(self) -> dict[str, Any]:
+        """The cases of each kind, as a Comparison calls them."""
+        kinds = ("new_passes", "added", "removed", "not_comparable", "unjudged", "flaky")
+        return {
+            "regressions": tuple(self.watched.regressions),
+            "critical_regressions": tuple(self.watched.critical),
+            **{kind: tuple(getattr(self, kind)) for kind in kinds},
+        }
 
     @property
     def unpaired(self) -> dict[str, int]:

@@ -78,11 +78,12 @@ class Finding:
         if self.test is None:
             return None
         seen = self.sequential
+        counted = self.pairs if seen is None else seen
+        told: dict[str, Any] = {"name": self.test.method, "pValue": self.test.value}
+        told["discordant"] = [counted.lost, counted.gained]
         if seen is not None:
-            e_value = seen.e_value if math.isfinite(seen.e_value) else None
-            counts = {"lost": seen.lost, "gained": seen.gained, "eValue": e_value}
-            return self.test.to_dict() | counts
-        return self.test.to_dict() | {"lost": self.pairs.lost, "gained": self.pairs.gained}
+            told["eValue"] = seen.e_value if math.isfinite(seen.e_value) else None
+        return told
 
 
 def decide(

@@ -187,7 +187,8 @@ def aggregate(
     mean, threshold = weighted(judged), threshold_of(case)
     if gates or not reaches(mean, threshold):
         low = f"the score {mean:.3g} is below the threshold {threshold:g}"
-        failures = (*gates, *_misses(pairs, gates), *errors, *([] if gates else [low]))
+        told = [gate for gate in gates if gate not in _told_by_misses(pairs)]
+        failures = (*told, *_misses(pairs, gates), *errors, *([] if gates else [low]))
         verdict = "fail" if gates else verdict_of(mean)
         return EvalCaseResult(case, "failed", mean, verdict, tuple(scores), observation, failures)
     return EvalCaseResult(case, "passed", mean, verdict_of(mean), tuple(scores), observation)
@@ -201,6 +202,13 @@ def _unjudged(
     scores: Sequence[EvaluationScore] = (),
 ) -> EvalCaseResult:
     return EvalCaseResult(case, outcome, None, None, tuple(scores), observation, reasons)
+
+
+def _told_by_misses(pairs: list[tuple[EvaluatorSpec, EvaluationScore]]) -> set[str]:
+    """The gates of `expect` blocks that name the keys they failed on: that tells enough."""
+    return {
+        failed_gate(spec, score) for spec, score in pairs if spec.type == "expect" and score.misses
+    }
 
 
 def _misses(pairs: list[tuple[EvaluatorSpec, EvaluationScore]], gates: list[str]) -> list[str]:

@@ -132,9 +132,9 @@ def newest_first(store: Store) -> Iterator[RunRecord]:
 
 
 def _latest(store: Store) -> RunRecord:
-    """The newest run that is complete."""
+    """The newest run that is complete, and had something to ask."""
     for run in newest_first(store):
-        if run.status == "finished":
+        if run.status == "finished" and (run.summary or {}).get("totalCases", 1):
             return run
     raise UsageError("the store has no finished run")
 

@@ -29,6 +29,7 @@ from assay.stats.planning import (
     Variances,
     cases_needed,
     detectable_difference,
+    one_way_difference,
     score_cases_needed,
     score_detectable_difference,
 )
@@ -115,7 +116,9 @@ class Forecast:
         """The smallest difference of pass rates that the cases show."""
         if self.cases is None:
             return None
-        return detectable_difference(self.cases, self.discordant, self.aim)
+        found = detectable_difference(self.cases, self.discordant, self.aim)
+        # Of few cases more must change than usual, and then in one direction.
+        return one_way_difference(self.cases, self.aim) if found is None else found
 
     @property
     def needed(self) -> int | None:

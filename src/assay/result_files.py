@@ -177,17 +177,20 @@ def _cases(suite: _Suite, name: str) -> Iterator[CaseOutcome]:
     """The cases of a suite. Ours name their file; the details of others may be anything."""
     for case in suite.cases:
         outcome: Outcome = "passed" if case.passed else "failed"
-        passes, judged, score = int(case.passed), 1, None
+        passes, judged, score, excused = int(case.passed), 1, None, False
         critical = suite.tier in _TIERS_OF_CRITICAL
         if suite.file:
             found = _decoded(_details, bytes(case.details), f"{name}: case {case.id!r}", 1)
             outcome, score, critical = found.outcome, found.score, found.critical
             trials = [t.outcome for t in found.trials if not t.confirms] or [outcome]
+            excused = any(t.confirms and t.outcome == "passed" for t in found.trials)
             passes = trials.count("passed")
             judged = passes + trials.count("failed")
         key = suite.comparability.get(case.id, "")
         ref = CaseRef(suite.file, case.id)
-        yield CaseOutcome(ref, outcome, passes, judged, _share(score), key, critical)
+        yield CaseOutcome(
+            ref, outcome, passes, judged, _share(score), key, critical, excused=excused
+        )
 
 
 def _lines_of(file: Path) -> ResultFile:

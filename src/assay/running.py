@@ -6,6 +6,7 @@ store, whoever is asked, and what it is compared with.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,7 +31,7 @@ from assay.history import open_store, rules_of
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.evaluator import Evaluators, EvaluatorSpec
-from assay.model.events import Listener
+from assay.model.events import Listener, Notice
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
@@ -42,12 +43,16 @@ from assay.roster import Roster
 from assay.runs import Run
 from assay.seeds import Seeds
 from assay.service import Paths, as_paths, project, validate, working_directory
-from assay.settings import Settings
+from assay.settings import OVERRIDES, Settings, environment
 from assay.stats.sequential import Sequential
 from assay.test_cases import is_reference, suite_of
 
 AnyTarget = str | Target | Callable[[Any], Any]
 Cases = Paths | Sequence[Suite]
+#: What a run does not take over from the one before: with what it is compared, and how.
+_ANEW = ("baseline", "gate", "stop_when")
+#: How a run may go back to another one, as its plan calls it.
+_ORIGINS = ("rerunFailed", "regraded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +140,6 @@ async def carry_out_in(
     return await session.run(_job(order, given, settings, store))
 
 
-#: What a run does not take over from the one before: with what it is compared, and how.
-_ANEW = ("baseline", "gate", "stop_when")
-
-
 def options_of(
     given: dict[str, Any],
     settings: Settings,
@@ -148,6 +149,7 @@ def options_of(
     """What is given wins over the run before, unless it is forgotten, and that over the file."""
     defaults = settings.config.defaults
     known = {name: getattr(defaults, name) for name in defaults.model_fields_set}
+    known |= _environment()
     if earlier is not None:
         known |= {k: v for k, v in earlier.options.items() if k not in forgotten}
         _check_complete(earlier, known.keys() - given.keys())
@@ -155,8 +157,30 @@ def options_of(
     document = Document("options", written, [], TextMark(-1, -1, 0))
     options, problems = check(RunOptions, document, (), written, _reading(settings))
     if options is None or problems:
-        raise UsageError("; ".join(f"{p.message} {p.hint}".rstrip() for p in problems))
+        words = [p.message + (f" ({p.hint})" if p.hint else "") for p in problems]
+        raise UsageError("; ".join(words))
     return options
+
+
+def _environment() -> dict[str, Any]:
+    """Options in the environment, such as ASSAY_WORKERS; a list has commas."""
+    names = [name for name in RunOptions.model_fields if name not in OVERRIDES]
+    found = environment(f"ASSAY_{name.upper()}" for name in names)
+    values: dict[str, Any] = {}
+    for name in names:
+        if text := found.get(f"ASSAY_{name.upper()}"):
+            default = RunOptions.model_fields[name].default
+            values[name] = text.split(",") if default == () else _scalar(text)
+    return values
+
+
+def _scalar(text: str) -> Any:
+    """A number or a flag where it is one, else the text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, (bool, int, float)) else text
 
 
 def _check_complete(earlier: RunRecord, names: Collection[str]) -> None:
@@ -176,8 +200,9 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         forgotten += ["target", "max_failures", "budget_usd"]
     options = options_of(given, settings, earlier, forgotten)
     base, origin = _base(options, store), _origin(order, earlier)
-    stream = not origin and _streams(order, options, settings)
-    suites, paths = _suites(order.cases, settings, store, earlier, stream=stream)
+    # A run that goes back to another one looks its cases up, which a stream cannot do.
+    order = replace(order, stream=order.stream and not origin)
+    suites, paths = _suites(order, options, settings, store, earlier)
     job = Job(
         settings=settings,
         suites=suites,
@@ -185,7 +210,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         store=store,
         paths=paths,
         target=_target(order.target),
-        judge=None if isinstance(order.judge, str) else order.judge,
+        judge=_target(order.judge),
         defaults=_default_evaluators(options, settings),
         sources={"seed": Seeds(settings).data, "snapshot": snapshot.capture(settings) or {}},
         secrets=frozenset(secrets_of(settings)),
@@ -229,10 +254,6 @@ def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
     if order.resume:
         return {how: earlier.plan[how] for how in _ORIGINS if how in earlier.plan}
     return {"rerunFailed" if order.rerun_failed is not None else "regraded": earlier.id}
-
-
-#: How a run may go back to another one, as its plan calls it.
-_ORIGINS = ("rerunFailed", "regraded")
 
 
 def _going_back(job: Job) -> Job:
@@ -292,9 +313,10 @@ def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
 
 
 def _suites(
-    cases: Cases, settings: Settings, store: Store, earlier: RunRecord | None, *, stream: bool
+    order: Order, options: RunOptions, settings: Settings, store: Store, earlier: RunRecord | None
 ) -> tuple[Sequence[Suite], list[str]]:
     """The suites, and their paths as a resumed run must name them."""
+    cases = order.cases
     if isinstance(cases, (list, tuple)) and cases and isinstance(cases[0], Suite):
         suites = cast("Sequence[Suite]", cases)
         return suites, [project_path(suite.file, settings) for suite in suites]
@@ -308,9 +330,15 @@ def _suites(
     files = [path for path in paths if not is_reference(str(path))]
     if not files:
         return [suite for suite, _ in kept], [reference for _, reference in kept]
-    loaded = validate(files, stream=stream, settings=settings)
+    loaded = validate(files, stream=_streams(order, options, settings), settings=settings)
     if loaded.errors:
         raise EvalFileErrors(loaded.problems)
+    if options.strict and loaded.problems:
+        raise EvalFileErrors([replace(p, severity="error") for p in loaded.problems])
+    for problem in loaded.problems:
+        order.door.listen(Notice(str(problem)))
+    for file, reason in loaded.passed_over:
+        order.door.listen(Notice(f"passed over {file}: {reason}"))
     written = [project_path(str(path), settings) for path in files]
     suites = [*loaded.suites, *(suite for suite, _ in kept)]
     return suites, [*written, *(reference for _, reference in kept)]
@@ -338,5 +366,8 @@ def _target(target: AnyTarget | None) -> Target | None:
         return None
     if hasattr(target, "ask"):
         return cast("Target", target)
+    if not callable(target):
+        what = f"{type(target).__name__} is no target"
+        raise UsageError(f"{what}: give a name, a function or an object with an 'ask' method")
     made: Target = cast("Any", registry.targets.get("python")).of(target)
     return made

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +23,18 @@ from assay.documents.document import Document, TextMark
 from assay.documents.source import is_absent, read_text
 from assay.errors import ConfigError, EvalFileErrors, Problem
 from assay.model.options import RunOptions
-from assay.model.shape import Empty, Flag, Reading, Shape, Text, problem, shown
+from assay.model.shape import (
+    Besides,
+    Empty,
+    Flag,
+    Reading,
+    Refusal,
+    Shape,
+    Text,
+    problem,
+    repeated,
+    shown,
+)
 from assay.model.source import AnySource, LiveSource
 from assay.model.target import Price
 
@@ -84,12 +95,16 @@ def _store_url(value: str) -> str:
     return value
 
 
+def _twins(raw: Any) -> Iterator[Refusal]:
+    return repeated(raw, "two targets are called {}", "name")
+
+
 class Config(Shape):
     """The keys of assay.yaml. Those that a text can give may also stand in the environment."""
 
     allow_outside_root: Flag = False
     seed_manifest: Annotated[Text, AfterValidator(_relative)] = "evals/seed-manifest.json"
-    targets: list[TargetEntry] = Empty(list)
+    targets: Annotated[list[TargetEntry], Besides(_twins)] = Empty(list)
     judge: Annotated[
         str | JudgeEntry | None,
         BeforeValidator(_judge, json_schema_input_type=Text | JudgeEntry),

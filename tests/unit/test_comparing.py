@@ -157,7 +157,7 @@ def test_no_comparable_pair() -> None:
 def test_no_discordant_pair_is_unchanged_however_few() -> None:
     found = decision(1, 0, 0, 0)
     assert (found.decision, found.exit_code) == ("unchanged", 0)
-    assert found.test == {"value": 1.0, "method": "mcnemar-exact", "lost": 0, "gained": 0}
+    assert found.test == {"name": "mcnemar-exact", "pValue": 1.0, "discordant": [0, 0]}
 
 
 @pytest.mark.parametrize(("lost", "gained", "word"), [(6, 0, "regressed"), (0, 6, "improved")])
@@ -165,14 +165,14 @@ def test_below_a_twentieth_it_is_more_than_chance(lost: int, gained: int, word: 
     found = decision(20, lost, gained, 4)
     assert found.decision == word
     assert found.test is not None
-    assert found.test["value"] == 0.03125
+    assert found.test["pValue"] == 0.03125
 
 
 def test_five_of_five_may_be_chance() -> None:
     found = decision(20, 5, 0, 0)
     assert found.decision == "inconclusive"
     assert found.test is not None
-    assert found.test["value"] == 0.0625
+    assert found.test["pValue"] == 0.0625
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_from_50_discordant_pairs_on_the_test_is_chi_square(
 ) -> None:
     found = decision(1000, lost, gained, 0)
     assert found.test is not None
-    assert found.test["method"] == method
+    assert found.test["name"] == method
 
 
 def test_an_interval_within_the_margin_is_unchanged() -> None:
@@ -406,7 +406,7 @@ def test_a_cluster_that_moves_together_is_one_event() -> None:
     assert found.decision == "inconclusive"
     assert found.test is not None
     assert found.difference is not None
-    assert found.test["method"] == "student-t-clustered"
+    assert found.test["name"] == "student-t-clustered"
     assert found.difference["method"] == "newcombe-clustered"
     assert found.notes == ()
     plain = bare.difference

@@ -76,7 +76,7 @@ def _ask(desk: Desk, sample: int, seed: int) -> None:
 
 
 def _show(answer: Answer, place: str) -> None:
-    click.echo(printable(f"\n[{place}] {answer.ref}"), err=True)
+    click.echo("\n" + printable(f"[{place}] {answer.ref}"), err=True)
     parts = (("", answer.description), ("asked", answer.question), ("answer", answer.answer))
     for label, text in parts:
         for line in text.splitlines() if text else ():

@@ -109,7 +109,7 @@ def _numbers(found: Comparison) -> str:
     low, middle, high = (100 * found.difference[name] for name in ("low", "estimate", "high"))
     return (
         f"{cases}, pass rate {middle:+.1f} points ({low:+.1f} to {high:+.1f}), "
-        f"p = {found.test['value']:.2g}"
+        f"p = {found.test['pValue']:.2g}"
     )
 
 

@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TextIO
 
@@ -24,13 +24,17 @@ _NO_SUFFIX = ("text", "github")
 store_option = click.option("--store", metavar="URL", help="Where runs are recorded.")
 
 
+def output_option(*, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The files that reports go to."""
+    words = "Write a report, by suffix."
+    names = ("-o", "--output")
+    return click.option(*names, multiple=True, required=required, metavar="FILE", help=words)
+
+
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command that ends with the report of a run."""
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    output = click.option(
-        *("-o", "--output"), multiple=True, metavar="FILE", help="Write a report, by suffix."
-    )
-    return output(as_json(function))
+    return output_option()(as_json(function))
 
 
 class Documents:
@@ -124,4 +128,5 @@ def written(file: Path) -> Iterator[IO[bytes]]:
     """A stream that becomes the file; says so at the end."""
     with writing(shown_path(file)), replacing(file) as stream:
         yield stream
-    click.echo(f"wrote {shown_path(file)}", err=True)
+    with suppress(OSError):  # nobody listens any more; the file is there
+        click.echo(f"wrote {shown_path(file)}", err=True)

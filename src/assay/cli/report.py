@@ -5,18 +5,12 @@ from __future__ import annotations
 import click
 
 from assay import history
-from assay.cli.documents import Documents, store_option
+from assay.cli.documents import Documents, output_option, store_option
 
 
 @click.command("report")
 @click.argument("run", default="latest", metavar="[RUN]")
-@click.option(
-    *("-o", "--output"),
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="Write a report, by suffix.",
-)
+@output_option(required=True)
 @store_option
 def command(run: str, output: tuple[str, ...], store: str | None) -> None:
     """Write reports of a recorded run, as `assay run -o` does.

@@ -128,6 +128,8 @@ class Runner:
         self._lanes: list[asyncio.Task[None]] = []
         self._stopped = False
         self._late: list[asyncio.Future[None]] = []
+        #: How many trials were not asked, as the run had given up.
+        self._left = 0
         #: Why the run gave up; empty when it did not.
         self.gave_up = ""
         self._early = early
@@ -149,6 +151,8 @@ class Runner:
         await self._phase(self._open([judged]), lambda trial: self._gated(trial, refusals))
         if self._late:
             await asyncio.wait(self._late)
+        if not self._left:
+            self.gave_up = ""  # nothing was left to be asked
         return "interrupted" if self._stopped or self.gave_up else "finished"
 
     def _recall(self) -> None:
@@ -192,10 +196,14 @@ class Runner:
     ) -> None:
         async def lane() -> None:
             for trial in trials:
-                if self._stopped or self.gave_up or self.decided:
+                if self._stopped or self.gave_up:
                     rest.append(trial)
                     return
-                await work(trial)
+                # The gate watches critical cases one by one: they are asked, decided or not.
+                if self.decided and not trial.planned.case.critical:
+                    rest.append(trial)
+                else:
+                    await work(trial)
 
         rest: list[Trial] = []
         try:
@@ -259,7 +267,12 @@ class Runner:
         final = not self.gave_up
 
         def leave(trial: Trial) -> None:
-            record = self.trials.unasked(*trial, outcome, reason, final=final)
+            skip = trial.planned.case.skip
+            if skip is None:
+                self._left += not final
+                record = self.trials.unasked(*trial, outcome, reason, final=final)
+            else:
+                record = self.trials.unasked(*trial, "skipped", skip, final=True)
             under_way.append(self._store.save(record))
             self.tell(record)
 

@@ -13,7 +13,7 @@ from msgspec import structs
 from assay import calibrations
 from assay.engine.discretion import DiscreetCache, DiscreetJudge
 from assay.engine.early import Early
-from assay.engine.job import Job, headers_of, plan_of
+from assay.engine.job import Job, headers_of, plan_of, project_path
 from assay.engine.lineup import Lineup, unused_lines
 from assay.engine.plan import TIERS, Done, Plan
 from assay.engine.provenance import environment_of
@@ -95,8 +95,9 @@ class _Session:
                 status = await self._asked(runner, record)
                 comparison = await self._compared(runner, record, status)
             if runner.stopped or runner.gave_up:  # maybe only while it confirmed
-                status, comparison = "interrupted", None
-            return self._finished(record, runner, status, comparison)
+                status = "interrupted"
+                comparison = None if runner.stopped else comparison
+            return self._finished(record, runner, status, self._selected_only(comparison))
 
     def _preflight(self) -> None:
         """All that can be wrong before the first question is told before it."""
@@ -215,8 +216,11 @@ class _Session:
     ) -> Comparison | None:
         """What changed since the baseline; a live target is asked again about what is critical."""
         compare, times = self.job.compare, self.job.options.confirm
-        if compare is None or status != "finished":
+        if compare is None or runner.stopped:
             return None
+        if runner.gave_up:  # nobody is asked again, so that nothing critical is confirmed
+            unconfirmed = frozenset[CaseRef]() if self.lineup.live else None
+            return compare(record.id, unconfirmed, self._test)
         first = compare(record.id, None, self._test)
         if not (self.lineup.live and times and first.critical_regressions):
             return first
@@ -230,6 +234,18 @@ class _Session:
                     confirmed.add(ref)
         self.confirmed = frozenset(confirmed)
         return compare(record.id, self.confirmed, self._test)
+
+    def _selected_only(self, comparison: Comparison | None) -> Comparison | None:
+        """Cases that are still there, and were not selected this time, are not gone."""
+        if comparison is None or not comparison.removed:
+            return comparison
+        there = {
+            CaseRef(project_path(suite.file, self.job.settings), case.id)
+            for suite in self.job.suites
+            if not suite.streamed
+            for case in suite
+        }
+        return replace(comparison, removed=tuple(r for r in comparison.removed if r not in there))
 
     def _finished(
         self,

@@ -24,7 +24,8 @@ class CaseOutcome(NamedTuple):
     """What became of a case in one run, all repeats together: as much as comparing needs.
 
     `passes` of `judged` trials passed. `comparability` is empty where it is not known, as in
-    files of other tools; then the case counts as the same.
+    files of other tools; then the case counts as the same. A case is `excused` when it passed as
+    it was asked again whether it really fails.
     """
 
     ref: CaseRef
@@ -35,6 +36,7 @@ class CaseOutcome(NamedTuple):
     comparability: str = ""
     critical: bool = False
     cluster: str | None = None
+    excused: bool = False
 
 
 def comparable(before: str, now: str) -> bool:

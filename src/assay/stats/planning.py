@@ -70,6 +70,20 @@ def detectable_difference(n: int, discordant: float, aim: Aim = DEFAULT) -> floa
     return high
 
 
+def one_way_difference(n: int, aim: Aim = DEFAULT) -> float | None:
+    """The same when every case that changes changes for the worse: what few cases can show."""
+    if paired_power(n, 1.0, 1.0, aim.alpha) < aim.power:
+        return None
+    low, high = 0.0, 1.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        if paired_power(n, middle, middle, aim.alpha) < aim.power:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 def cases_needed(difference: float, discordant: float, aim: Aim = DEFAULT) -> int | None:
     """How many paired cases show a difference of pass rates; None for none, which nothing shows."""
     _check(discordant, difference)

@@ -1,0 +1,164 @@
+"""Where runs end early, compare in part, or are told something odd."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay
+from assay.errors import ConfigError, EvalFileErrors, UsageError
+from assay.history import open_store
+from assay.model.events import Event, Notice
+from assay.outcomes import find_run
+from assay.running import Door, Order, carry_out
+from assay.settings import Settings
+from assay.stats.planning import one_way_difference, paired_power
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("assay.yaml").touch()
+    return tmp_path
+
+
+def write(*cases: dict[str, Any]) -> None:
+    lines = [json.dumps({"expected_output": "good", **case}) + "\n" for case in cases]
+    Path("s.eval.jsonl").write_text("".join(lines))
+
+
+def numbered(count: int, **more: Any) -> list[dict[str, Any]]:
+    return [{"id": f"c{i}", "input": f"c{i}", **more} for i in range(count)]
+
+
+def good_but(*bad: str) -> Callable[[str], str]:
+    return lambda message: "bad" if message in bad else "good"
+
+
+def run(target: Callable[[str], str], **options: Any) -> assay.Run:
+    return assay.run("s.eval.jsonl", target=target, **options)
+
+
+def test_a_run_that_had_nothing_left_to_ask_has_not_given_up() -> None:
+    write(*numbered(5))
+    found = run(good_but("c2"), max_failures=1, workers=20, min_pass_rate=0.5)
+    assert (found.exit_code, found.record.status) == (0, "finished")
+
+
+def test_cases_to_be_skipped_are_skipped_after_giving_up() -> None:
+    write(*numbered(4), {"id": "later", "input": "x", "skip": "waits for the tool"})
+    found = run(good_but("c0", "c1", "c2", "c3"), max_failures=1, workers=1)
+    assert (found.summary.skipped, found.summary.errored) == (1, 3)
+    assert found.summary.coverage == 0.25
+
+
+def test_a_run_that_gave_up_is_compared_as_far_as_it_came() -> None:
+    write(*numbered(6))
+    base = run(good_but())
+    found = run(good_but(*(f"c{i}" for i in range(6))), baseline=base.id, max_failures=2, workers=1)
+    assert found.comparison is not None
+    assert len(found.comparison.regressions) == 2
+    assert len(found.comparison.unjudged) == 4
+    assert found.exit_code == 3
+
+
+def test_cases_that_were_not_selected_are_not_gone() -> None:
+    write(*numbered(6))
+    base = run(good_but())
+    write(*numbered(5))
+    found = run(good_but(), baseline=base.id, filter="c1")
+    assert found.comparison is not None
+    assert [ref.id for ref in found.comparison.removed] == ["c5"]
+
+
+def test_critical_cases_are_asked_although_it_is_decided() -> None:
+    cases = numbered(40)
+    cases[39]["critical"] = True
+    write(*cases)
+    base = run(good_but(*(f"c{i}" for i in range(39))))
+    found = run(good_but("c39"), baseline=base.id, stop_when="decided", workers=1)
+    assert found.summary.skipped > 0
+    assert found.comparison is not None
+    assert [ref.id for ref in found.comparison.critical_regressions] == ["c39"]
+    assert found.exit_code == 1
+
+
+def test_what_a_confirmation_excused_stays_excused() -> None:
+    write(*numbered(6, critical=True))
+    base, asked = run(good_but()), []
+
+    def flaky(message: str) -> str:
+        asked.append(message)
+        return "bad" if message == "c3" and asked.count("c3") == 1 else "good"
+
+    found = run(flaky, baseline=base.id)
+    assert (found.exit_code, asked.count("c3")) == (0, 2)
+    assert assay.compare(base, found).exit_code == 0
+    Path("found.json").write_text(found.report("json"))
+    assert assay.compare(base, "found.json").exit_code == 0
+
+
+def test_the_latest_run_is_one_that_asked_something() -> None:
+    write(*numbered(2))
+    first = run(good_but())
+    assert run(good_but(), filter="nobody").exit_code == 5
+    with closing(open_store(Settings.find(Path.cwd()))) as store:
+        assert find_run("latest", store).id == first.id
+
+
+def test_options_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(*numbered(4))
+    monkeypatch.setenv("ASSAY_FILTER", "c1,c2")
+    monkeypatch.setenv("ASSAY_REPEAT", "2")
+    assert run(good_but()).summary.total_cases == 2
+    assert run(good_but(), filter="c3").summary.total_cases == 1, "what is given wins"
+    monkeypatch.setenv("ASSAY_WORKERS", "0")
+    with pytest.raises(UsageError, match="'workers' is 0"):
+        run(good_but())
+
+
+def test_warnings_and_files_passed_over_are_told() -> None:
+    write(*numbered(1))
+    Path("plain.yaml").write_text("foo: bar\n")
+    Path("old.eval.yaml").write_text(
+        "cases:\n  - {id: a, input: x, outcome: y, expected_outcome: z, expected_output: good}\n"
+    )
+    seen: list[Event] = []
+    order = Order(["."], target=good_but(), door=Door(seen.append))
+    asyncio.run(carry_out(order, {"evaluators": ["equals"]}))
+    told = [event.text for event in seen if isinstance(event, Notice)]
+    assert any("passed over plain.yaml" in text for text in told)
+    assert any("ignored-alias" in text for text in told)
+    with pytest.raises(EvalFileErrors) as refused:
+        asyncio.run(carry_out(order, {"strict": True}))
+    assert [problem.code for problem in refused.value.problems] == ["ignored-alias"]
+
+
+def test_what_is_no_target_is_refused() -> None:
+    write(*numbered(1))
+    with pytest.raises(UsageError, match="int is no target"):
+        assay.run("s.eval.jsonl", target=42)  # type: ignore[arg-type]
+
+
+def test_two_targets_of_one_name_are_refused() -> None:
+    write(*numbered(1))
+    Path("assay.yaml").write_text(
+        "targets:\n  - {name: a, provider: echo}\n  - {name: a, provider: echo}\n"
+    )
+    with pytest.raises(ConfigError, match="two targets are called 'a'"):
+        assay.run("s.eval.jsonl", target="a")
+
+
+@pytest.mark.parametrize("cases", [6, 10, 30, 100])
+def test_few_cases_show_what_all_go_one_way(cases: int) -> None:
+    found = one_way_difference(cases)
+    assert found is not None
+    assert paired_power(cases, found, found, 0.05) >= 0.8 - 1e-6
+    assert paired_power(cases, found - 0.01, found - 0.01, 0.05) < 0.8
+    assert one_way_difference(4) is None
