@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 WORKERS ?= 2
+# Hundreds of tests start the command: without compiled modules each would compile them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all test-lowest lint docs bench clean
 

@@ -213,7 +213,7 @@ def test_result_files_that_cannot_be_written_are_written_by_the_resumed_run(
     def obstruct(number: int) -> None:
         [(run_id, _)] = talkative.runs()
         obstacle = talkative.root / ".assay" / "runs" / run_id / "one.eval.yaml.json"
-        obstacle.mkdir(exist_ok=True)
+        obstacle.mkdir(parents=True, exist_ok=True)
 
     agent.arrived = obstruct
     done = talkative.run("run", ".", code=3)

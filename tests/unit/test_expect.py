@@ -445,7 +445,7 @@ def block(**keys: Any) -> EvalCaseResult:
 def test_one_failed_assertion_of_many_fails_the_case() -> None:
     result = block(responseContains=list("abcdefghiX"))
     assert (result.outcome, result.score) == ("failed", 0.9)
-    assert "responseContains: expected 'X', found 'abcdefghi'" in result.failures[1]
+    assert "responseContains: expected 'X', found 'abcdefghi'" in result.failures[0]
     assert block(responseContains=list("abcdefghi")).outcome == "passed"
 
 

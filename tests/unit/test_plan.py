@@ -60,7 +60,7 @@ def test_in_words(project: Project) -> None:
         "100 cases: a difference of 12.8 points of the pass rate, found 80 times out of 100",
         "a difference of 5 points: 660 cases, found 80 times out of 100",
     ]
-    assert "20 cases: too few to show" in invoke("--cases", "20").stdout
+    assert "4 cases: too few to show" in invoke("--cases", "4").stdout
 
 
 def test_more_power_needs_more_cases(project: Project) -> None:

@@ -84,7 +84,7 @@ def test_our_result_file() -> None:
     assert found.run_id == "run-1"
     wanted = [
         CaseOutcome(CaseRef(SUITE, "a"), "passed", 1, 1, 0.9, "one", True),
-        CaseOutcome(CaseRef(SUITE, "b"), "failed", 1, 2, 0.5),
+        CaseOutcome(CaseRef(SUITE, "b"), "failed", 1, 2, 0.5, excused=True),
         CaseOutcome(CaseRef(SUITE, "c"), "errored", 0, 0, None),
     ]
     assert list(found.read()) == wanted
