@@ -36,6 +36,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/grade.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/serve.py
 
 $(VENV)/installed: pyproject.toml constraints.txt

@@ -158,7 +158,7 @@ class Measure:
     def _coverage(self, planned: int) -> dict[str, Any]:
         found: dict[str, Any] = {"judged": self.judged, "planned": planned}
         bounds = rate_bounds(self.passed, self.judged, planned)
-        if bounds is not None and self.judged < planned:
+        if bounds is not None:
             found |= {"worst": bounds.low, "best": bounds.high}
         return found
 

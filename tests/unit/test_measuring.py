@@ -61,7 +61,7 @@ def test_the_pass_rate_has_wilsons_interval() -> None:
     assert found["passRate"]["estimate"] == 0.9
     assert found["passRate"]["low"] == pytest.approx(0.595844, abs=1e-6)
     assert found["passRate"]["high"] == pytest.approx(0.982124, abs=1e-6)
-    assert found["coverage"] == {"judged": 10, "planned": 10}
+    assert found["coverage"] == {"judged": 10, "planned": 10, "worst": 0.9, "best": 0.9}
     assert "repeats" not in found
     assert "clusters" not in found
 
@@ -81,7 +81,7 @@ def test_missing_verdicts_bound_the_rate() -> None:
 
 def test_skipped_cases_are_in_no_number() -> None:
     found = measured([trial()], [trial("skipped")]).statistics(1)
-    assert found["coverage"] == {"judged": 1, "planned": 1}
+    assert found["coverage"] == {"judged": 1, "planned": 1, "worst": 1.0, "best": 1.0}
 
 
 def test_scores_that_only_pass_or_fail_are_a_rate() -> None:

@@ -51,7 +51,11 @@ def test_a_run_is_its_suites_together(repeated: Run) -> None:
     first, second = (suite.statistics for suite in repeated.suites)
     assert first["repeats"]["passHatK"]["1"] == 0.5
     assert second["repeats"]["flaky"] == ["c1"]
-    assert first["coverage"] == second["coverage"] == {"judged": 2, "planned": 2}
+    assert (
+        first["coverage"]
+        == second["coverage"]
+        == {"judged": 2, "planned": 2, "worst": 0.5, "best": 0.5}
+    )
 
 
 def test_pass_hat_k_heads_the_reports(repeated: Run) -> None:

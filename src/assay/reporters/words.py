@@ -113,7 +113,7 @@ def _pass_rate(run: RunResult) -> str:
 def _bounds(statistics: Mapping[str, Any]) -> str:
     """What the pass rate would be if all that is missing had failed, or passed."""
     coverage = statistics.get("coverage") or {}
-    if coverage.get("worst") is None or coverage.get("best") is None:
+    if coverage.get("judged") == coverage.get("planned") or coverage.get("worst") is None:
         return ""
     low, high = (percent(coverage[end]) for end in ("worst", "best"))
     return f", so the pass rate lies between {low} and {high}"
