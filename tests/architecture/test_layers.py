@@ -172,9 +172,31 @@ def run(code: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("file", modules(), ids=dotted)
-def test_every_module_imports_alone(file: Path) -> None:
-    run(f"import {dotted(file)}")
+#: Forks once a module, each time from an interpreter that has what others wrote and none of ours.
+EACH_ALONE = """
+import os, sys
+import aiohttp, click, fastapi, msgspec, pydantic, yaml
+for name in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            __import__(name)
+            status = 0
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    if os.waitpid(child, 0)[1]:
+        print(name)
+"""
+
+
+def test_every_module_imports_alone() -> None:
+    names = [dotted(file) for file in modules()]
+    command = [sys.executable, "-W", "error", "-c", EACH_ALONE, *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
 HEAVY = (

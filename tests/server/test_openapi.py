@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +16,12 @@ from jsonschema import Draft202012Validator
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
 
+from assay.ports import Store
 from assay.server.app import create_app
 from assay.settings import Settings
-from assay.stores.memory import MemoryStore
+from assay.stores.postgres_store import PostgresStore
+from assay.stores.sqlite import SqliteStore
+from contract.postgres import running
 from server.live import live
 from server.openapi_file import FILE, written
 
@@ -72,16 +77,27 @@ def test_every_example_fits_its_schema() -> None:
                     Draft202012Validator(schema).validate(described["example"])
 
 
-STORE = MemoryStore()
+@contextmanager
+def a_store(kind: str, folder: Path) -> Iterator[Store]:
+    """An empty store of a kind."""
+    if kind == "sqlite":
+        with closing(SqliteStore(folder / "store.db")) as store:
+            yield store
+        return
+    with running() as server, closing(PostgresStore(server.new_database())) as store:
+        yield store
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with an echo for a target."""
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with an echo for a target, over each database."""
     root = tmp_path_factory.mktemp("served")
     (root / "assay.yaml").write_text("targets: [{name: echo, provider: echo}]")
     (root / "a.eval.yaml").write_text("cases: [{id: a, input: x, expected_output: x}]")
-    with live(create_app(Settings.find(root), STORE)) as url:
+    with (
+        a_store(request.param, root) as store,
+        live(create_app(Settings.find(root), store)) as url,
+    ):
         yield url
 
 
@@ -118,9 +134,6 @@ def test_sequences_of_requests_are_answered_as_described(url: str) -> None:
     machine = described.exclude(path=NOT_JSON).as_state_machine()
 
     class Machine(machine):  # type: ignore[misc, valid-type]
-        def setup(self) -> None:
-            STORE.__init__()  # type: ignore[misc]  # each sequence begins with an empty store
-
         def validate_response(self, response: Any, case: Any, **more: Any) -> None:
             case.validate_response(response, excluded_checks=unknowing(case))
 
