@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,12 +100,12 @@ def find_run(reference: str, store: Store) -> RunRecord:
     baselines = store.baselines()
     if reference in baselines:
         return store.run(baselines[reference])
-    try:
-        return store.run(reference)
-    except NotInStore:
-        pass
-    if found := _by_start(reference.lower(), store):
-        return found
+    # No database keeps such a text, and some say so in words of their own.
+    if "\0" not in reference and reference.isprintable():
+        with suppress(NotInStore):
+            return store.run(reference)
+        if found := _by_start(reference.lower(), store):
+            return found
     raise NotInStore("run or baseline", reference, [*baselines, LATEST])
 
 

@@ -11,7 +11,7 @@ import uuid
 import pytest
 
 from e2e.projects import Agent, Gate, Project, ended, outcomes
-from unit.test_process import all_die, living
+from unit.test_process import all_die, all_live
 
 IDS = "abcdefgh"
 SUITE = {"cases": [{"id": i, "input": i, "expect": {"responseContains": [i]}} for i in IDS]}
@@ -82,7 +82,7 @@ def test_the_second_signal_leaves_at_once_and_takes_the_children_along(home: Pro
     home.write("assay.yaml", {"targets": [target], "defaults": {"workers": 1}})
     process = home.start("run", "evals", "--json")
     assert fifo.read_text() == "there\n"
-    assert living(marker)
+    assert all_live(marker, 2)
     process.send_signal(signal.SIGINT)
     await_line(process, "stopping")
     process.send_signal(signal.SIGINT)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from uuid import uuid4
 
 import pytest
 import schemathesis
@@ -77,28 +78,50 @@ def test_every_example_fits_its_schema() -> None:
                     Draft202012Validator(schema).validate(described["example"])
 
 
+class Renewed:
+    """A store that can be changed for an empty one of its kind."""
+
+    def __init__(self, make: Callable[[], Store]) -> None:
+        self._make, self._made = make, [make()]
+
+    def renew(self) -> None:
+        self._made.append(self._make())
+
+    def close(self) -> None:
+        for store in self._made:
+            store.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made[-1], name)
+
+
 @contextmanager
-def a_store(kind: str, folder: Path) -> Iterator[Store]:
-    """An empty store of a kind."""
+def stores(kind: str, folder: Path) -> Iterator[Renewed]:
     if kind == "sqlite":
-        with closing(SqliteStore(folder / "store.db")) as store:
+        with closing(Renewed(lambda: SqliteStore(folder / f"{uuid4()}.db"))) as store:
             yield store
         return
-    with running() as server, closing(PostgresStore(server.new_database())) as store:
-        yield store
+    with running() as server, closing(Renewed(lambda: PostgresStore(server.new_database()))) as s:
+        yield s
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def served(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Renewed]]:
     """A server with an echo for a target, over each database."""
     root = tmp_path_factory.mktemp("served")
     (root / "assay.yaml").write_text("targets: [{name: echo, provider: echo}]")
     (root / "a.eval.yaml").write_text("cases: [{id: a, input: x, expected_output: x}]")
-    with (
-        a_store(request.param, root) as store,
-        live(create_app(Settings.find(root), store)) as url,
-    ):
-        yield url
+    with stores(request.param, root) as store:
+        app = create_app(Settings.find(root), cast("Store", store))
+        with live(app) as url:
+            yield url, store
+
+
+@pytest.fixture(scope="module")
+def url(served: tuple[str, Renewed]) -> str:
+    return served[0]
 
 
 DESCRIBED = schemathesis.openapi.from_dict(DOCUMENT).exclude(path=NOT_JSON)
@@ -129,11 +152,15 @@ def test_many_answers_are_as_described(case: Any, url: str) -> None:
 
 
 @pytest.mark.full
-def test_sequences_of_requests_are_answered_as_described(url: str) -> None:
+def test_sequences_of_requests_are_answered_as_described(served: tuple[str, Renewed]) -> None:
+    url, store = served
     described = schemathesis.openapi.from_url(f"{url}/openapi.json")
     machine = described.exclude(path=NOT_JSON).as_state_machine()
 
     class Machine(machine):  # type: ignore[misc, valid-type]
+        def setup(self) -> None:
+            store.renew()  # each sequence begins with an empty store
+
         def validate_response(self, response: Any, case: Any, **more: Any) -> None:
             case.validate_response(response, excluded_checks=unknowing(case))
 

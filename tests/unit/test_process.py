@@ -73,6 +73,15 @@ def living(marker: str) -> list[int]:
     return found
 
 
+def all_live(marker: str, count: int) -> bool:
+    """Whether so many have the marker, as soon as those that were forked have become programs."""
+    deadline = time.monotonic() + 30
+    while len(living(marker)) < count:
+        if time.monotonic() > deadline:
+            return False
+    return True
+
+
 def all_die(marker: str) -> bool:
     """Whether nobody with the marker is left, as soon as the system has carried out the kill."""
     deadline = time.monotonic() + 30

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.errors import ConfigError, EvalFileErrors, UsageError
+from assay.errors import ConfigError, EvalFileErrors, NotInStore, UsageError
 from assay.history import open_store
 from assay.model.events import Event, Notice
 from assay.outcomes import find_run
@@ -162,3 +162,10 @@ def test_few_cases_show_what_all_go_one_way(cases: int) -> None:
     assert paired_power(cases, found, found, 0.05) >= 0.8 - 1e-6
     assert paired_power(cases, found - 0.01, found - 0.01, 0.05) < 0.8
     assert one_way_difference(4) is None
+
+
+@pytest.mark.parametrize("reference", ["a\0b", "\ud800", "no\nrun"])
+def test_a_reference_that_no_database_can_hold_is_not_there(reference: str) -> None:
+    with closing(open_store(Settings.find(Path.cwd()), "memory:")) as store:
+        with pytest.raises(NotInStore):
+            find_run(reference, store)
