@@ -166,6 +166,6 @@ def test_few_cases_show_what_all_go_one_way(cases: int) -> None:
 
 @pytest.mark.parametrize("reference", ["a\0b", "\ud800", "no\nrun"])
 def test_a_reference_that_no_database_can_hold_is_not_there(reference: str) -> None:
-    with closing(open_store(Settings.find(Path.cwd()), "memory:")) as store:
-        with pytest.raises(NotInStore):
-            find_run(reference, store)
+    store = open_store(Settings.find(Path.cwd()), "memory:")
+    with closing(store), pytest.raises(NotInStore):
+        find_run(reference, store)
