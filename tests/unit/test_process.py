@@ -320,8 +320,8 @@ def test_output_that_a_grandchild_passes_on_is_waited_for(monkeypatch: pytest.Mo
     monkeypatch.setattr(process, "LINGER_SECONDS", FOREVER)
     code = """
     import os
+    parent = os.getpid()
     if os.fork() == 0:
-        parent = os.getppid()
         while os.getppid() == parent: pass
         os.write(1, b"passed on")
     """
