@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
@@ -163,7 +163,7 @@ class Retrying:
             spent = (self._clock.monotonic() - began) * 1000
             tokens = sum(seen.usage.to_dict().values()) if seen.usage else 0
             self._gate.charge(self._requests(seen) - 1, tokens)
-        return seen if seen.duration_ms is not None else replace(seen, duration_ms=spent)
+        return seen if seen.duration_ms is not None else seen.replace(duration_ms=spent)
 
 
 def _one(seen: Observation) -> int:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -315,7 +314,7 @@ def test_a_reply_means_the_same_when_it_arrives_and_when_it_is_read_from_a_file(
         (seen,) = ask(provided(server), HI)
     assert seen.response == response
     assert note in "".join(seen.notes)
-    assert replace(seen, cost_usd=None, duration_ms=None) == read(document)
+    assert seen.replace(cost_usd=None, duration_ms=None) == read(document)
 
 
 def test_cached_tokens_of_claude_are_input_tokens() -> None:

@@ -21,7 +21,7 @@ class DiscreetJudge:
 
     async def ask(self, request: Request) -> Any:
         messages = tuple(
-            replace(message, content=self._redactor.json(message.content))
+            message.replace(content=self._redactor.json(message.content))
             for message in request.messages
         )
         return await self._judge.ask(replace(request, messages=messages))

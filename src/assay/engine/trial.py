@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol
 
@@ -157,7 +157,7 @@ async def _graded(grader: Grader, observation: Observation, repeat: int) -> Eval
             return await result
     except TimeoutError:
         late = f"the evaluators were not done within {GRADING_SECONDS:g} s"
-        return await grader.graded(replace(observation, error=late), repeat)
+        return await grader.graded(observation.replace(error=late), repeat)
 
 
 def _with_judges(grader: Grader, result: EvalCaseResult) -> EvalCaseResult:

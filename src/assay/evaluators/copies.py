@@ -6,7 +6,6 @@ the same objects, and so does whatever a target of the project put into `raw` th
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from assay.model.case import EvalCase
@@ -32,16 +31,16 @@ def _case(case: EvalCase) -> EvalCase:
 def _observation(seen: Observation) -> Observation:
     calls = None if seen.tool_calls is None else tuple(map(_call, seen.tool_calls))
     messages = tuple(map(_message, seen.messages))
-    return replace(seen, tool_calls=calls, messages=messages, raw=_json(seen.raw))
+    return seen.replace(tool_calls=calls, messages=messages, record=_json(seen.raw))
 
 
 def _message(message: Message) -> Message:
     calls = tuple(map(_call, message.tool_calls))
-    return replace(message, content=_json(message.content), tool_calls=calls)
+    return message.replace(content=_json(message.content), tool_calls=calls)
 
 
 def _call(call: ToolCall) -> ToolCall:
-    return replace(call, input=_json(call.input), output=_json(call.output))
+    return call.replace(input=_json(call.input), output=_json(call.output))
 
 
 def _json(value: Any) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_type_hints
 
+import msgspec
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -18,7 +19,7 @@ from pydantic import (
     WithJsonSchema,
     WrapValidator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, core_schema
 
 from assay.model.shape import (
     Json,
@@ -36,17 +37,35 @@ Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = get_args(Role)
 
 
-class _Record:
-    """A dataclass that authors write as a mapping with these keys and no others."""
+class _Record(msgspec.Struct, frozen=True):
+    """A record that authors write as a mapping with these keys and no others."""
 
-    __slots__ = ()
-    __pydantic_config__ = ConfigDict(extra="forbid", defer_build=True)
-    keys: tuple[str, ...] = ()
+    keys: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the eval file, without keys that were not given."""
         pairs = ((name, getattr(self, name)) for name in self.keys)
         return {name: value for name, value in pairs if value is not None}
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with other values."""
+        return msgspec.structs.replace(self, **changes)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> core_schema.CoreSchema:
+        """A mapping whose values make the record: pydantic knows nothing of structs."""
+        hints = get_type_hints(cls, include_extras=True)
+        fields = {}
+        for given in msgspec.structs.fields(cls):
+            if given.name in cls.keys:
+                schema = handler.generate_schema(hints[given.name])
+                if not given.required:
+                    schema = core_schema.with_default_schema(schema, default=given.default)
+                fields[given.name] = core_schema.typed_dict_field(schema, required=given.required)
+        mapping = core_schema.typed_dict_schema(fields, cls=cls, extra_behavior="forbid")
+        return core_schema.no_info_after_validator_function(
+            lambda given: cls(**given), mapping, ref=cls.__name__
+        )
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
@@ -55,7 +74,7 @@ class _Record:
         return schema
 
 
-def _written(cls: type[_Record]) -> BeforeValidator:
+def _written(cls: type[ToolCall] | type[ContentPart]) -> BeforeValidator:
     """Checks of the mapping that pydantic would word badly: its type and its unknown keys."""
     spelling = Spelling(frozenset(cls.keys))
 
@@ -67,8 +86,7 @@ def _written(cls: type[_Record]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall(_Record):
+class ToolCall(_Record, frozen=True):
     """A call an assistant made, or is expected to make. None means not given.
 
     The last three belong to calls that were observed; nobody writes them in a file. `notes`
@@ -88,14 +106,24 @@ class ToolCall(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class ContentPart(_Record):
+class ContentPart:
     """A piece of a message: text, or a file, which `path` locates."""
 
+    __pydantic_config__ = ConfigDict(extra="forbid", defer_build=True)
     keys = ("type", "value")
 
     type: Literal["text", "file"]
     value: str
     path: Path | None = field(default=None, init=False, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"type": self.type, "value": self.value}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
+        schema: dict[str, Any] = handler(core)
+        Spelling(frozenset(cls.keys)).describe(handler.resolve_ref_schema(schema))
+        return schema
 
 
 def _find_file(part: ContentPart, info: ValidationInfo) -> ContentPart:
@@ -138,8 +166,7 @@ Content = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Message(_Record):
+class Message(_Record, frozen=True):
     """One message: `content` is text, a tuple of parts, or any JSON value."""
 
     keys = ("role", "name", "content", "tool_calls")
@@ -185,7 +212,7 @@ class Message(_Record):
 _MESSAGE_KEYS = Spelling(frozenset(Message.keys))
 
 
-_MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
+_MESSAGE: TypeAdapter[Message] = TypeAdapter(Message, config=ConfigDict(defer_build=True))
 
 
 def _plain(raw: Any) -> Message | None:

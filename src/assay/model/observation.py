@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
+from msgspec.structs import astuple, replace
 
 from assay.model.message import Message, ToolCall
 from assay.model.written import as_json
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Tokens that a target reported; None is not reported."""
 
     input_tokens: int | None = None
@@ -27,12 +28,12 @@ class Usage:
         return {key: value for key, value in pairs if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True, eq=False):
     """One answer of a target, and everything it did on the way.
 
     `tool_calls` is None when the target cannot tell which tools it called, and empty when
-    it called none. Everything else that is None was not reported. `raw` is what was read.
+    it called none. Everything else that is None was not reported. `record` is what was read;
+    as `raw` it is decoded.
     """
 
     response: str = ""
@@ -44,7 +45,27 @@ class Observation:
     llm_calls: int | None = None
     error: str | None = None
     notes: tuple[str, ...] = ()
-    raw: Any = field(default=None, compare=False, repr=False)
+    record: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        """Observations are equal whatever they were read from."""
+        if type(other) is not Observation:
+            return NotImplemented
+        return astuple(self)[:-1] == astuple(other)[:-1]
+
+    def __repr__(self) -> str:
+        said = [f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__[:-1]]
+        return f"Observation({', '.join(said)})"
+
+    def replace(self, **changes: Any) -> Observation:
+        """A copy with other values."""
+        return replace(self, **changes)
+
+    @property
+    def raw(self) -> Any:
+        """What was read, as plain data."""
+        read = self.record
+        return msgspec.json.decode(read) if type(read) is msgspec.Raw else read
 
     def to_dict(self) -> dict[str, Any]:
         """The interchange form, as a line of a replay file has it."""

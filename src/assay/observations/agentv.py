@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from assay.model.message import ContentPart, Message
@@ -37,8 +36,8 @@ def _read_file(record: Record, raw: Any) -> Observation:
     turns = [turn(entry) for entry in record.records("output_messages")]
     seen = observe(turns, measures(record), raw)
     if record.get("output_messages") is None:
-        seen = replace(seen, tool_calls=None, llm_calls=None)
-    return seen if seen.response else replace(seen, response=record.text("text") or "")
+        seen = seen.replace(tool_calls=None, llm_calls=None)
+    return seen if seen.response else seen.replace(response=record.text("text") or "")
 
 
 def turn(record: Record) -> Turn:

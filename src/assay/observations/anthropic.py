@@ -50,7 +50,7 @@ def read(value: Any) -> Observation:
         usages = [read_usage(entry.record("usage")) for entry in entries]
         measured = replace(measured, usage=total(usages))
     seen = observe(turns, measured, value)
-    return replace(seen, notes=(*seen.notes, *ending(record.get("stop_reason"))))
+    return seen.replace(notes=(*seen.notes, *ending(record.get("stop_reason"))))
 
 
 def turn(record: Record) -> Turn:

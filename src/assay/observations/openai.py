@@ -54,7 +54,7 @@ def _completion(record: Record, raw: Any) -> Observation:
     answer = turn(Record({**message.raw, "role": "assistant"}, message.at))
     odd = (REFUSED,) if message.text("refusal") else ending(choices[0].get("finish_reason"))
     seen = observe([answer], measures(record), raw)
-    return replace(seen, notes=(*seen.notes, *odd))
+    return seen.replace(notes=(*seen.notes, *odd))
 
 
 def turn(record: Record) -> Turn:

@@ -54,7 +54,7 @@ def read(value: Any) -> Observation:
     )
     seen = observe(story.turns, measured, value)
     known = seen.tool_calls if story.turns else None  # without messages nobody can tell
-    return replace(seen, tool_calls=known, llm_calls=len(story.models) or None)
+    return seen.replace(tool_calls=known, llm_calls=len(story.models) or None)
 
 
 @dataclass(slots=True)
@@ -119,8 +119,8 @@ class _Story:
         self.ran.add(place)
         turn, calls = self.turns[place[0]], list(self.turns[place[0]].calls)
         asked = calls[place[1]]
-        given = call if asked.input is None else replace(call, input=asked.input, notes=asked.notes)
-        calls[place[1]] = replace(given, id=asked.id or call.id)
+        given = call if asked.input is None else call.replace(input=asked.input, notes=asked.notes)
+        calls[place[1]] = given.replace(id=asked.id or call.id)
         self.turns[place[0]] = replace(turn, calls=tuple(calls))
 
     def _find(self, ran: ToolCall) -> tuple[int, int] | None:

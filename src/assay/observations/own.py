@@ -52,13 +52,13 @@ def read(value: Any) -> Observation:
         llm_calls=record.count("llmCalls", "llm_calls"),
         error=measured.error,
         notes=notes,
-        raw=value,
+        record=value,
     )
 
 
 def _common(response: str, value: dict[str, Any]) -> Observation:
     if len(value) == 2 and "id" in value:
-        return Observation(response, raw=value)  # the barest replay: nothing left to check
+        return Observation(response, record=value)  # the barest replay: nothing left to check
     record, spent = Record(value), value.get("durationMs")
     return Observation(
         response,
@@ -68,7 +68,7 @@ def _common(response: str, value: dict[str, Any]) -> Observation:
         record.number("costUsd") if "costUsd" in value else None,
         spent if type(spent) is float and 0 <= spent < 1e300 else record.number("durationMs"),
         record.count("llmCalls") if "llmCalls" in value else None,
-        raw=value,
+        record=value,
     )
 
 

@@ -8,7 +8,7 @@ tool where the result names one. What is left over says so in notes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from assay.model.message import Message, Role, ToolCall
@@ -97,8 +97,7 @@ class Pairs:
             return False
         self.open.remove(place)
         call = self.calls[place]
-        self.calls[place] = replace(
-            call,
+        self.calls[place] = call.replace(
             output=result.output,
             success=call.success if result.success is None else result.success,
             error=call.error or result.error,
@@ -121,7 +120,7 @@ class Pairs:
         for place in self.open:
             call = self.calls[place]
             if call.success is None and call.error is None:
-                self.calls[place] = replace(call, notes=(*call.notes, NO_RESULT))
+                self.calls[place] = call.replace(notes=(*call.notes, NO_RESULT))
 
 
 def observe(
@@ -151,7 +150,7 @@ def observe(
         llm_calls=replies if llm_calls is None else llm_calls,
         error=measures.error,
         notes=tuple(pairs.notes),
-        raw=raw,
+        record=raw,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from assay.errors import TargetError
@@ -106,9 +105,9 @@ class _Messages:
         answers = [call.input for call in seen.tool_calls or () if call.tool == REPLY_TOOL]
         if by_tool and answers:
             text = json.dumps(answers[0], ensure_ascii=False)
-            seen = replace(seen, response=text, tool_calls=())
+            seen = seen.replace(response=text, tool_calls=())
         price = cost(self._spec.model, seen.usage, self._spec.prices)
-        return replace(seen, cost_usd=price, duration_ms=reply.duration_ms, raw=data)
+        return seen.replace(cost_usd=price, duration_ms=reply.duration_ms, record=data)
 
 
 def _messages(step: Step) -> list[dict[str, Any]]:

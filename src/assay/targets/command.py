@@ -7,7 +7,6 @@ import os
 import shlex
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -101,7 +100,7 @@ class _Command:
                 raise TargetError(_words("the program", done), unreachable=unreachable)
             said = self._written(output_file) if self._template.has("OUTPUT_FILE") else _text(done)
         seen = _observation(said)
-        return seen if seen.duration_ms is not None else replace(seen, duration_ms=done.duration_ms)
+        return seen if seen.duration_ms is not None else seen.replace(duration_ms=done.duration_ms)
 
     async def close(self) -> None:
         task = self._checkups.pop(asyncio.get_running_loop(), None)

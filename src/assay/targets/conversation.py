@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from assay.model.message import Message, ToolCall
@@ -64,13 +64,13 @@ def _turn(seen: Observation, stubs: Mapping[str, Any], number: int) -> Turn:
     calls = [_named(call, number, n) for n, call in enumerate(seen.tool_calls or ())]
     answers = {n: answered(c, stubs) for n, c in enumerate(calls) if NO_RESULT in c.notes}
     complete = (answers[n].call if n in answers else call for n, call in enumerate(calls))
-    message = replace(seen.messages[-1], tool_calls=tuple(complete))
+    message = seen.messages[-1].replace(tool_calls=tuple(complete))
     return Turn(seen, message, tuple(answers.values()))
 
 
 def _named(call: ToolCall, turn: int, number: int) -> ToolCall:
     """Some servers give no ids; without one no result could be told."""
-    return call if call.id else replace(call, id=f"call_{turn}_{number}")
+    return call if call.id else call.replace(id=f"call_{turn}_{number}")
 
 
 def _joined(turns: Sequence[Turn]) -> Observation:
@@ -89,5 +89,5 @@ def _joined(turns: Sequence[Turn]) -> Observation:
         duration_ms=sum(each.duration_ms or 0.0 for each in seen),
         llm_calls=len(turns),
         notes=tuple(dict.fromkeys(notes)),
-        raw=[each.raw for each in seen],
+        record=[each.raw for each in seen],
     )

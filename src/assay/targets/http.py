@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import quote, urlsplit
 
@@ -118,7 +117,7 @@ class Http:
         reply = await self._http.send(self._spec.method, url, body)
         seen = self._reader.read(self._http.value(reply))
         took = reply.duration_ms if seen.duration_ms is None else seen.duration_ms
-        return replace(seen, duration_ms=took)
+        return seen.replace(duration_ms=took)
 
     async def close(self) -> None:
         await self._http.close()

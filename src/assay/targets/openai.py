@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -93,7 +92,7 @@ class _ChatCompletions:
             raise TargetError(f"the reply has no 'choices': {said}")
         seen = observation(data, openai.read)
         price = cost(self._spec.model, seen.usage, self._spec.prices)
-        return replace(seen, cost_usd=price, duration_ms=reply.duration_ms)
+        return seen.replace(cost_usd=price, duration_ms=reply.duration_ms)
 
 
 def _messages(step: Step) -> list[dict[str, Any]]:

@@ -17,7 +17,6 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from importlib import import_module
 from typing import Annotated, Any, ClassVar
 
@@ -81,7 +80,7 @@ class _Python:
             raise TargetError(f"{self.name} raised {_words(error)}") from error
         spent = (time.perf_counter() - started) * 1000
         seen = self._observation(said)
-        return seen if seen.duration_ms is not None else replace(seen, duration_ms=spent)
+        return seen if seen.duration_ms is not None else seen.replace(duration_ms=spent)
 
     async def close(self) -> None:
         pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from assay.errors import ObservationError, TargetError
@@ -29,7 +28,7 @@ def observation(data: dict[str, Any], read: Callable[[Any], Observation]) -> Obs
         seen = read({**data, "usage": None})
     except ObservationError as error:
         raise TargetError(f"the reply cannot be read: {error}") from None
-    return replace(seen, usage=_usage(data.get("usage")), raw=data)
+    return seen.replace(usage=_usage(data.get("usage")), record=data)
 
 
 def _usage(raw: Any) -> Usage | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
@@ -92,7 +91,7 @@ class ReplyReader:
         if isinstance(calls := record.get("toolCalls"), list):
             record["toolCalls"] = [self._call(call) for call in calls]
         try:
-            return replace(read(record), raw=reply)
+            return read(record).replace(record=reply)
         except ObservationError as error:
             raise TargetError(f"the reply cannot be used: {error}") from None
 

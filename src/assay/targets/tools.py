@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
@@ -60,12 +60,12 @@ class Answer:
 
 def answered(call: ToolCall, stubs: Mapping[str, Any]) -> Answer:
     """The call with the result of its stub; without one the tool fails."""
-    call = replace(call, notes=tuple(note for note in call.notes if note != NO_RESULT))
+    call = call.replace(notes=tuple(note for note in call.notes if note != NO_RESULT))
     if call.tool in stubs:
         result = stubs[call.tool]
-        return Answer(replace(call, output=result, success=True), as_told(result))
+        return Answer(call.replace(output=result, success=True), as_told(result))
     error = f"there is no stub for the tool {call.tool!r}"
-    return Answer(replace(call, success=False, error=error), f"Error: {error}")
+    return Answer(call.replace(success=False, error=error), f"Error: {error}")
 
 
 def as_told(result: Any) -> str:

@@ -39,7 +39,7 @@ def steps(messages: Sequence[Message]) -> list[Step]:
         step = Step(message.role, text_of(message), message.name)
         found.append(step)
         for place, call in enumerate(message.tool_calls):
-            named = replace(call, id=call.id or _unused(taken))
+            named = call.replace(id=call.id or _unused(taken))
             step.answers.append(Answer(named, as_told(call.output)))
             if call.output is None:
                 waiting.append((step, place))

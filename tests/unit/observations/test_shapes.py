@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from assay.errors import ObservationError
 from assay.model.message import Message, ToolCall
