@@ -20,10 +20,13 @@ from assay.model.score import (
     weighted,
 )
 from assay.ports import Check, Resources, Target
+from assay.remembering import Remembered
 from assay.scoring import failed_gate, ready, scores_of
 
-#: How many prepared evaluators are kept; a suite's own ones are shared by all of its cases.
+#: How many prepared evaluators are kept, so that another repeat of their case finds them.
 _KEPT = 1024
+#: The same of cases that pass by once.
+_PASSING = 64
 _JUDGE_ID = 16
 
 
@@ -65,13 +68,19 @@ def _use(spec: EvaluatorSpec, judges: tuple[str, ...], names: tuple[str, ...]) -
 class Preparation:
     """Makes evaluators ready, each of them once for all cases that share it."""
 
-    def __init__(self, resources: Resources) -> None:
+    def __init__(self, resources: Resources, kept: int = _KEPT) -> None:
         self.resources = replace(resources, judge=self._judge)
         self._find_judge = resources.judge
         self._found: list[tuple[str, str]] = []
-        self._ready: dict[int, Ready] = {}
+        self._ready = Remembered[int, Ready](kept)
         #: Every judge that was made ready, by its id and the evaluator's name.
         self.uses: dict[tuple[str, str], JudgeUse] = {}
+
+    def passing(self) -> Preparation:
+        """The same for cases that pass by once: of them hardly anything is kept."""
+        other = Preparation(replace(self.resources, judge=self._find_judge), _PASSING)
+        other.uses = self.uses
+        return other
 
     def grader(self, case: EvalCase) -> Grader:
         """The case with its evaluators ready; raises what a missing judge raises.
@@ -82,14 +91,13 @@ class Preparation:
         return Grader(case, [self.ready(spec) for spec in specs])
 
     def ready(self, spec: EvaluatorSpec) -> Ready:
-        found = self._ready.get(id(spec))
+        found = self._ready.get(id(spec)) or self._ready.again(id(spec))
         if found is None:
-            if len(self._ready) >= _KEPT:
-                self._ready.clear()
             self._found = []
             check = ready(spec, self.resources)
             judges, names = zip(*self._found, strict=True) if self._found else ((), ())
-            found = self._ready[id(spec)] = Ready(spec, check, judges, names)
+            found = Ready(spec, check, judges, names)
+            self._ready.meet(id(spec), found)
             self._note(found.use)
         return found
 

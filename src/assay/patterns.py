@@ -8,8 +8,11 @@ limit on every search.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
+
+from pydantic_core import SchemaValidator, core_schema
 
 from assay.errors import BadPattern
 
@@ -50,6 +53,15 @@ class _Backtracking:
 
     def search(self, text: str) -> bool:
         return self.compiled.search(text, timeout=TIME_LIMIT) is not None
+
+
+def quick_search(pattern: str) -> Callable[[str | bytes], bool]:
+    """Whether an expression is somewhere in UTF-8, at the speed of a substring search.
+
+    The Rust engine inside pydantic looks for the literals that it begins with.
+    """
+    schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
+    return SchemaValidator(schema).isinstance_python
 
 
 @lru_cache(maxsize=4096)

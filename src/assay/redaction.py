@@ -4,9 +4,8 @@ Secrets are the values that a project names, in every form they travel in, and w
 looks like a key, a bearer token or a password. Hiding errs towards too much.
 
 Texts are hostile, so every expression runs in an engine with linear time. Most texts hide
-nothing: the expressions of `_CHECKS` say so at the speed of a substring search, because the
-Rust engine inside pydantic looks for the literals that they begin with. RE2, which also tells
-where a match is, sees only the rest.
+nothing: a quick search for the expressions of `_CHECKS` says so. RE2, which also tells where a
+match is, sees only the rest.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from pydantic_core import SchemaValidator, core_schema
+from assay.patterns import quick_search
 
 MARK = "[redacted]"
 #: Shorter values are too likely to be a part of something else.
@@ -102,7 +101,7 @@ class Redactor:
         self._forms = [_bytes(form) for form in known]
         in_json = dict.fromkeys(_json(form, ascii_only=False) for form in known)
         self._text_checks = (*_fixed_checks(), *_literal_checks(known))
-        self._json_checks = (*_fixed_checks(), _check(_ESCAPED), *_literal_checks(in_json))
+        self._json_checks = (*_fixed_checks(), quick_search(_ESCAPED), *_literal_checks(in_json))
 
     def text(self, text: str) -> str:
         """The text with a mark in the place of every secret; the same text when it has none."""
@@ -284,14 +283,9 @@ def _any(checks: Iterable[Check], data: str | bytes) -> bool:
     return False
 
 
-def _check(pattern: str) -> Check:
-    schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
-    return SchemaValidator(schema).isinstance_python
-
-
 @cache
 def _fixed_checks() -> tuple[Check, ...]:
-    return tuple(map(_check, _CHECKS))
+    return tuple(map(quick_search, _CHECKS))
 
 
 def _literal_checks(literals: Iterable[str]) -> Iterator[Check]:
@@ -300,7 +294,7 @@ def _literal_checks(literals: Iterable[str]) -> Iterator[Check]:
     least = [t for t in readable if not any(other in t for other in readable if other != t)]
     listed = [_literal(text) for text in least]
     for start in range(0, len(listed), _LITERALS_AT_ONCE):
-        yield _check("|".join(listed[start : start + _LITERALS_AT_ONCE]))
+        yield quick_search("|".join(listed[start : start + _LITERALS_AT_ONCE]))
 
 
 def _literal(text: str) -> str:

@@ -20,9 +20,10 @@ LAYERS: list[list[str]] = [
     [
         "version",
         "errors",
+        "remembering",
+        "patterns",
         "redaction",
         "tokens",
-        "patterns",
         "blocking",
         "replacing",
         "stats",

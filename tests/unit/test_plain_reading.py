@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from assay.documents.json import Reader, line_text, plain_object
 from assay.errors import EvalFileErrors
-from assay.loaders import cases
 from assay.loaders.cases import CaseReader
 from assay.loaders.locating import LineLocator
+from assay.loaders.plain import plain_case
 from assay.model.case import EvalCase
 from assay.model.shape import Reading
 from assay.registry import evaluators
@@ -129,23 +129,21 @@ def raw_cases(draw: Any) -> dict[str, Any]:
     return raw
 
 
-def read(raw: list[dict[str, Any]]) -> tuple[list[EvalCase | None], list[str]]:
+def read(raw: list[dict[str, Any]], *, plainly: bool) -> tuple[list[EvalCase | None], list[str]]:
     """What one reader makes of cases one after the other, and what it minds."""
     reader = CaseReader(Path("f.eval.jsonl"), Settings(Path.cwd()))
     found = []
-    for number, case in enumerate(raw, 1):
-        data = json.dumps(case).encode()
-        document = Reader("f").line(data, number)
-        found.append(reader.read(document, (), locate=LineLocator("f", number, data, None)))
+    for number, entry in enumerate(raw, 1):
+        data = json.dumps(entry).encode()
+        locate = LineLocator("f", number, data, None)
+        case = plain_case(data, reader.reading, reader.inherited, locate) if plainly else None
+        found.append(case or reader.read(Reader("f").line(data, number), (), locate=locate))
     return found, [str(problem) for problem in reader.problems.told()]
 
 
 @given(st.lists(raw_cases(), min_size=1, max_size=4))
 def test_a_plain_case_is_what_validation_makes_of_it(raw: list[dict[str, Any]]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        fast = read(raw)
-        patch.setattr(cases, "PLAIN_KEYS", frozenset[str]())
-        slow = read(raw)
+    fast, slow = read(raw, plainly=True), read(raw, plainly=False)
     assert fast == slow
     for one, other in zip(fast[0], slow[0], strict=True):
         if one is not None and other is not None:
@@ -154,6 +152,44 @@ def test_a_plain_case_is_what_validation_makes_of_it(raw: list[dict[str, Any]]) 
             assert fingerprints[0] == fingerprints[1]
             given_keys = [[s.model_fields_set for s in c.evaluators] for c in (one, other)]
             assert given_keys[0] == given_keys[1]
+
+
+def plainly(line: bytes) -> EvalCase | None:
+    """The case on a line, read after one with the same evaluators."""
+    reader = CaseReader(Path("f.eval.jsonl"), Settings(Path.cwd()))
+    reader.read(Reader("f").line(PLAIN, 1), (), locate=LineLocator("f", 1, PLAIN, None))
+    locate = LineLocator("f", 2, line, None)
+    return plain_case(line, reader.reading, reader.inherited, locate)
+
+
+PLAIN = (
+    b'{"id": "a", "input": [{"role": "user", "content": "x: y"}], "threshold": 1, "tags": ["t"],'
+    b' "evaluators": [{"type": "contains", "value": "x"}], "metadata": {"a": {"b": 1}}}'
+)
+
+
+def test_most_cases_are_plain() -> None:
+    case = plainly(PLAIN)
+    assert case is not None
+    assert (case.threshold, case.tags, case.metadata) == (1.0, ("t",), {"a": {"b": 1}})
+
+
+@pytest.mark.parametrize(
+    ("part", "instead"),
+    [
+        (b'"id": "a"', b'"id": "a", "id": "b"'),
+        (b'"role": "user"', b'"role": "user", "role": "user"'),
+        (b'"value": "x"', b'"value": "x", "value": "x"'),
+        (b'"a": {"b": 1}', b'"a": {"b": 1, "b": 2}'),
+        (b'"a": {"b": 1}', b'"a": {"b": "\\u003a", "b": 2}'),
+        (b'"input"', b'"inputs"'),
+        (b'"id": "a"', b'"id": "a\\u0000"'),
+        (b'"b": 1', b'"b": 123456789012345678901'),
+    ],
+)
+def test_a_line_that_needs_a_closer_look_is_not_plain(part: bytes, instead: bytes) -> None:
+    assert part in PLAIN
+    assert plainly(PLAIN.replace(part, instead)) is None
 
 
 @pytest.mark.parametrize("name", [n for n in evaluators if evaluators.get(n).free_text])

@@ -28,16 +28,16 @@ from assay.documents.document import (
 )
 from assay.documents.source import decode
 from assay.errors import EvalFileErrors, Problem, Problems
+from assay.patterns import quick_search
 
 _SUSPECT_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _TOKEN = re.compile(r'[ \t\r\n]*([{}\[\]:,"]|[^\s{}\[\]:,"]+)')
 _SURROGATE = re.compile("[\ud800-\udfff]")
-#: What a line must not hold for the fast parser to read it: a key that does not end with `":`,
-#: a quotation mark, colon or NUL in disguise. Where they do no harm, they only cost time.
-_UNSURE = (b" :", b"\t:", b"\r:", b"u0022", b"u003a", b"u003A", b"\\u0000")
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+#: What a line must not hold for the fast parser to read it: a colon or NUL in disguise. Where
+#: they do no harm, they only cost time.
+_disguised = quick_search(r"u003a|u003A|\\u0000")
 #: So many digits may be more than 64 bits.
-_LONG_NUMBER = b"0" * 19
+_long_number = quick_search("[0-9]{19}")
 _decode, _encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
 
 
@@ -90,22 +90,31 @@ def line_text(data: bytes, file: str, number: int) -> str:
 
 
 def plain_object(data: bytes) -> dict[str, Any] | None:
-    """The object that a line is when nothing about it is left to tell; else None.
+    """The object that a line is when nothing about it is left to tell; else None."""
+    return sure_object(data) if is_sure(data) else None
 
-    A key that appears twice is lost in the value: written again, that has fewer keys.
-    """
-    if not data.startswith(b"{") or len(data) > MAX_SCALAR:
-        return None
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH or _LONG_NUMBER in data.translate(_DIGITS):
-        return None
-    for unsure in _UNSURE:
-        if unsure in data:
-            return None
+
+def sure_object(data: bytes) -> dict[str, Any] | None:
+    """The same of a line, or a part of one, that is sure."""
     try:
         value: dict[str, Any] = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return value if _encode(value).count(b'":') == data.count(b'":') else None
+    return value if _encode(value).count(b":") == data.count(b":") else None
+
+
+def is_sure(data: bytes) -> bool:
+    """Whether all that is left to find out about a line is its syntax, and keys that repeat.
+
+    Those are lost in its value: written again, it has fewer colons.
+    """
+    return (
+        data.startswith(b"{")
+        and len(data) <= MAX_SCALAR
+        and data.count(b"{") + data.count(b"[") <= MAX_DEPTH
+        and not _disguised(data)
+        and not _long_number(data)
+    )
 
 
 def _decoder() -> tuple[_Hooks, Callable[[str], Any]]:

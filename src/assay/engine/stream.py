@@ -38,7 +38,9 @@ class Answers(Protocol):
     #: How many there are.
     records: int
 
-    def answer(self, case_id: str, repeat: int) -> tuple[int, Observation]: ...
+    def answer(self, case_id: str, repeat: int) -> tuple[int, Observation, bytes | None]:
+        """Its number, what was seen, and the JSON of that when it can be kept as it is."""
+        ...
 
     def strangers(self, used: bytearray) -> int:
         """How many have an id of which none was used."""
@@ -76,6 +78,7 @@ class ChunkGrader:
     ) -> None:
         self._suite, self._stream, self._plan = suite, stream, plan
         self._trials, self._answers, self._done = trials, answers, done
+        self._preparation = trials.preparation.passing()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __call__(self, chunk: Chunk) -> bytes:
@@ -91,7 +94,7 @@ class ChunkGrader:
         for chunk in self._stream.chunks():
             for _, case in self._stream.read(*chunk):
                 if case is not None:
-                    self._trials.preparation.grader(case)
+                    self._preparation.grader(case)
             self._stream.problems()
             return
 
@@ -99,27 +102,31 @@ class ChunkGrader:
         planned = self._plan.planned_case(position_of(self._suite, number - 1), self._suite, case)
         graded.cases += 1
         for repeat in range(planned.repeats):
-            observation = self._answer(case, repeat, graded)
+            observation, plain = self._answer(case, repeat, graded)
             if not self._done.has(planned.position, repeat):
-                graded.trials.append(self._recorded(planned, observation, repeat))
+                graded.trials.append(self._recorded(planned, repeat, observation, plain))
 
-    def _answer(self, case: EvalCase, repeat: int, graded: Graded) -> Observation:
+    def _answer(
+        self, case: EvalCase, repeat: int, graded: Graded
+    ) -> tuple[Observation, bytes | None]:
         """What was recorded. Of a skipped case it is found too, as it belongs to nobody else."""
         try:
-            line, observation = self._answers.answer(case.id, repeat)
+            line, observation, plain = self._answers.answer(case.id, repeat)
             graded.used.append(line)
         except TargetError as error:
-            observation = Observation(error=str(error))
+            observation, plain = Observation(error=str(error)), None
             if repeat == 0:
                 graded.alone.append(case.id)
-        return observation if case.skip is None else Observation()
+        return (observation, plain) if case.skip is None else (Observation(), None)
 
-    def _recorded(self, planned: Planned, observation: Observation, repeat: int) -> TrialRecord:
-        grader = self._trials.preparation.grader(planned.case)
+    def _recorded(
+        self, planned: Planned, repeat: int, observation: Observation, plain: bytes | None
+    ) -> TrialRecord:
+        grader = self._preparation.grader(planned.case)
         result = grader.grade(observation, repeat)
         if not isinstance(result, EvalCaseResult):
             result = self._waited_for(result)
-        return self._trials.record(planned, repeat, grader, result)
+        return self._trials.record(planned, repeat, grader, result, plain=plain)
 
     def _waited_for(self, result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
         """The result of evaluators that take their time, in an event loop of this process."""

@@ -101,10 +101,17 @@ class Trials:
         cached: bool = False,
         confirms: bool = False,
         final: bool = True,
+        plain: bytes | None = None,
     ) -> TrialRecord:
-        """The result as the store keeps it: as JSON, and without secrets."""
+        """The result as the store keeps it: as JSON, and without secrets.
+
+        `plain` is the JSON of the observation, when that is there already.
+        """
         case, seen = planned.case, result.observation
-        result = _with_judges(grader, result)
+        if self.preparation.uses:
+            result = _with_judges(grader, result)
+        if plain is None:
+            plain = seen.to_json(case.id)
         return TrialRecord(  # without the names of the first ones, which would cost time
             self.run_id,
             planned.position,
@@ -124,7 +131,7 @@ class Trials:
             confirms,
             final,
             result=self._redact.encoded(result.recorded(repeat, cached=cached, confirms=confirms)),
-            observation=self._redact.encoded(seen.to_json(case.id)),
+            observation=self._redact.encoded(plain),
         )
 
     async def _ask(self, planned: Planned, repeat: int) -> Asked:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.model.context import Context
-from assay.model.score import EvaluationScore, checks
+from assay.model.score import EvaluationScore, checks, full_marks
 from assay.model.values import MISSING, find_json, parse_json, quoted, same
 from assay.patterns import TIME_LIMIT
 
@@ -26,20 +26,26 @@ class TextCheck(NamedTuple):
     miss: Callable[[str], str]
 
 
+def single(check: TextCheck) -> Check:
+    """A check by itself. Of a passed one there is one score, however often it is asked for."""
+    holds, hit, miss = check
+    passed = full_marks((hit,))
+
+    def judge(context: Context) -> EvaluationScore:
+        text = context.observation.response
+        try:
+            return passed if holds(text) else EvaluationScore(0.0, misses=(miss(text),))
+        except TimeoutError:
+            return EvaluationScore.errored(SLOW_PATTERN)
+
+    return judge
+
+
 def share(wanted: Sequence[TextCheck]) -> Check:
-    """The share of checks that hold. A score is made only for an answer that misses one."""
-    passed = EvaluationScore(1.0, "pass", tuple([check.hit for check in wanted]))
+    """The share of checks that hold."""
     if len(wanted) == 1:
-        holds, _, miss = wanted[0]
-
-        def judge_one(context: Context) -> EvaluationScore:
-            text = context.observation.response
-            try:
-                return passed if holds(text) else EvaluationScore(0.0, misses=(miss(text),))
-            except TimeoutError:
-                return EvaluationScore.errored(SLOW_PATTERN)
-
-        return judge_one
+        return single(wanted[0])
+    passed = full_marks(tuple([check.hit for check in wanted]))
 
     def judge(context: Context) -> EvaluationScore:
         text = context.observation.response

@@ -20,6 +20,7 @@ from assay.evaluators.answers import (
     not_json,
     other_case,
     share,
+    single,
 )
 from assay.evaluators.edit_distance import MAX_COMPARED, similarity
 from assay.model.context import Context
@@ -77,7 +78,9 @@ class _TextSpec(NegatableSpec, Ruled):
         return other_case(text, value)
 
     def prepare(self, resources: Resources) -> Check:
-        return share([self._check(value) for value in self.wanted])
+        if self.values is None:
+            return single(self._check(self.value or ""))
+        return share([self._check(value) for value in self.values])
 
     def _check(self, value: str) -> TextCheck:
         (do, does), shown_value = self.verb, quoted(value)
@@ -207,7 +210,7 @@ class ContainsAnyEvaluator(_ManySpec):
         if self.negate:
             found = f"expected the answer to contain none of {listed}, but it does"
             check = inverted(check, f"contains none of {listed}", found)
-        return share([check])
+        return single(check)
 
 
 class ContainsAllEvaluator(_ManySpec):
@@ -228,7 +231,7 @@ class ContainsAllEvaluator(_ManySpec):
         if self.negate:
             found = f"expected the answer not to contain all of {listed}, but it does"
             check = inverted(check, f"does not contain all of {listed}", found)
-        return share([check])
+        return single(check)
 
 
 def _listing(values: Sequence[str]) -> str:
@@ -248,7 +251,7 @@ class EqualsEvaluator(NegatableSpec, Ruled):
         if self.values is not None:
             return share([equality(value, self.negate) for value in self.values])
         if self.is_given("value"):
-            return share([equality(self.value, self.negate)])
+            return single(equality(self.value, self.negate))
         negate = self.negate
         passed = EvaluationScore(1.0, hits=(_EQUALITY[negate],))
 
@@ -305,7 +308,7 @@ class IsJsonEvaluator(NegatableSpec):
         check = TextCheck(lambda text: parse_json(text) is not MISSING, "is JSON", not_json)
         if self.negate:
             check = inverted(check, "is not JSON", "expected an answer that is not JSON")
-        return share([check])
+        return single(check)
 
 
 def _schema(raw: Any) -> Any:

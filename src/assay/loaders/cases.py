@@ -13,8 +13,7 @@ from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_
 from assay.loaders.files import Finder
 from assay.loaders.locating import Locator
 from assay.model.case import EvalCase, Origin
-from assay.model.evaluator import EvaluatorSpec, at_once
-from assay.model.message import Message, plain_input
+from assay.model.message import Message
 from assay.model.shape import Reading
 from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution
 from assay.registry import evaluators as registered
@@ -22,10 +21,6 @@ from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 
 LEGACY_KEYS = CaseFile.spelling.legacy
-#: The keys of a plain case.
-PLAIN_KEYS = frozenset(
-    {"id", "description", "input", "evaluators", "threshold", "tags", "metadata"}
-)
 #: The keys that give a case something that could fail.
 ASSERTING_KEYS = ("expected_outcome", "expected_messages", "rubrics", "evaluators", "expect")
 
@@ -65,8 +60,6 @@ class CaseReader:
         raw = document.data
         for step in path:
             raw = raw[step]
-        if (case := self._plain(raw, locate)) is not None:
-            return case
         written, problems = check(CaseFile, document, path, raw, self.reading)
         lacking = self._lacking(raw)
         if problems or lacking:
@@ -74,40 +67,6 @@ class CaseReader:
             self.problems += [document.problem(path, "missing-key", text) for text in lacking]
         case = self.finish(written, document, path, locate)
         return None if lacking else case
-
-    def _plain(
-        self, raw: Any, locate: Callable[[Sequence[str | int]], Origin] | None
-    ) -> EvalCase | None:
-        """A case of which a look tells that all is right, as nearly all are; else None."""
-        if locate is None or type(raw) is not dict or not PLAIN_KEYS.issuperset(raw):
-            return None
-        identity, threshold, listed = raw.get("id"), raw.get("threshold"), raw.get("evaluators")
-        if type(identity) is not str or not _is_plain_id(identity) or type(listed) is not list:
-            return None
-        if threshold is not None and not (type(threshold) is float and 0 <= threshold <= 1):
-            return None
-        description, tags = raw.get("description", ""), raw.get("tags", ())
-        metadata = raw.get("metadata", {})
-        if type(description) is not str or type(metadata) is not dict or not _are_texts(tags):
-            return None
-        messages, specs = plain_input(raw.get("input")), at_once(listed, self.reading)
-        if not messages or not specs or _any_depends(specs) or self.reading.notes:
-            self.reading.notes.clear()  # what there is to say is said by whoever looks closer
-            return None
-        inherited = self.inherited
-        return EvalCase(
-            identity,
-            messages,
-            specs,
-            description,
-            tags=tuple(tags),
-            metadata=metadata,
-            target=inherited.target,
-            threshold=inherited.threshold if threshold is None else threshold,
-            repeat=inherited.repeat,
-            timeout_seconds=inherited.timeout_seconds,
-            locate=locate,
-        )
 
     def finish(
         self,
@@ -217,25 +176,6 @@ class CaseReader:
                 hint = "give the case an expected_output"
                 self.problems.append(Problem(*place, "error", "needs-expected", message, hint))
         self.problems += self.seeds.problems(case)
-
-
-def _is_plain_id(identity: str) -> bool:
-    return identity.isprintable() and identity == identity.strip() != ""
-
-
-def _are_texts(items: Any) -> bool:
-    if type(items) is tuple:
-        return True
-    if type(items) is not list:
-        return False
-    return all(type(item) is str and item for item in items)
-
-
-def _any_depends(specs: tuple[EvaluatorSpec, ...]) -> bool:
-    for spec in specs:  # noqa: SIM110 - any() would make a generator of it, for every case
-        if spec.depends_on_case:
-            return True
-    return False
 
 
 def _slip(raw: dict[str, Any], key: str) -> bool:

@@ -19,6 +19,7 @@ from assay.documents.source import UTF16_MARKS, decode, is_absent, open_binary, 
 from assay.errors import EvalFileErrors, Problem, Problems
 from assay.loaders.cases import CaseReader, reading_of
 from assay.loaders.locating import LineLocator
+from assay.loaders.plain import plain_case
 from assay.loaders.suite import cases_key, suite_keys, suite_of
 from assay.model.case import EvalCase, Suite
 from assay.model.suite import INPUT_KEYS, SuiteFile
@@ -237,6 +238,11 @@ class CaseLines:
         self, line: _Line, parser: Reader, reader: CaseReader, ids: _Ids | None = None
     ) -> EvalCase | None:
         """The case on a line; its id is noted whether or not the case is right."""
+        locate = LineLocator(parser.file, line.number, line.data, self.sidecar.document)
+        if (case := plain_case(line.data, reader.reading, reader.inherited, locate)) is not None:
+            if ids is not None:
+                ids.add(case.id)
+            return case
         try:
             document = parser.line(line.data, line.number)
         except EvalFileErrors as error:
@@ -248,7 +254,6 @@ class CaseLines:
                 ids.add(identity)
         if document.problems:
             reader.problems += document.problems
-        locate = LineLocator(parser.file, line.number, line.data, self.sidecar.document)
         case = reader.read(document, (), locate=locate)
         return None if document.problems else case
 

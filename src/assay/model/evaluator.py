@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -262,8 +262,10 @@ def _entries(
     if reading is None:
         return _one_by_one(raw, handler)
     careful = reading.careful
-    if type(raw) is list and not careful and (specs := at_once(raw, reading)):
-        return specs
+    if type(raw) is list and not careful:
+        specs = at_once(map(_CONTENT.encode, raw), raw.__getitem__, reading)
+        if specs:
+            return specs
     # Lists inside this one are not tried twice: a fault deep down would double at every level.
     reading.careful = True
     try:
@@ -280,24 +282,23 @@ def _one_by_one(raw: Any, handler: Callable[[Any], Any]) -> tuple[EvaluatorSpec,
     return named(specs)
 
 
-#: How many entries are remembered. Those that are shared come again soon, the others never do.
-_REMEMBERED = 4096
-
-
-def at_once(raw: list[Any], reading: Reading) -> tuple[EvaluatorSpec, ...]:
+def at_once(
+    texts: Iterable[bytes], entry: Callable[[int], Any], reading: Reading
+) -> tuple[EvaluatorSpec, ...]:
     """Entries of types that were met before, without a detour through pydantic for each.
 
-    Nothing when one is odd or wrong: then `_by_type` looks at them all and says what it is.
+    Each is known by its text; `entry` has what that says, by its number. Nothing when one is
+    odd or wrong: then `_by_type` looks at them all and says what it is.
     """
     validators, known, noted = reading.validators, reading.known, len(reading.notes)
     specs: list[EvaluatorSpec] = []
     fresh: list[tuple[bytes, int]] = []
     try:
-        for entry in raw:
-            key = _CONTENT.encode(entry)
-            spec = known.get(key)
+        for key in texts:
+            spec = known.get(key) or known.again(key)
             if spec is None:
-                spec = validators[entry["type"]](entry, context=reading)
+                raw = entry(len(specs))
+                spec = validators[raw["type"]](raw, context=reading)
                 fresh.append((key, len(specs)))
             specs.append(spec)
     except (KeyError, TypeError, ValidationError):
@@ -306,9 +307,9 @@ def at_once(raw: list[Any], reading: Reading) -> tuple[EvaluatorSpec, ...]:
     defaults = [spec.name or spec.type for spec in specs]
     result = named(tuple(specs))
     if len(reading.notes) == noted:  # what there is to say is said at each place
-        if len(known) > _REMEMBERED:
-            known.clear()
-        known.update({key: result[i] for key, i in fresh if result[i].name == defaults[i]})
+        for key, i in fresh:
+            if result[i].name == defaults[i]:
+                known.meet(key, result[i])
     return result
 
 

@@ -251,13 +251,6 @@ def plain_messages(raw: Any) -> Messages:
     return tuple(messages)
 
 
-def plain_input(raw: Any) -> Messages:
-    """The same for what a case asks, which may be a text."""
-    if type(raw) is str:
-        return (Message("user", raw),) if raw.strip() else ()
-    return plain_messages(raw)
-
-
 def _message(raw: Any, info: ValidationInfo) -> Message:
     message = raw if isinstance(raw, Message) else _plain(raw)
     if message is None:

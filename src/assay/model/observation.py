@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec.structs import astuple, replace
@@ -10,12 +10,16 @@ from msgspec.structs import astuple, replace
 from assay.model.message import Message, ToolCall
 from assay.model.written import as_json
 
+Tokens = Annotated[int, msgspec.Meta(ge=0)]
 
-class Usage(msgspec.Struct, frozen=True):
+
+class Usage(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
     """Tokens that a target reported; None is not reported."""
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
 
     @property
     def total(self) -> int | None:
@@ -24,8 +28,8 @@ class Usage(msgspec.Struct, frozen=True):
         return self.input_tokens + self.output_tokens
 
     def to_dict(self) -> dict[str, int]:
-        pairs = (("inputTokens", self.input_tokens), ("outputTokens", self.output_tokens))
-        return {key: value for key, value in pairs if value is not None}
+        told: dict[str, int] = msgspec.to_builtins(self)
+        return told
 
 
 class Observation(msgspec.Struct, frozen=True, eq=False):

@@ -160,6 +160,16 @@ class EvaluationScore(msgspec.Struct, frozen=True):
         )
 
 
+_FULL_MARKS = EvaluationScore(1.0, "pass")
+
+
+def full_marks(hits: tuple[str, ...]) -> EvaluationScore:
+    """The score of an answer that missed nothing: a copy, as there is nothing to be checked."""
+    score = _FULL_MARKS.__copy__()
+    force_setattr(score, "hits", hits)
+    return score
+
+
 def checks(hits: Iterable[str], misses: Iterable[str], **rest: Any) -> EvaluationScore:
     """The share of checks that held; hits and misses name them."""
     hits, misses = tuple(hits), tuple(misses)

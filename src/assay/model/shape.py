@@ -35,6 +35,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from assay.errors import Severity, nearest
+from assay.remembering import Remembered
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ class Reading:
     #: whether lists of evaluators are looked at entry by entry, as something in them is wrong
     careful: bool = False
     #: entries that were met before, by their content; equal ones are one object, prepared once
-    known: dict[bytes, Any] = field(default_factory=dict)
+    known: Remembered[bytes, Any] = field(default_factory=Remembered)
 
 
 #: What a validator may raise: one problem with the value itself, or several at their places.

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
+from msgspec import Meta
+
+from assay.documents.document import MAX_DEPTH
 from assay.model.message import ToolCall
 from assay.model.observation import Observation, Usage
 from assay.observations import agentv
 from assay.observations.calls import read_call, slips
-from assay.observations.measures import measures, read_usage
+from assay.observations.measures import measures
 from assay.observations.pairing import last_said
-from assay.observations.records import Record, as_text, error_text, is_measure
+from assay.observations.records import Record, as_text, error_text
 
 _KEYS = frozenset(
     {
@@ -18,9 +22,53 @@ _KEYS = frozenset(
         *("tool_calls", "cost_usd", "duration_ms", "llm_calls", "error", "notes", "messages"),
     }
 )
-#: The keys of nearly every line: no other spelling of them has to be looked for.
-_COMMON = frozenset({"id", "response", "toolCalls", "durationMs", "costUsd", "usage", "llmCalls"})
-_COMMON_OF_CALL = frozenset({"name", "params", "result", "success", "durationMs"})
+#: A number that something can take.
+_Measure = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0, lt=1e300)]
+
+
+class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    name: Annotated[str, Meta(min_length=1)]
+    params: Any = None
+    result: Any = None
+    success: bool | None = None
+    duration_ms: _Measure | None = None
+
+
+class _PlainLine(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """What nearly every line is: nothing in it has another spelling, or could be wrong."""
+
+    response: str
+    id: str = ""
+    tool_calls: list[_PlainCall] | None = None
+    duration_ms: _Measure | None = None
+    usage: Usage | None = None
+    cost_usd: _Measure | None = None
+
+
+_PLAIN = msgspec.json.Decoder(_PlainLine)
+
+
+def read_plain(data: bytes) -> tuple[str, Observation] | None:
+    """The id and the observation of a plain line; None when it has to be looked at closely."""
+    # So few brackets cannot be nested too deeply.
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+        return None
+    try:
+        line = _PLAIN.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    used, calls = line.usage, None
+    if used is not None and (used.input_tokens is None or used.output_tokens is None):
+        return None
+    if line.tool_calls is not None:
+        calls = []
+        for c in line.tool_calls:
+            if type(c.params) is str:  # it may be JSON
+                return None
+            calls.append(ToolCall(c.name, c.params, c.result, None, c.duration_ms, c.success))
+    said = (line.response, None if calls is None else tuple(calls), (), used)
+    seen = Observation(*said, line.cost_usd, line.duration_ms, record=msgspec.Raw(data))
+    return line.id, seen
 
 
 def fits(value: Any) -> bool:
@@ -34,8 +82,6 @@ def failed(value: Any) -> bool:
 
 def read(value: Any) -> Observation:
     response = value.get("response")
-    if type(response) is str and _COMMON.issuperset(value):
-        return _common(response, value)
     record = Record(value)
     measured = measures(record)
     notes = record.texts("notes")
@@ -56,52 +102,8 @@ def read(value: Any) -> Observation:
     )
 
 
-def _common(response: str, value: dict[str, Any]) -> Observation:
-    if len(value) == 2 and "id" in value:
-        return Observation(response, record=value)  # the barest replay: nothing left to check
-    record, spent = Record(value), value.get("durationMs")
-    return Observation(
-        response,
-        _calls(record),
-        (),
-        _usage(record) if "usage" in value else None,
-        record.number("costUsd") if "costUsd" in value else None,
-        spent if type(spent) is float and 0 <= spent < 1e300 else record.number("durationMs"),
-        record.count("llmCalls") if "llmCalls" in value else None,
-        record=value,
-    )
-
-
-def _usage(record: Record) -> Usage | None:
-    """Tokens, mostly as two whole numbers and nothing else."""
-    usage = record.raw["usage"]
-    if type(usage) is dict and len(usage) == 2:
-        read, written = usage.get("inputTokens"), usage.get("outputTokens")
-        if type(read) is int and type(written) is int and min(read, written) >= 0:
-            return Usage(read, written)
-    return read_usage(record.record("usage"))
-
-
 def _calls(record: Record) -> tuple[ToolCall, ...] | None:
     name, given = record.find("toolCalls", "tool_calls")
     if given is None:
         return None
-    return _common_calls(given) or tuple(map(read_call, record.records(name)))
-
-
-def _common_calls(given: Any) -> tuple[ToolCall, ...]:
-    """The calls, when there is nothing in any of them that could be wrong or odd."""
-    calls = []
-    for raw in given if type(given) is list else ():
-        if type(raw) is not dict or not _COMMON_OF_CALL.issuperset(raw):
-            return ()
-        name, params, success = raw.get("name"), raw.get("params"), raw.get("success")
-        if type(name) is not str or not name or type(params) is str:
-            return ()
-        if success is not None and type(success) is not bool:
-            return ()
-        took = raw.get("durationMs")
-        if took is not None and not is_measure(took):
-            return ()
-        calls.append(ToolCall(name, params, raw.get("result"), None, took, success))
-    return tuple(calls)
+    return tuple(map(read_call, record.records(name)))

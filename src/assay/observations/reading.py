@@ -52,15 +52,8 @@ def read(value: Any) -> Observation:
 
 def read_json(data: bytes) -> Observation:
     """The observation that a line of JSON tells of; raises also what msgspec raises."""
-    return read_decoded(msgspec.json.decode(data), data)
-
-
-def read_decoded(value: Any, data: bytes) -> Observation:
-    """The same of a line that was decoded before."""
-    # So few brackets cannot be nested too deeply, and need no walk through the record.
-    if type(value) is dict and data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
-        return _read(value)
-    return read(value)
+    plain = own.read_plain(data)
+    return read(msgspec.json.decode(data)) if plain is None else plain[1]
 
 
 def _read(value: Any) -> Observation:

@@ -12,7 +12,7 @@ import threading
 from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, BinaryIO, ClassVar
+from typing import Annotated, BinaryIO, ClassVar, NamedTuple
 
 import msgspec
 from pydantic import AfterValidator, ValidationInfo
@@ -31,7 +31,9 @@ from assay.errors import (
 from assay.model.observation import Observation
 from assay.model.shape import Reading, Text, shown
 from assay.model.target import TargetSpec
-from assay.observations.reading import read_decoded
+from assay.observations.own import read_plain
+from assay.observations.reading import read
+from assay.patterns import quick_search
 from assay.ports import Request
 from assay.settings import shown_path
 
@@ -67,7 +69,18 @@ class _Head(msgspec.Struct):
 
 
 _HEAD = msgspec.json.Decoder(_Head)
-_decode = msgspec.json.Decoder().decode
+#: What another writer of JSON would have written as the character itself.
+_escaped = quick_search(r"\\[u/]")
+#: How much of the file is read at a time: neighbours are mostly asked one after the other.
+_WINDOW = 128 * 1024
+
+
+class Recorded(NamedTuple):
+    """What a line says, its number among those that can be read, and the line when it is plain."""
+
+    line: int
+    observation: Observation
+    plain: bytes | None
 
 
 class Replay:
@@ -82,6 +95,8 @@ class Replay:
         self._lock = threading.Lock()
         self._stream: BinaryIO | None = None
         self._index: _Index | None = None
+        #: A part of the file, and where in it that begins.
+        self._window = (0, b"")
         self._open().close()  # a wrong path is told at once
 
     async def ask(self, request: Request) -> Observation:
@@ -89,14 +104,14 @@ class Replay:
             raise TargetError("only cases are recorded, and the question belongs to none")
         if self._index is None:
             await asyncio.to_thread(self._indexed)
-        return self.answer(request.case.id, request.repeat)[1]
+        return self.answer(request.case.id, request.repeat).observation
 
-    def answer(self, case_id: str, repeat: int) -> tuple[int, Observation]:
-        """The line of a case's repeat, counted without those that cannot be read, and what it says.
+    def answer(self, case_id: str, repeat: int) -> Recorded:
+        """What is recorded of a case's repeat.
 
         Processes that were forked since the first answer share the index.
         """
-        index = self._indexed()
+        index = self._index or self._indexed()
         passed = 0
         for line in index.lines(case_id):
             try:
@@ -104,9 +119,11 @@ class Replay:
                 if passed < repeat:
                     passed += _HEAD.decode(data).id == case_id
                     continue
-                value = _decode(data)
-                if type(value) is dict and value.get("id") == case_id:  # else only its hash is
-                    return line, read_decoded(value, data)
+                if (plain := read_plain(data)) is not None:
+                    if plain[0] == case_id:  # else only its hash is
+                        return Recorded(line, plain[1], None if _escaped(data) else data)
+                elif _HEAD.decode(data).id == case_id:
+                    return Recorded(line, read(msgspec.json.decode(data)), None)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObservationError) as e:
                 place = f"{self._shown}:{self._number(index.offsets[line])}"
                 raise TargetError(f"{place}: {e}") from None
@@ -122,6 +139,7 @@ class Replay:
             if self._stream is not None:
                 self._stream.close()
             self._stream = self._index = None
+            self._window = (0, b"")
 
     def problems(self) -> list[str]:
         """The lines that cannot be read; they belong to no case."""
@@ -173,9 +191,14 @@ class Replay:
         offset, stream = index.offsets[line], self._stream
         end = index.offsets[line + 1] if line + 1 < len(index.offsets) else index.end
         assert stream is not None
-        data = os.pread(stream.fileno(), end - offset, offset)
+        start, window = self._window
+        if offset < start or end > start + len(window):
+            window = os.pread(stream.fileno(), max(end - offset, _WINDOW), offset)
+            start = offset
+            self._window = (start, window)
+        data = window[offset - start : end - start]
         # Behind the line there may be others that cannot be read.
-        return data if data.find(b"\n") in (-1, len(data) - 1) else data[: data.index(b"\n")]
+        return data.split(b"\n", 1)[0]
 
     def _number(self, offset: int) -> int:
         """Which line starts at the offset; counted only when there is something to tell."""
