@@ -212,7 +212,7 @@ def _answers(
     for ref in refs:
         position = verdicts[ref].position
         trial = next(store.trials(record.id, positions=range(position, position + 1)))
-        entry: dict[str, Any] = msgspec.json.decode(trial.result)
+        entry: dict[str, Any] = msgspec.json.decode(trial.entry)
         answer = str(entry["details"].get("response", ""))
         found.append(Answer(ref, entry["description"], asked.get(ref, ""), answer))
     return found

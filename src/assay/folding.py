@@ -61,12 +61,12 @@ def mean_score(trials: Iterable[Counted]) -> float | None:
 
 
 def entry_of(trials: Sequence[TrialRecord]) -> bytes:
-    """The JSON of a case in a result file. That of a single trial is as it was recorded."""
+    """The JSON of a case in a result file."""
     if len(trials) == 1:
-        return trials[0].result
+        return trials[0].entry
     repeats = repeats_of(trials)
     outcome = outcome_of(repeats)
-    entries: list[dict[str, Any]] = [msgspec.json.decode(trial.result) for trial in repeats]
+    entries: list[dict[str, Any]] = [msgspec.json.decode(trial.entry) for trial in repeats]
     fitting = (e for e, t in zip(entries, repeats, strict=True) if t.outcome == outcome)
     shown = next(fitting, entries[0])  # none fits when no trial passed and none had to
     entry = shown | {

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -18,9 +19,10 @@ from hypothesis import strategies as st
 import assay
 from assay import service
 from assay.engine import spool, stream
-from assay.engine.spool import Spool
+from assay.engine.spool import Spool, spooled
 from assay.errors import EvalFileErrors
-from assay.executors.processes import Processes
+from assay.executors.processes import SHELF_BYTES, Processes
+from assay.folding import by_case
 from assay.history import open_store
 from assay.loaders import jsonl
 from assay.model.run import TrialRecord
@@ -241,7 +243,7 @@ def resume(path: str) -> assay.Run:
 
 
 def trial(position: int) -> TrialRecord:
-    entry = json.dumps({"id": f"c{position}"}).encode()
+    entry = msgspec.json.encode({"id": f"c{position}", "details": {"outcome": "passed"}})
     return TrialRecord(
         run_id="r",
         position=position,
@@ -261,20 +263,27 @@ def trial(position: int) -> TrialRecord:
         confirms=False,
         final=True,
         result=entry,
-        observation=b"{}",
+        observation=b'{"id": "c", "response": "yes"}',
     )
+
+
+def added(spool: Spool, chunk: int, trials: list[TrialRecord]) -> None:
+    spool.add(chunk, trials, spooled(by_case(trials)))
 
 
 def test_a_spool_has_the_order_of_the_file(tmp_path: Path) -> None:
     found = Spool(tmp_path / "new")
     for chunk in (1, 5, 9):
         found.promise(chunk)
-    found.add(9, [trial(9)])
-    found.add(1, [trial(1), trial(2)])
+    added(found, 9, [trial(9)])
+    added(found, 1, [trial(1), trial(2)])
     assert not found.is_kept
-    found.add(5, [])
+    added(found, 5, [])
     assert found.is_kept
     assert [json.loads(entry)["id"] for entry in found.entries()] == ["c1", "c2", "c9"]
+    whole: Any = json.loads(b"[" + b"".join(found.body()) + b"]")
+    assert whole == [json.loads(entry) for entry in found.entries()]
+    assert whole[0]["details"] == {"outcome": "passed", "response": "yes"}
     assert list(found.keys()) == [("c 1", "k1"), ("c 2", "k2"), ("c 9", "k9")]
     assert found.count.summary(None).passed == 3
     found.close()
@@ -289,9 +298,9 @@ def test_a_spool_that_would_hold_too_much_gives_up(
     for chunk in range(5):
         found.promise(chunk)
     for chunk in range(1, 5):
-        found.add(chunk, [trial(chunk)])
+        added(found, chunk, [trial(chunk)])
     assert not found.is_kept
-    found.add(0, [trial(0)])
+    added(found, 0, [trial(0)])
     assert not found.is_kept
 
 
@@ -317,3 +326,12 @@ def test_large_pieces_and_large_answers_do_not_wait_for_each_other() -> None:
     thread.join(60)
     assert not thread.is_alive()
     assert list(map(len, answers)) == [1_999_999] * 6
+
+
+def test_answers_of_any_size_and_kind_arrive_as_they_were_given() -> None:
+    sizes = [0, 1, 100_000, SHELF_BYTES - 1, SHELF_BYTES, SHELF_BYTES + 1]
+    given = [os.urandom(size) for size in sizes * 3] + [None, "text", 3]
+    found = list(Processes(2).run(lambda piece: given[piece], range(len(given))))
+    assert sorted(map(repr, found)) == sorted(map(repr, given))
+    one_by_one = list(Processes(1).run(lambda piece: given[piece], range(len(given))))
+    assert one_by_one == given

@@ -186,11 +186,12 @@ class _Session:
         job = self.job
         answers, stream = self._answers(), cast("CaseStream", job.suites[index].cases)
         done = Done(job.store.finished(record.id) if job.resumed else ())
-        grader = ChunkGrader(index, stream, self.plan, runner.trials, answers, done)
+        fresh = job.resumed is None
+        grader = ChunkGrader(index, stream, self.plan, runner.trials, answers, done, spooled=fresh)
         executor = executors.get("processes" if hasattr(os, "fork") else "local")()
         around = Surroundings(job.store, executor, runner.tell, lambda: job.brake.presses > 0)
         spool = None
-        if job.resumed is None:
+        if fresh:
             spool = self.spools[index] = Spool(job.folder)
         run = StreamRun(grader, stream, answers, around, spool)
         try:
@@ -202,7 +203,7 @@ class _Session:
             return  # how many cases it has is not known yet
         record.suites[index] = structs.replace(record.suites[index], selected=run.cases)
         job.store.describe(record.id, record.suites)
-        if run.unused and job.resumed is None:
+        if run.unused and fresh:
             self._tell(unused_lines(self.lineup.of_streams().name, run.unused))
 
     def _answers(self) -> Answers:
@@ -291,5 +292,7 @@ def _noted(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
     """The result with its cases as they were noted, where they were."""
     suites = list(result.suites)
     for index, spool in spools.items():
-        suites[index] = replace(suites[index], entries=spool.entries, comparability=spool.keys)
+        suites[index] = replace(
+            suites[index], entries=spool.entries, body=spool.body, comparability=spool.keys
+        )
     return replace(result, suites=tuple(suites))

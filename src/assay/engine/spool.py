@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +18,9 @@ from assay.results import Count
 
 #: How many chunks may wait for one before them, which somebody is still at work on.
 MOST_WAITING = 64
+_BETWEEN = b",\n"
+#: How much of the entries is read at a time.
+_PIECE = 1024 * 1024
 
 
 class Spool:
@@ -29,7 +32,7 @@ class Spool:
     def __init__(self, folder: Path) -> None:
         self.count = Count()
         self._promised: deque[int] = deque()
-        self._waiting: dict[int, Sequence[TrialRecord]] = {}
+        self._waiting: dict[int, tuple[Sequence[TrialRecord], bytes]] = {}
         self._entries: IO[bytes] | None = None
         self._keys: IO[bytes] | None = None
         try:
@@ -48,14 +51,14 @@ class Spool:
         """A chunk with this number comes after all that were promised before."""
         self._promised.append(chunk)
 
-    def add(self, chunk: int, trials: Sequence[TrialRecord]) -> None:
-        """The trials of a chunk, by position and repeat."""
+    def add(self, chunk: int, trials: Sequence[TrialRecord], entries: bytes) -> None:
+        """The trials of a chunk, by position and repeat, and their entries as `spooled`."""
         if self._entries is None:
             return
-        self._waiting[chunk] = trials
+        self._waiting[chunk] = (trials, entries)
         try:
             while self._promised and self._promised[0] in self._waiting:
-                self._note(self._waiting.pop(self._promised.popleft()))
+                self._note(*self._waiting.pop(self._promised.popleft()))
         except OSError:  # the disk is full; whoever writes the result file says so
             self.close()
         if len(self._waiting) > MOST_WAITING:
@@ -66,7 +69,14 @@ class Spool:
         assert self._entries is not None
         self._entries.seek(0)
         for line in self._entries:
-            yield line[:-1]
+            yield line.removesuffix(_BETWEEN)
+
+    def body(self) -> Iterator[bytes]:
+        """All that stands between the brackets of a list of all entries, in large pieces."""
+        assert self._entries is not None
+        self._entries.seek(0)
+        while piece := self._entries.read(_PIECE):
+            yield piece
 
     def keys(self) -> Iterator[tuple[str, str]]:
         """The id of every case, and its comparability key."""
@@ -83,16 +93,19 @@ class Spool:
         self._entries = self._keys = None
         self._waiting.clear()
 
-    def _note(self, trials: Sequence[TrialRecord]) -> None:
+    def _note(self, trials: Sequence[TrialRecord], entries: bytes) -> None:
         assert self._entries is not None
         assert self._keys is not None
-        entries: list[bytes] = []
+        if not trials:
+            return
         keys: list[str] = []
         for case in by_case(trials):
-            entries.append(entry_of(case))
-            keys.append(f"{case[0].comparability} {case[0].case_id}\n")
+            keys.append(f"{case[0].comparability} {case[0].case_id}\n")  # ids have no line ends
             self.count.add(case)
-        if entries:
-            # JSON of ours has no line ends, and ids have none.
-            self._entries.write(b"\n".join(entries) + b"\n")
-            self._keys.write("".join(keys).encode())
+        self._entries.write(_BETWEEN + entries if self._entries.tell() else entries)
+        self._keys.write("".join(keys).encode())
+
+
+def spooled(cases: Iterable[Sequence[TrialRecord]]) -> bytes:
+    """The entries of cases as a list has them, one a line; JSON of ours has no line ends."""
+    return _BETWEEN.join(map(entry_of, cases))

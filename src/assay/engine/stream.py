@@ -12,15 +12,16 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from assay.engine.plan import Done, Plan, Planned
-from assay.engine.spool import Spool
+from assay.engine.spool import Spool, spooled
 from assay.engine.trial import Trials
 from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, TargetError
-from assay.model.case import EvalCase
+from assay.folding import by_case
+from assay.grading import Grader
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
 from assay.model.run import TrialRecord, position_of
@@ -48,7 +49,10 @@ class Answers(Protocol):
 
 
 class Graded(msgspec.Struct, array_like=True):
-    """What came of a chunk. `used` are the numbers of the answers, `alone` ids that had none."""
+    """What came of a chunk. `used` are the numbers of the answers, `alone` ids that had none.
+
+    `entries` are those of a result file as a spool has them, when there is one.
+    """
 
     chunk: int
     cases: int
@@ -56,15 +60,27 @@ class Graded(msgspec.Struct, array_like=True):
     problems: list[Any]
     used: list[int]
     alone: list[str]
+    entries: bytes = b""
 
 
 _GRADED = msgspec.msgpack.Decoder(Graded)
 
 
+class _Open(NamedTuple):
+    """A trial to be graded: what was seen, and the JSON of that when it is there already."""
+
+    planned: Planned
+    repeat: int
+    observation: Observation
+    plain: bytes | None
+
+
 class ChunkGrader:
     """Reads, grades and records the cases of a chunk; what executors carry out.
 
-    What is `done` is read too, as its answer may be taken no second time.
+    What is `done` is read too, as its answer may be taken no second time. All cases of a chunk
+    take one step together before they take the next: that is faster, as the processor then has
+    at hand what the step needs.
     """
 
     def __init__(
@@ -75,58 +91,74 @@ class ChunkGrader:
         trials: Trials,
         answers: Answers,
         done: Done,
+        *,
+        spooled: bool = False,
     ) -> None:
         self._suite, self._stream, self._plan = suite, stream, plan
         self._trials, self._answers, self._done = trials, answers, done
         self._preparation = trials.preparation.passing()
+        self._spooled = spooled
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __call__(self, chunk: Chunk) -> bytes:
         graded = Graded(chunk[0], 0, [], [], [], [])
-        for number, case in self._stream.read(*chunk):
-            if case is not None and self._plan.matches(self._suite, case):
-                self._grade(number, case, graded)
+        planned = self._planned(chunk)
+        graded.cases = len(planned)
+        graders = [self._preparation.grader(one.case) for one in planned]
+        opened = [
+            (trial, grader)
+            for one, grader in zip(planned, graders, strict=True)
+            for trial in self._open(one, graded)
+        ]
+        results = [self._result(grader, trial) for trial, grader in opened]
+        graded.trials = [
+            self._trials.record(trial.planned, trial.repeat, grader, result, plain=trial.plain)
+            for (trial, grader), result in zip(opened, results, strict=True)
+        ]
+        if self._spooled:
+            graded.entries = spooled(by_case(graded.trials))
         graded.problems = [problem.to_dict() for problem in self._stream.problems()]
         return msgspec.msgpack.encode(graded)
 
     def warm_up(self) -> None:
         """Do once what every process would do first: find evaluators, build what checks them."""
         for chunk in self._stream.chunks():
-            for _, case in self._stream.read(*chunk):
-                if case is not None:
-                    self._preparation.grader(case)
+            for planned in self._planned(chunk):
+                self._preparation.grader(planned.case)
             self._stream.problems()
             return
 
-    def _grade(self, number: int, case: EvalCase, graded: Graded) -> None:
-        planned = self._plan.planned_case(position_of(self._suite, number - 1), self._suite, case)
-        graded.cases += 1
+    def _planned(self, chunk: Chunk) -> list[Planned]:
+        plan, suite = self._plan, self._suite
+        return [
+            plan.planned_case(position_of(suite, number - 1), suite, case)
+            for number, case in self._stream.read(*chunk)
+            if case is not None and plan.matches(suite, case)
+        ]
+
+    def _open(self, planned: Planned, graded: Graded) -> list[_Open]:
+        """The trials of a case that are not done, with what was recorded of them.
+
+        Of a skipped case that is found too, as it belongs to nobody else.
+        """
+        case, found = planned.case, []
         for repeat in range(planned.repeats):
-            observation, plain = self._answer(case, repeat, graded)
+            try:
+                line, observation, plain = self._answers.answer(case.id, repeat)
+                graded.used.append(line)
+            except TargetError as error:
+                observation, plain = Observation(error=str(error)), None
+                if repeat == 0:
+                    graded.alone.append(case.id)
+            if case.skip is not None:
+                observation, plain = Observation(), None
             if not self._done.has(planned.position, repeat):
-                graded.trials.append(self._recorded(planned, repeat, observation, plain))
+                found.append(_Open(planned, repeat, observation, plain))
+        return found
 
-    def _answer(
-        self, case: EvalCase, repeat: int, graded: Graded
-    ) -> tuple[Observation, bytes | None]:
-        """What was recorded. Of a skipped case it is found too, as it belongs to nobody else."""
-        try:
-            line, observation, plain = self._answers.answer(case.id, repeat)
-            graded.used.append(line)
-        except TargetError as error:
-            observation, plain = Observation(error=str(error)), None
-            if repeat == 0:
-                graded.alone.append(case.id)
-        return (observation, plain) if case.skip is None else (Observation(), None)
-
-    def _recorded(
-        self, planned: Planned, repeat: int, observation: Observation, plain: bytes | None
-    ) -> TrialRecord:
-        grader = self._preparation.grader(planned.case)
-        result = grader.grade(observation, repeat)
-        if not isinstance(result, EvalCaseResult):
-            result = self._waited_for(result)
-        return self._trials.record(planned, repeat, grader, result, plain=plain)
+    def _result(self, grader: Grader, trial: _Open) -> EvalCaseResult:
+        result = grader.grade(trial.observation, trial.repeat)
+        return result if isinstance(result, EvalCaseResult) else self._waited_for(result)
 
     def _waited_for(self, result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
         """The result of evaluators that take their time, in an event loop of this process."""
@@ -176,7 +208,7 @@ class StreamRun:
             if self._problems:
                 continue
             if self._spool is not None:
-                self._spool.add(graded.chunk, graded.trials)
+                self._spool.add(graded.chunk, graded.trials, graded.entries)
             if not graded.trials:
                 continue
             under_way.append((self._around.store.save(*graded.trials), graded.trials))

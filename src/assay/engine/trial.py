@@ -78,9 +78,15 @@ class Trials:
         if planned.case.skip is None:
             asked = await self._ask(planned, repeat)
         result = await _graded(grader, asked.observation, repeat)
-        how = {"cached": asked.cached, "confirms": confirms}
-        how["final"] = not asked.unreachable  # nobody was there: a resumed run tries again
-        record = self.record(planned, repeat, grader, result, **how)
+        record = self.record(
+            planned,
+            repeat,
+            grader,
+            result,
+            cached=asked.cached,
+            confirms=confirms,
+            final=not asked.unreachable,  # nobody was there: a resumed run tries again
+        )
         return Finished(record, asked.cached, asked.unreachable)
 
     def unasked(

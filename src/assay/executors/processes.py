@@ -8,6 +8,7 @@ and its pieces are done again; a piece that kills twice ends it all.
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import pickle
 import signal
@@ -21,7 +22,7 @@ from itertools import count
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from assay.errors import ExecutorError
 
@@ -30,6 +31,8 @@ R = TypeVar("R")
 
 #: How many pieces a process has at hand, so that it never waits for the next.
 AT_HAND = 2
+#: An answer of up to so many bytes is not sent, but laid where the parent sees it.
+SHELF_BYTES = 1024 * 1024
 #: The collector of a process looks for garbage after so many pieces, and not in between.
 PIECES_A_COLLECTION = 50
 
@@ -88,10 +91,12 @@ class _Worker:
         self._send(piece)
 
     def take(self) -> tuple[bool, Any]:
-        answer: tuple[bool, Any] = self.connection.recv()
+        failed, answer = self.connection.recv()
+        if isinstance(answer, _Laid):
+            answer = self._shelf.taken(answer)
         self.at_hand.popleft()
         self._deaths = 0
-        return answer
+        return failed, answer
 
     def replace(self) -> None:
         """Another process for one that died, with the same pieces."""
@@ -102,12 +107,14 @@ class _Worker:
             ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             raise ExecutorError(f"a process that graded ended with {ended}, twice on the same work")
         self.connection.close()
+        self._shelf.close()
         self._start()
         for piece in self.at_hand:
             self._send(piece)
 
     def end(self) -> None:
         self.connection.close()
+        self._shelf.close()
         if self._process.is_alive():
             self._process.terminate()
         self._process.join()
@@ -120,7 +127,9 @@ class _Worker:
         context = get_context("fork")
         self.connection, other = context.Pipe()
         own: Connection = self.connection
-        self._process = context.Process(target=_serve, args=(self._work, other, own), daemon=True)
+        self._shelf = _Shelf()
+        work = (self._work, self._shelf)
+        self._process = context.Process(target=_serve, args=(*work, other, own), daemon=True)
         with warnings.catch_warnings():
             # Newer Pythons warn of threads. Ours write to the store, which no child touches.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -131,7 +140,44 @@ class _Worker:
         other.close()
 
 
-def _serve(work: Callable[[Any], Any], connection: Connection, parents: Connection) -> None:
+class _Laid(NamedTuple):
+    """An answer that lies on the shelf."""
+
+    place: int
+    size: int
+
+
+class _Shelf:
+    """Memory that a process shares with its parent, with a place for each answer under way.
+
+    Through a pipe an answer would be copied four times, and wait for room in it. Places are
+    used in turn: one is free again before its turn comes, as the piece for it is given only
+    once the answer before was taken.
+    """
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, AT_HAND * SHELF_BYTES)
+        self._turn = 0
+
+    def lay(self, answer: Any) -> Any:
+        """The place of the answer; itself when it is too large, or something else than bytes."""
+        self._turn = (self._turn + 1) % AT_HAND
+        if type(answer) is not bytes or len(answer) > SHELF_BYTES:
+            return answer
+        start = self._turn * SHELF_BYTES
+        self._memory[start : start + len(answer)] = answer
+        return _Laid(start, len(answer))
+
+    def taken(self, laid: _Laid) -> bytes:
+        return self._memory[laid.place : laid.place + laid.size]
+
+    def close(self) -> None:
+        self._memory.close()
+
+
+def _serve(
+    work: Callable[[Any], Any], shelf: _Shelf, connection: Connection, parents: Connection
+) -> None:
     """Answer pieces until the connection is closed. It leaves without cleaning up: what it
     inherited, open files and databases, belongs to its parent."""
     parents.close()
@@ -148,7 +194,7 @@ def _serve(work: Callable[[Any], Any], connection: Connection, parents: Connecti
                 break
             (piece,) = arrival
             try:
-                answer = (False, work(piece))
+                answer = (False, shelf.lay(work(piece)))
             except Exception as error:
                 answer = (True, _portable(error))
             connection.send(answer)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay.model.case import EvalCase
-from assay.model.observation import Observation
+from assay.model.observation import Observation, Usage
 from assay.model.score import EvaluationScore, Verdict, WrittenScore
 from assay.model.written import as_dict, as_json
 
@@ -33,16 +33,16 @@ class _Details(msgspec.Struct, omit_defaults=True, rename="camel"):
     score: float | None
     verdict: Verdict | None
     evaluators: list[WrittenScore]
-    response: str
     failures: tuple[str, ...]
     tools_called: list[str] | None = None
-    usage: dict[str, int] | None = None
+    usage: Usage | None = None
     cost_usd: float | None = None
     skipped_assertions: int = 0
     source: str = ""
     notes: tuple[str, ...] = ()
     critical: bool = False
     trials: list[_Trial] = []
+    response: str | msgspec.UnsetType = msgspec.UNSET  # last, see TrialRecord
 
 
 class _Written(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
@@ -131,8 +131,9 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
         return as_json(self._written())
 
     def recorded(self, repeat: int, *, cached: bool = False, confirms: bool = False) -> bytes:
-        """The same as one trial of a run."""
+        """The same as one trial of a run, without the answer: the observation has that."""
         written = self._written()
+        written.details.response = msgspec.UNSET
         if cached:  # nobody was asked, and so no time passed
             written.duration_ms = 0.0
         spent, error = written.duration_ms, written.error or ""
@@ -160,13 +161,13 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
                 score.written(spec.name, spec.type, spec.weight)
                 for spec, score in zip(case.evaluators, self.scores, strict=False)
             ],
-            seen.response,
             self.failures,
             None if seen.tool_calls is None else [call.tool for call in seen.tool_calls],
-            None if seen.usage is None else seen.usage.to_dict(),
+            seen.usage,
             seen.cost_usd,
             self.skipped_assertions,
             "" if case.locate is None else case.origin.place,
             seen.notes,
             case.critical,
+            response=seen.response,
         )

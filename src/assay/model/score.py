@@ -165,7 +165,7 @@ _FULL_MARKS = EvaluationScore(1.0, "pass")
 
 def full_marks(hits: tuple[str, ...]) -> EvaluationScore:
     """The score of an answer that missed nothing: a copy, as there is nothing to be checked."""
-    score = _FULL_MARKS.__copy__()
+    score: EvaluationScore = _FULL_MARKS.__copy__()  # type: ignore[attr-defined]
     force_setattr(score, "hits", hits)
     return score
 

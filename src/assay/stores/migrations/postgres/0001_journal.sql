@@ -31,7 +31,7 @@ CREATE TABLE trial (  -- one case asked and graded once; never changed once it i
     skipped_assertions BIGINT NOT NULL,  -- assertions that had no seed or snapshot data
     confirms BOOLEAN NOT NULL,  -- true when it asked again whether a regression is one
     final BOOLEAN NOT NULL,  -- false when it was not asked or reached nobody; resuming asks
-    result BYTEA NOT NULL,  -- JSON object: the case's entry in the result file
+    result BYTEA NOT NULL,  -- JSON object: the case's entry in the result file, but for the answer
     observation BYTEA NOT NULL,  -- JSON object: what the target did
     PRIMARY KEY (run_id, position, repeat)
 );

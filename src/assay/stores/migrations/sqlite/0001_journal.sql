@@ -31,7 +31,7 @@ CREATE TABLE trial (  -- one case asked and graded once; never changed once it i
     skipped_assertions INTEGER NOT NULL,  -- assertions that had no seed or snapshot data
     confirms      INTEGER NOT NULL,  -- 1 when it asked again whether a regression is one
     final         INTEGER NOT NULL,  -- 0 when it was not asked or reached nobody; resuming asks
-    result        BLOB NOT NULL,     -- JSON object: the case's entry in the result file
+    result        BLOB NOT NULL,     -- JSON object: the case's entry in the result file, but for the answer
     observation   BLOB NOT NULL,     -- JSON object: what the target did
     PRIMARY KEY (run_id, position, repeat)
 );
