@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
+import msgspec
+
 from assay.model.calibration import JudgeUse
 from assay.model.case import EvalCase
 from assay.model.context import Context
@@ -30,30 +32,23 @@ _PASSING = 64
 _JUDGE_ID = 16
 
 
-class Ready:
+class Ready(msgspec.Struct, eq=False):
     """An evaluator made ready, with what tells its judges from others.
 
-    Keeping the spec keeps its id from being given to another one.
+    Keeping the spec keeps its id from being given to another one. `use` tells who judges, and
+    under which id a calibration is kept; it is None without a judge.
     """
 
-    __slots__ = ("_fingerprint", "check", "judges", "spec", "use")
-
-    def __init__(
-        self,
-        spec: EvaluatorSpec,
-        check: Check,
-        judges: tuple[str, ...],
-        names: tuple[str, ...] = (),
-    ) -> None:
-        self.spec, self.check, self.judges = spec, check, judges
-        self._fingerprint: bytes | None = None
-        #: Who judges, and under which id a calibration is kept; None without a judge.
-        self.use = _use(spec, judges, names) if judges else None
+    spec: EvaluatorSpec
+    check: Check
+    judges: tuple[str, ...] = ()
+    use: JudgeUse | None = None
+    _fingerprint: bytes = b""
 
     @property
     def fingerprint(self) -> bytes:
         """All that the judgement depends on."""
-        if self._fingerprint is None:
+        if not self._fingerprint:
             self._fingerprint = self.spec.fingerprint() + "".join(self.judges).encode()
         return self._fingerprint
 
@@ -93,19 +88,19 @@ class Preparation:
     def ready(self, spec: EvaluatorSpec) -> Ready:
         found = self._ready.get(id(spec)) or self._ready.again(id(spec))
         if found is None:
-            self._found = []
+            self._found.clear()
             check = ready(spec, self.resources)
-            judges, names = zip(*self._found, strict=True) if self._found else ((), ())
-            found = Ready(spec, check, judges, names)
+            found = self._judged(spec, check) if self._found else Ready(spec, check)
             self._ready.meet(id(spec), found)
-            self._note(found.use)
         return found
 
-    def _note(self, use: JudgeUse | None) -> None:
-        if use is not None:
-            known = self.uses.get((use.id, use.evaluator))
-            if known is None or not known.counts:
-                self.uses[use.id, use.evaluator] = use
+    def _judged(self, spec: EvaluatorSpec, check: Check) -> Ready:
+        judges, names = zip(*self._found, strict=True)
+        use = _use(spec, judges, names)
+        known = self.uses.get((use.id, use.evaluator))
+        if known is None or not known.counts:
+            self.uses[use.id, use.evaluator] = use
+        return Ready(spec, check, judges, use)
 
     def _judge(self, target: str | None, model: str | None) -> Target:
         """The judge of the evaluator that is being made ready."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from assay.model.context import Context
 from assay.model.score import EvaluationScore, checks, full_marks
@@ -18,7 +20,7 @@ TOO_DEEP = "the schema refers to itself without end, or the answer is nested too
 NO_EXPECTED_OUTPUT = "the case has no expected output to compare with"
 
 
-class TextCheck(NamedTuple):
+class TextCheck(msgspec.Struct, frozen=True):
     """One check: whether a text holds it, and what to say in either case."""
 
     holds: Callable[[str], bool]
@@ -28,8 +30,7 @@ class TextCheck(NamedTuple):
 
 def single(check: TextCheck) -> Check:
     """A check by itself. Of a passed one there is one score, however often it is asked for."""
-    holds, hit, miss = check
-    passed = full_marks((hit,))
+    holds, miss, passed = check.holds, check.miss, full_marks((check.hit,))
 
     def judge(context: Context) -> EvaluationScore:
         text = context.observation.response

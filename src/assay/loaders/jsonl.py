@@ -31,7 +31,7 @@ SIDECAR_SUFFIXES = (".yaml", ".yml")
 _INPUT_WORD = re.compile(rf"""["'](?:{"|".join(INPUT_KEYS)})["']""".encode())
 MAX_LINE = 4 * MAX_SCALAR
 #: How much of a stream is read at a time.
-CHUNK_BYTES = 64 * 1024
+CHUNK_BYTES = 32 * 1024
 
 
 def load(file: Path, settings: Settings) -> Suite:
@@ -188,7 +188,7 @@ class CaseLines:
         try:
             with open_binary(self.file, self.name) as stream:
                 for line in _lines(stream, self.name):
-                    case = self._case(line, parser, reader, ids)
+                    case = self._case(line.number, line.data, parser, reader, ids)
                     if reader.problems.full:
                         break
                     if case is not None:
@@ -224,7 +224,7 @@ class CaseLines:
         """Cases of a file that was valid; raises when it no longer is."""
         reader, parser = self._reader(), Reader(self.name)
         for line in islice(_lines(stream, self.name, number), skipped, None):
-            case = self._case(line, parser, reader)
+            case = self._case(line.number, line.data, parser, reader)
             if case is None:
                 raise EvalFileErrors(reader.problems.told())
             reader.problems = Problems(self.name)
@@ -235,16 +235,21 @@ class CaseLines:
         return CaseReader(self.file, self.settings, inherited, unsure=unsure)
 
     def _case(
-        self, line: _Line, parser: Reader, reader: CaseReader, ids: _Ids | None = None
+        self,
+        number: int,
+        data: bytes,
+        parser: Reader,
+        reader: CaseReader,
+        ids: _Ids | None = None,
     ) -> EvalCase | None:
         """The case on a line; its id is noted whether or not the case is right."""
-        locate = LineLocator(parser.file, line.number, line.data, self.sidecar.document)
-        if (case := plain_case(line.data, reader.reading, reader.inherited, locate)) is not None:
+        locate = LineLocator(parser.file, number, data, self.sidecar.document)
+        if (case := plain_case(data, reader.reading, reader.inherited, locate)) is not None:
             if ids is not None:
                 ids.add(case.id)
             return case
         try:
-            document = parser.line(line.data, line.number)
+            document = parser.line(data, number)
         except EvalFileErrors as error:
             reader.problems += error.problems
             return None
@@ -304,8 +309,14 @@ class UncheckedCases(Sequence[EvalCase]):
 
     def read(self, number: int, chunk: bytes) -> Iterator[tuple[int, EvalCase | None]]:
         """The case of every line of a chunk with its number; None where it is wrong."""
-        for line in _lines(BytesIO(chunk), self.name, number):
-            yield line.number, self._lines._case(line, self._parser, self._reader)
+        case, parser, reader = self._lines._case, self._parser, self._reader
+        if number == 1 or len(chunk) > MAX_LINE:  # there may be a mark, or too long a line
+            for line in _lines(BytesIO(chunk), self.name, number):
+                yield line.number, case(line.number, line.data, parser, reader)
+            return
+        for at, data in enumerate(chunk.split(b"\n"), number):
+            if data and not data.isspace():
+                yield at, case(at, data, parser, reader)
 
     def problems(self) -> list[Problem]:
         """What is wrong with the lines that were read since it was last asked."""

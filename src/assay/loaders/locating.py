@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from assay.documents.checking import written_path
 from assay.documents.document import DocPath, Document
 from assay.documents.json import Reader, line_text
@@ -78,8 +80,7 @@ def _number(step: str | int) -> int:
 _INLINE = ("rubrics", "rubric", "expect")
 
 
-@dataclass(slots=True)
-class LineLocator:
+class LineLocator(msgspec.Struct):
     """Finds the parts of a case on a line of JSONL; it keeps the line and parses it when asked."""
 
     file: str

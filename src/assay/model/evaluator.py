@@ -179,7 +179,8 @@ def _quick(
     key = spec.free_text
     if not key or raw.keys() != {"type", key} or not isinstance(raw[key], str):
         return validate
-    model = spec.model_copy()  # before it is given its name
+    model = spec.model_copy()
+    _call(model, spec.name or spec.type)
 
     def quick(entry: dict[str, Any], context: Reading) -> EvaluatorSpec:
         text = entry.get(key)
@@ -292,24 +293,26 @@ def at_once(
     """
     validators, known, noted = reading.validators, reading.known, len(reading.notes)
     specs: list[EvaluatorSpec] = []
-    fresh: list[tuple[bytes, int]] = []
+    fresh: list[tuple[bytes, int, str]] = []
     try:
         for key in texts:
             spec = known.get(key) or known.again(key)
             if spec is None:
                 raw = entry(len(specs))
                 spec = validators[raw["type"]](raw, context=reading)
-                fresh.append((key, len(specs)))
+                fresh.append((key, len(specs), spec.name or spec.type))
             specs.append(spec)
     except (KeyError, TypeError, ValidationError):
         del reading.notes[noted:]
         return ()
-    defaults = [spec.name or spec.type for spec in specs]
-    result = named(tuple(specs))
-    if len(reading.notes) == noted:  # what there is to say is said at each place
-        for key, i in fresh:
-            if result[i].name == defaults[i]:
-                known.meet(key, result[i])
+    names = {spec.name for spec in specs}
+    result = tuple(specs)
+    if len(names) < len(specs) or "" in names:
+        result = named(result)
+    if fresh and len(reading.notes) == noted:  # what there is to say is said at each place
+        for key, index, default in fresh:
+            if result[index].name == default:
+                known.meet(key, result[index])
     return result
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from assay.model.case import Tier
 from assay.model.result import Outcome
+from assay.patterns import quick_search
 
 #: The low bits of a position are the place of the case in its suite.
 _PLACE_BITS = 28
@@ -123,7 +124,7 @@ class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
     def entry(self) -> bytes:
         """The case's entry in a result file."""
         answer = _ANSWER.decode(self.observation).response
-        if b'"response":' in self.result:  # of an evaluator; trials used to have the answer too
+        if _has_answer(self.result):  # of an evaluator; trials used to have the answer too
             entry: dict[str, Any] = msgspec.json.decode(self.result)
             entry["details"] |= {"response": answer}
             return msgspec.json.encode(entry)
@@ -135,6 +136,7 @@ class _Answer(msgspec.Struct):
 
 
 _ANSWER = msgspec.json.Decoder(_Answer)
+_has_answer = quick_search('"response":')
 
 
 class TrialFacts(msgspec.Struct, frozen=True):
