@@ -18,17 +18,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO, TypeVar
 
 from assay.errors import Problem, UsageError
 from assay.model.case import EvalCase, Suite
 from assay.model.context import Context
 from assay.model.message import Message
 from assay.model.observation import Observation
+from assay.model.plain import PlainLine
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluationScore
+from assay.model.shape import Reading
+from assay.model.suite import SuiteExecution
 from assay.model.test_case import NewTestCase, TestCase, TestCaseChanges, TestCasePage
 from assay.settings import Settings
 
@@ -54,6 +57,14 @@ class Loader(Protocol):
         ...
 
 
+class Chunk(NamedTuple):
+    """A piece of a file: the number of its first line, from 1, and where in the file it is."""
+
+    number: int
+    offset: int
+    size: int
+
+
 class CaseStream(Protocol):
     """The cases of a suite that is `streamed`: checked while they are read, in any process.
 
@@ -63,12 +74,25 @@ class CaseStream(Protocol):
     #: What messages call the file.
     name: str
 
-    def chunks(self) -> Iterator[tuple[int, bytes]]:
-        """The file in pieces, each with the number of its first line, from 1."""
+    def chunks(self) -> Iterator[Chunk]:
+        """The file in pieces of whole lines."""
         ...
 
-    def read(self, number: int, chunk: bytes) -> Iterator[tuple[int, EvalCase | None]]:
-        """The case of every line of a chunk, with the line's number; None where it is wrong."""
+    def parts(self, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
+        """The lines of a chunk, some at a time, with the number of the first of them."""
+        ...
+
+    #: What its lines are read with, and what its cases inherit.
+    reading: Reading
+    inherited: SuiteExecution
+
+    def read(
+        self, number: int, part: bytes, taken: Callable[[int, PlainLine], bool] | None = None
+    ) -> Iterator[tuple[int, EvalCase | None]]:
+        """The case of every line of a part, with the line's number; None where it is wrong.
+
+        Plain lines are offered first; of one that is `taken` no case is made.
+        """
         ...
 
     def problems(self) -> list[Problem]:

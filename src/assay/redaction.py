@@ -142,6 +142,13 @@ class Redactor:
             text = self.text(text)
         return text.encode("utf-8", "surrogateescape")
 
+    def all_encoded(self, documents: list[bytes]) -> list[bytes]:
+        """The same for several; quicker, as there is mostly nothing to hide in any."""
+        together = b"\n".join(documents)
+        if _is_utf8(together) and not _any(self._json_checks, together):
+            return documents
+        return [self.encoded(document) for document in documents]
+
     def _literals(self, text: str) -> Iterator[str]:
         """The parts of a JSON text; only those that hide something are written anew."""
         keys, name, end = _Keys(self), "", 0

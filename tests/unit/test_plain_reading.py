@@ -14,7 +14,7 @@ from assay.documents.json import Reader, line_text, plain_object
 from assay.errors import EvalFileErrors
 from assay.loaders.cases import CaseReader
 from assay.loaders.locating import LineLocator
-from assay.loaders.plain import plain_case
+from assay.loaders.plain import plain_case, plain_line
 from assay.model.case import EvalCase
 from assay.model.shape import Reading
 from assay.registry import evaluators
@@ -136,7 +136,10 @@ def read(raw: list[dict[str, Any]], *, plainly: bool) -> tuple[list[EvalCase | N
     for number, entry in enumerate(raw, 1):
         data = json.dumps(entry).encode()
         locate = LineLocator("f", number, data, None)
-        case = plain_case(data, reader.reading, reader.inherited, locate) if plainly else None
+        line = plain_line(data) if plainly else None
+        case = None
+        if line is not None:
+            case = plain_case(line, reader.reading, reader.inherited, locate)
         found.append(case or reader.read(Reader("f").line(data, number), (), locate=locate))
     return found, [str(problem) for problem in reader.problems.told()]
 
@@ -158,8 +161,8 @@ def plainly(line: bytes) -> EvalCase | None:
     """The case on a line, read after one with the same evaluators."""
     reader = CaseReader(Path("f.eval.jsonl"), Settings(Path.cwd()))
     reader.read(Reader("f").line(PLAIN, 1), (), locate=LineLocator("f", 1, PLAIN, None))
-    locate = LineLocator("f", 2, line, None)
-    return plain_case(line, reader.reading, reader.inherited, locate)
+    locate, plain = LineLocator("f", 2, line, None), plain_line(line)
+    return None if plain is None else plain_case(plain, reader.reading, reader.inherited, locate)
 
 
 PLAIN = (

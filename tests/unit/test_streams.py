@@ -38,6 +38,8 @@ def streamed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     project.write("assay.yaml")
     monkeypatch.setattr(service, "STREAMED_BYTES", 0)
     monkeypatch.setattr(jsonl, "CHUNK_BYTES", 200)
+    monkeypatch.setattr(jsonl, "PART_BYTES", 90)
+    monkeypatch.setattr(stream, "TOGETHER", 3)
     return project
 
 

@@ -58,7 +58,7 @@ class Job:
     sources: Mapping[str, Any] = field(default_factory=dict)
     secrets: frozenset[str] = frozenset()
     resumed: RunRecord | None = None
-    wanted: Callable[[int, EvalCase], bool] = lambda suite, case: True
+    wanted: Callable[[int, EvalCase], bool] | None = None
     compare: Compare | None = None
     base: Iterable[CaseOutcome] = ()
     listen: Listener = lambda event: None

@@ -61,6 +61,10 @@ def _number(position: int, repeat: int) -> int:
     return position << _REPEAT_BITS | repeat
 
 
+def _every(suite: int, case: EvalCase) -> bool:
+    return True
+
+
 class Plan:
     """The selected cases of some suites; `defaults` judge those that name no evaluator.
 
@@ -72,10 +76,10 @@ class Plan:
         suites: Sequence[Suite],
         options: RunOptions,
         defaults: tuple[EvaluatorSpec, ...] = (),
-        wanted: Callable[[int, EvalCase], bool] = lambda suite, case: True,
+        wanted: Callable[[int, EvalCase], bool] | None = None,
     ) -> None:
         self.suites, self.options, self._defaults = tuple(suites), options, defaults
-        self._wanted = wanted
+        self._wanted = wanted or _every
         self._positions, self._repeats = array("Q"), array("L")
         self.selected = [0] * len(self.suites)
         for planned in self._select():
@@ -197,6 +201,13 @@ class Plan:
         if tags and not any(tag in case.tags for tag in tags):
             return False
         return self._wanted(suite, case)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every case is selected, and asked as often as itself says."""
+        options = self.options
+        chosen = options.filter or options.tag or options.repeat not in (None, 1)
+        return not chosen and self._wanted is _every
 
     def planned_case(self, position: int, suite: int, case: EvalCase) -> Planned:
         """The case as the options want it judged, and how often it is asked."""

@@ -13,6 +13,7 @@ from msgspec import structs
 from assay import calibrations
 from assay.engine.discretion import DiscreetCache, DiscreetJudge
 from assay.engine.early import Early
+from assay.engine.express import Express
 from assay.engine.job import Job, headers_of, plan_of, project_path
 from assay.engine.lineup import Lineup, unused_lines
 from assay.engine.plan import TIERS, Done, Plan
@@ -187,7 +188,19 @@ class _Session:
         answers, stream = self._answers(), cast("CaseStream", job.suites[index].cases)
         done = Done(job.store.finished(record.id) if job.resumed else ())
         fresh = job.resumed is None
-        grader = ChunkGrader(index, stream, self.plan, runner.trials, answers, done, spooled=fresh)
+        express = None
+        if fresh and self.plan.takes_all and stream.inherited.repeat in (None, 1):
+            express = Express(index, stream, runner.trials, answers)
+        grader = ChunkGrader(
+            index,
+            stream,
+            self.plan,
+            runner.trials,
+            answers,
+            done,
+            spooled=fresh,
+            express=express,
+        )
         executor = executors.get("processes" if hasattr(os, "fork") else "local")()
         around = Surroundings(job.store, executor, runner.tell, lambda: job.brake.presses > 0)
         spool = None

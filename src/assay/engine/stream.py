@@ -16,24 +16,25 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from assay.engine.express import Express, PlainAnswers
 from assay.engine.plan import Done, Plan, Planned
 from assay.engine.spool import Spool, spooled
 from assay.engine.trial import Trials
 from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, TargetError
 from assay.folding import by_case
 from assay.grading import Grader
+from assay.model.case import EvalCase
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
 from assay.model.run import TrialRecord, position_of
-from assay.ports import CaseStream, Executor, Store
+from assay.ports import CaseStream, Chunk, Executor, Store
 
-#: How many saves of a chunk wait for the disk at once.
-_UNDER_WAY = 8
+#: So many trials are saved together, and so many saves wait for the disk at once.
+TOGETHER = 512
+_UNDER_WAY = 3
 
-Chunk = tuple[int, bytes]
 
-
-class Answers(Protocol):
+class Answers(PlainAnswers, Protocol):
     """A target whose answers are recorded, each under a number of its own."""
 
     #: How many there are.
@@ -78,7 +79,7 @@ class _Open(NamedTuple):
 class ChunkGrader:
     """Reads, grades and records the cases of a chunk; what executors carry out.
 
-    What is `done` is read too, as its answer may be taken no second time. All cases of a chunk
+    What is `done` is read too, as its answer may be taken no second time. All cases of a part
     take one step together before they take the next: that is faster, as the processor then has
     at hand what the step needs.
     """
@@ -93,28 +94,19 @@ class ChunkGrader:
         done: Done,
         *,
         spooled: bool = False,
+        express: Express | None = None,
     ) -> None:
         self._suite, self._stream, self._plan = suite, stream, plan
         self._trials, self._answers, self._done = trials, answers, done
         self._preparation = trials.preparation.passing()
-        self._spooled = spooled
+        self._spooled, self._express = spooled, express
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __call__(self, chunk: Chunk) -> bytes:
-        graded = Graded(chunk[0], 0, [], [], [], [])
-        planned = self._planned(chunk)
-        graded.cases = len(planned)
-        graders = [self._preparation.grader(one.case) for one in planned]
-        opened = [
-            (trial, grader)
-            for one, grader in zip(planned, graders, strict=True)
-            for trial in self._open(one, graded)
-        ]
-        results = [self._result(grader, trial) for trial, grader in opened]
-        graded.trials = [
-            self._trials.record(trial.planned, trial.repeat, grader, result, plain=trial.plain)
-            for (trial, grader), result in zip(opened, results, strict=True)
-        ]
+        graded = Graded(chunk.number, 0, [], [], [], [])
+        for part in self._stream.parts(chunk):
+            trials = self._graded(self._planned(*part, self._express), graded)
+            graded.trials += trials if self._express is None else self._joined(trials, graded)
         if self._spooled:
             graded.entries = spooled(by_case(graded.trials))
         graded.problems = [problem.to_dict() for problem in self._stream.problems()]
@@ -123,18 +115,43 @@ class ChunkGrader:
     def warm_up(self) -> None:
         """Do once what every process would do first: find evaluators, build what checks them."""
         for chunk in self._stream.chunks():
-            for planned in self._planned(chunk):
-                self._preparation.grader(planned.case)
+            for part in self._stream.parts(chunk):
+                for planned in self._planned(*part, None):
+                    self._preparation.grader(planned.case)
             self._stream.problems()
             return
 
-    def _planned(self, chunk: Chunk) -> list[Planned]:
+    def _planned(self, number: int, part: bytes, express: Express | None) -> list[Planned]:
+        """The cases of a part, but for those that take the express lane."""
         plan, suite = self._plan, self._suite
+        taken = None if express is None else express.take
         return [
             plan.planned_case(position_of(suite, number - 1), suite, case)
-            for number, case in self._stream.read(*chunk)
+            for number, case in self._stream.read(number, part, taken)
             if case is not None and plan.matches(suite, case)
         ]
+
+    def _graded(self, planned: list[Planned], graded: Graded) -> list[TrialRecord]:
+        graded.cases += len(planned)
+        graders = [self._preparation.grader(one.case) for one in planned]
+        opened = [
+            (trial, grader)
+            for one, grader in zip(planned, graders, strict=True)
+            for trial in self._open(one, graded)
+        ]
+        results = [self._result(grader, trial) for trial, grader in opened]
+        return [
+            self._trials.record(trial.planned, trial.repeat, grader, result, plain=trial.plain)
+            for (trial, grader), result in zip(opened, results, strict=True)
+        ]
+
+    def _joined(self, trials: list[TrialRecord], graded: Graded) -> list[TrialRecord]:
+        """The trials with those that took the express lane, in their order."""
+        assert self._express is not None
+        taken, used = self._express.trials()
+        graded.cases += len(taken)
+        graded.used += used
+        return sorted(trials + taken, key=lambda trial: trial.position) if trials else taken
 
     def _open(self, planned: Planned, graded: Graded) -> list[_Open]:
         """The trials of a case that are not done, with what was recorded of them.
@@ -196,11 +213,12 @@ class StreamRun:
         self._answers, self._used = answers, bytearray(answers.records)
         self._alone: set[int] = set()
         self._problems: list[Problem] = []
+        self._unsaved: list[TrialRecord] = []
+        self._under_way: deque[tuple[Future[None], list[TrialRecord]]] = deque()
         self.cases = 0
 
     def run(self) -> None:
         """All chunks; raises EvalFileErrors when a line is wrong."""
-        under_way: deque[tuple[Future[None], list[TrialRecord]]] = deque()
         self._grader.warm_up()
         for data in self._around.executor.run(self._grader, self._chunks()):
             graded = _GRADED.decode(data)
@@ -209,13 +227,12 @@ class StreamRun:
                 continue
             if self._spool is not None:
                 self._spool.add(graded.chunk, graded.trials, graded.entries)
-            if not graded.trials:
-                continue
-            under_way.append((self._around.store.save(*graded.trials), graded.trials))
-            if len(under_way) >= _UNDER_WAY:
-                self._settle(under_way)
-        while under_way:
-            self._settle(under_way)
+            self._unsaved += graded.trials
+            if len(self._unsaved) >= TOGETHER:
+                self._save()
+                self._settle(_UNDER_WAY - 1)
+        self._save()
+        self._settle(0)
         if self._problems:
             ordered = sorted(self._problems, key=lambda p: (p.line, p.column))
             raise EvalFileErrors(ordered[:MAX_PROBLEMS])
@@ -230,14 +247,21 @@ class StreamRun:
             if self._around.stop() or len(self._problems) >= MAX_PROBLEMS:
                 return
             if self._spool is not None:
-                self._spool.promise(chunk[0])
+                self._spool.promise(chunk.number)
             yield chunk
 
-    def _settle(self, under_way: deque[tuple[Future[None], list[TrialRecord]]]) -> None:
-        saving, trials = under_way.popleft()
-        saving.result()
-        for trial in trials:
-            self._around.tell(trial)
+    def _save(self) -> None:
+        if self._unsaved:
+            self._under_way.append((self._around.store.save(*self._unsaved), self._unsaved))
+            self._unsaved = []
+
+    def _settle(self, most: int) -> None:
+        """Wait until at most so many saves are under way, and tell of the others."""
+        while len(self._under_way) > most:
+            saving, trials = self._under_way.popleft()
+            saving.result()
+            for trial in trials:
+                self._around.tell(trial)
 
     def _check(self, graded: Graded) -> None:
         """Every id once: two cases of one id would be given the same answer."""
@@ -260,7 +284,7 @@ class StreamRun:
             return
         seen: dict[int, int] = {}
         for chunk in self._stream.chunks():
-            for number, case in self._stream.read(*chunk):
+            for number, case in self._cases(chunk):
                 if case is None:
                     continue
                 first = seen.setdefault(hash(case.id), number)
@@ -269,3 +293,7 @@ class StreamRun:
                     place = case.origin_of(("id",))
                     self._problems.append(Problem(*place, "error", "duplicate-id", message))
             self._stream.problems()
+
+    def _cases(self, chunk: Chunk) -> Iterator[tuple[int, EvalCase | None]]:
+        for part in self._stream.parts(chunk):
+            yield from self._stream.read(*part)

@@ -33,6 +33,7 @@ class Redact(Protocol):
     """Takes secrets out of what is stored."""
 
     def encoded(self, data: bytes) -> bytes: ...
+    def all_encoded(self, documents: list[bytes]) -> list[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Trials:
         self.run_id, self.files = run_id, files
         self.target_of, self.preparation = target_of, preparation
         self.timeout_of = timeout_of
-        self._redact, self._cache = redact, cache
+        self.redact, self._cache = redact, cache
 
     async def run(self, planned: Planned, repeat: int, *, confirms: bool = False) -> Finished:
         """Ask the target once and grade what it did."""
@@ -136,8 +137,8 @@ class Trials:
             result.skipped_assertions,
             confirms,
             final,
-            result=self._redact.encoded(result.recorded(repeat, cached=cached, confirms=confirms)),
-            observation=self._redact.encoded(plain),
+            result=self.redact.encoded(result.recorded(repeat, cached=cached, confirms=confirms)),
+            observation=self.redact.encoded(plain),
         )
 
     async def _ask(self, planned: Planned, repeat: int) -> Asked:

@@ -79,10 +79,11 @@ class _TextSpec(NegatableSpec, Ruled):
 
     def prepare(self, resources: Resources) -> Check:
         if self.values is None:
-            return single(self._check(self.value or ""))
-        return share([self._check(value) for value in self.values])
+            return single(self.text_check(self.value or ""))
+        return share([self.text_check(value) for value in self.values])
 
-    def _check(self, value: str) -> TextCheck:
+    def text_check(self, value: str) -> TextCheck:
+        """What is checked by one value."""
         (do, does), shown_value = self.verb, quoted(value)
         check = TextCheck(
             self.finder(value),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import islice, pairwise
@@ -19,10 +19,12 @@ from assay.documents.source import UTF16_MARKS, decode, is_absent, open_binary, 
 from assay.errors import EvalFileErrors, Problem, Problems
 from assay.loaders.cases import CaseReader, reading_of
 from assay.loaders.locating import LineLocator
-from assay.loaders.plain import plain_case
+from assay.loaders.plain import plain_case, plain_line
 from assay.loaders.suite import cases_key, suite_keys, suite_of
 from assay.model.case import EvalCase, Suite
+from assay.model.plain import PlainLine
 from assay.model.suite import INPUT_KEYS, SuiteFile
+from assay.ports import Chunk
 from assay.settings import Settings, shown_path
 
 #: Files up to this size are held in memory; larger ones are read again on each iteration.
@@ -30,8 +32,10 @@ HELD_BYTES = 32 * 1024 * 1024
 SIDECAR_SUFFIXES = (".yaml", ".yml")
 _INPUT_WORD = re.compile(rf"""["'](?:{"|".join(INPUT_KEYS)})["']""".encode())
 MAX_LINE = 4 * MAX_SCALAR
-#: How much of a stream is read at a time.
-CHUNK_BYTES = 32 * 1024
+#: How much of a stream is given to a process at a time.
+CHUNK_BYTES = 128 * 1024
+#: How much of that takes one step together: it should fit the cache of a processor.
+PART_BYTES = 32 * 1024
 
 
 def load(file: Path, settings: Settings) -> Suite:
@@ -241,13 +245,17 @@ class CaseLines:
         parser: Reader,
         reader: CaseReader,
         ids: _Ids | None = None,
+        line: PlainLine | None = None,
     ) -> EvalCase | None:
         """The case on a line; its id is noted whether or not the case is right."""
         locate = LineLocator(parser.file, number, data, self.sidecar.document)
-        if (case := plain_case(data, reader.reading, reader.inherited, locate)) is not None:
-            if ids is not None:
-                ids.add(case.id)
-            return case
+        plain = plain_line(data) if line is None else line
+        if plain is not None:
+            case = plain_case(plain, reader.reading, reader.inherited, locate)
+            if case is not None:
+                if ids is not None:
+                    ids.add(case.id)
+                return case
         try:
             document = parser.line(data, number)
         except EvalFileErrors as error:
@@ -297,26 +305,52 @@ class UncheckedCases(Sequence[EvalCase]):
         self._lines = lines
         self.name = lines.name
         self._reader, self._parser = lines._reader(), Reader(lines.name)
+        self.reading, self.inherited = self._reader.reading, self._reader.inherited
 
-    def chunks(self) -> Iterator[tuple[int, bytes]]:
-        """The file in pieces of whole lines, each with the number of its first line."""
+    def chunks(self) -> Iterator[Chunk]:
+        """The file in pieces of whole lines."""
         number = 1
         with open_binary(self._lines.file, self.name) as stream:
             while data := stream.read(CHUNK_BYTES):
-                data += stream.readline(MAX_LINE + 1)
-                yield number, data
-                number += data.count(b"\n")
+                rest = stream.readline(MAX_LINE + 1)
+                size = len(data) + len(rest)
+                yield Chunk(number, stream.tell() - size, size)
+                number += data.count(b"\n") + rest.count(b"\n")
 
-    def read(self, number: int, chunk: bytes) -> Iterator[tuple[int, EvalCase | None]]:
-        """The case of every line of a chunk with its number; None where it is wrong."""
+    def parts(self, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
+        """The lines of a chunk, some at a time, with the number of the first of them."""
+        with open_binary(self._lines.file, self.name) as stream:
+            stream.seek(chunk.offset)
+            data = stream.read(chunk.size)
+        number, start = chunk.number, 0
+        while start < len(data):
+            end = data.find(b"\n", start + PART_BYTES) + 1 or len(data)
+            part = data[start:end]
+            yield number, part
+            number += part.count(b"\n")
+            start = end
+
+    def read(
+        self, number: int, part: bytes, taken: Callable[[int, PlainLine], bool] | None = None
+    ) -> Iterator[tuple[int, EvalCase | None]]:
+        """The case of every line of a part with its number; None where it is wrong.
+
+        Plain lines are offered first; of one that is `taken` no case is made.
+        """
         case, parser, reader = self._lines._case, self._parser, self._reader
-        if number == 1 or len(chunk) > MAX_LINE:  # there may be a mark, or too long a line
-            for line in _lines(BytesIO(chunk), self.name, number):
-                yield line.number, case(line.number, line.data, parser, reader)
+        for at, data in self._numbered(number, part):
+            line = plain_line(data)
+            if taken is None or line is None or not taken(at, line):
+                yield at, case(at, data, parser, reader, line=line)
+
+    def _numbered(self, number: int, part: bytes) -> Iterator[tuple[int, bytes]]:
+        if number == 1 or len(part) > MAX_LINE:  # there may be a mark, or too long a line
+            for line in _lines(BytesIO(part), self.name, number):
+                yield line.number, line.data
             return
-        for at, data in enumerate(chunk.split(b"\n"), number):
+        for at, data in enumerate(part.split(b"\n"), number):
             if data and not data.isspace():
-                yield at, case(at, data, parser, reader)
+                yield at, data
 
     def problems(self) -> list[Problem]:
         """What is wrong with the lines that were read since it was last asked."""

@@ -7,61 +7,48 @@ the careful reader, which knows what to say about it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET
 
 from assay.documents.json import is_sure, sure_object
 from assay.model.case import EvalCase, Origin
 from assay.model.evaluator import EvaluatorSpec, at_once
-from assay.model.message import Message, Role
+from assay.model.message import Message
+from assay.model.plain import PlainLine, Said
 from assay.model.shape import Reading
 from assay.model.suite import SuiteExecution
 
-
-class _Said(msgspec.Struct, forbid_unknown_fields=True):
-    role: Role
-    content: str
+_decode, _encode = msgspec.json.Decoder(PlainLine).decode, msgspec.json.Encoder().encode
 
 
-class _Line(msgspec.Struct, forbid_unknown_fields=True):
-    """What is not there stays unset, so that the line can be written again as it was."""
-
-    id: str
-    input: str | list[_Said]
-    evaluators: list[msgspec.Raw]
-    description: str | UnsetType = UNSET
-    threshold: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    tags: tuple[Annotated[str, Meta(min_length=1)], ...] | UnsetType = UNSET
-    metadata: dict[str, Any] | UnsetType = UNSET
-
-
-_decode, _encode = msgspec.json.Decoder(_Line).decode, msgspec.json.Encoder().encode
-
-
-def plain_case(
-    data: bytes,
-    reading: Reading,
-    inherited: SuiteExecution,
-    locate: Callable[[Sequence[str | int]], Origin],
-) -> EvalCase | None:
-    """The case on a line; None when it has to be looked at closely."""
+def plain_line(data: bytes) -> PlainLine | None:
+    """The line when it is plain; None when it has to be looked at closely."""
     if not is_sure(data):
         return None
     try:
         line = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    if _encode(line).count(b":") != data.count(b":") or not _is_plain(line.id):
+    if _encode(line).count(b":") != data.count(b":"):
         return None  # a key stands there twice
-    messages, specs = _messages(line.input), _evaluators(line.evaluators, reading)
-    if not messages or not specs:
+    return line if _is_plain(line.id) and _asks(line.input) else None
+
+
+def plain_case(
+    line: PlainLine,
+    reading: Reading,
+    inherited: SuiteExecution,
+    locate: Callable[[Sequence[str | int]], Origin],
+) -> EvalCase | None:
+    """The case of a plain line; None when its evaluators have to be looked at closely."""
+    specs = _evaluators(line.evaluators, reading)
+    if not specs:
         return None
     threshold, tags, metadata = line.threshold, line.tags, line.metadata
     return EvalCase(
         line.id,
-        messages,
+        _messages(line.input),
         specs,
         "" if line.description is UNSET else line.description,
         tags=() if tags is UNSET else tags,
@@ -78,9 +65,13 @@ def _is_plain(identity: str) -> bool:
     return identity.isprintable() and identity == identity.strip() != ""
 
 
-def _messages(said: str | list[_Said]) -> tuple[Message, ...]:
+def _asks(said: str | list[Said]) -> bool:
+    return bool(said.strip() if isinstance(said, str) else said)
+
+
+def _messages(said: str | list[Said]) -> tuple[Message, ...]:
     if isinstance(said, str):
-        return (Message("user", said),) if said.strip() else ()
+        return (Message("user", said),)
     return tuple([Message(one.role, one.content) for one in said])
 
 

@@ -168,12 +168,15 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     if "-" not in written and not written.startswith("not_"):
         validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
     spec = validate(raw, context=reading)
-    reading.validators[written] = _quick(validate, spec, raw)
+    reading.validators[written] = _quick(validate, spec, raw, reading.models)
     return spec
 
 
 def _quick(
-    validate: Callable[..., EvaluatorSpec], spec: EvaluatorSpec, raw: dict[str, Any]
+    validate: Callable[..., EvaluatorSpec],
+    spec: EvaluatorSpec,
+    raw: dict[str, Any],
+    models: dict[str, Any],
 ) -> Callable[..., EvaluatorSpec]:
     """How further entries of a type are read: those that differ in their free text, as copies."""
     key = spec.free_text
@@ -181,6 +184,7 @@ def _quick(
         return validate
     model = spec.model_copy()
     _call(model, spec.name or spec.type)
+    models[raw["type"]] = model
 
     def quick(entry: dict[str, Any], context: Reading) -> EvaluatorSpec:
         text = entry.get(key)

@@ -26,7 +26,7 @@ _KEYS = frozenset(
 _Measure = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0, lt=1e300)]
 
 
-class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class PlainCall(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     name: Annotated[str, Meta(min_length=1)]
     params: Any = None
     result: Any = None
@@ -34,22 +34,22 @@ class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     duration_ms: _Measure | None = None
 
 
-class _PlainLine(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class PlainRecord(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """What nearly every line is: nothing in it has another spelling, or could be wrong."""
 
     response: str
     id: str = ""
-    tool_calls: list[_PlainCall] | None = None
+    tool_calls: list[PlainCall] | None = None
     duration_ms: _Measure | None = None
     usage: Usage | None = None
     cost_usd: _Measure | None = None
 
 
-_PLAIN = msgspec.json.Decoder(_PlainLine)
+_PLAIN = msgspec.json.Decoder(PlainRecord)
 
 
-def read_plain(data: bytes) -> tuple[str, Observation] | None:
-    """The id and the observation of a plain line; None when it has to be looked at closely."""
+def plain_record(data: bytes) -> PlainRecord | None:
+    """What a plain line says; None when it has to be looked at closely."""
     # So few brackets cannot be nested too deeply.
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
         return None
@@ -57,18 +57,27 @@ def read_plain(data: bytes) -> tuple[str, Observation] | None:
         line = _PLAIN.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    used, calls = line.usage, None
+    used = line.usage
     if used is not None and (used.input_tokens is None or used.output_tokens is None):
         return None
+    for call in line.tool_calls or ():
+        if type(call.params) is str:  # it may be JSON
+            return None
+    return line
+
+
+def of_plain(line: PlainRecord, data: bytes) -> Observation:
+    """The observation that a plain line tells of."""
+    calls = None
     if line.tool_calls is not None:
-        calls = []
-        for c in line.tool_calls:
-            if type(c.params) is str:  # it may be JSON
-                return None
-            calls.append(ToolCall(c.name, c.params, c.result, None, c.duration_ms, c.success))
-    said = (line.response, None if calls is None else tuple(calls), (), used)
-    seen = Observation(*said, line.cost_usd, line.duration_ms, record=msgspec.Raw(data))
-    return line.id, seen
+        calls = tuple(
+            [
+                ToolCall(c.name, c.params, c.result, None, c.duration_ms, c.success)
+                for c in line.tool_calls
+            ]
+        )
+    said = (line.response, calls, (), line.usage, line.cost_usd, line.duration_ms)
+    return Observation(*said, record=msgspec.Raw(data))
 
 
 def fits(value: Any) -> bool:

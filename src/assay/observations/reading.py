@@ -52,8 +52,8 @@ def read(value: Any) -> Observation:
 
 def read_json(data: bytes) -> Observation:
     """The observation that a line of JSON tells of; raises also what msgspec raises."""
-    plain = own.read_plain(data)
-    return read(msgspec.json.decode(data)) if plain is None else plain[1]
+    plain = own.plain_record(data)
+    return read(msgspec.json.decode(data)) if plain is None else own.of_plain(plain, data)
 
 
 def _read(value: Any) -> Observation:

@@ -31,7 +31,7 @@ from assay.errors import (
 from assay.model.observation import Observation
 from assay.model.shape import Reading, Text, shown
 from assay.model.target import TargetSpec
-from assay.observations.own import read_plain
+from assay.observations.own import PlainRecord, of_plain, plain_record
 from assay.observations.reading import read
 from assay.patterns import quick_search
 from assay.ports import Request
@@ -119,15 +119,30 @@ class Replay:
                 if passed < repeat:
                     passed += _HEAD.decode(data).id == case_id
                     continue
-                if (plain := read_plain(data)) is not None:
-                    if plain[0] == case_id:  # else only its hash is
-                        return Recorded(line, plain[1], None if _escaped(data) else data)
+                if (record := plain_record(data)) is not None:
+                    if record.id == case_id:  # else only its hash is
+                        kept = None if _escaped(data) else data
+                        return Recorded(line, of_plain(record, data), kept)
                 elif _HEAD.decode(data).id == case_id:
                     return Recorded(line, read(msgspec.json.decode(data)), None)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObservationError) as e:
                 place = f"{self._shown}:{self._number(index.offsets[line])}"
                 raise TargetError(f"{place}: {e}") from None
         raise TargetError(self._none(index, case_id, passed, repeat))
+
+    def plain(self, case_id: str) -> tuple[int, PlainRecord, bytes] | None:
+        """The first line of a case when it is plain, and can be kept as it is.
+
+        None leaves it to `answer` to say what there is.
+        """
+        index = self._index or self._indexed()
+        for line in index.lines(case_id):
+            data = self._line(index, line)
+            record = plain_record(data)
+            if record is None or record.id != case_id or _escaped(data):
+                return None
+            return line, record, data
+        return None
 
     @property
     def records(self) -> int:

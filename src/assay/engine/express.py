@@ -1,0 +1,197 @@
+"""The express lane: recorded answers to plain cases that pass checks of their text.
+
+A large suite is one form filled in with other texts, and most of its cases pass. For those no
+record is made of the case, its evaluators and their scores: the checks are tried, and the JSON
+is written. Whatever fails, or has anything more to it, takes the usual way. Both lanes give the
+same, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import UNSET
+
+from assay.documents.json import sure_object
+from assay.engine import comparability
+from assay.engine.trial import Trials
+from assay.model.observation import Usage
+from assay.model.plain import PlainLine
+from assay.model.result import recorded_pass
+from assay.model.run import TrialRecord, position_of
+from assay.model.score import WrittenScore
+from assay.ports import CaseStream
+from assay.remembering import Remembered
+
+_encode = msgspec.json.Encoder().encode
+#: A text that no author writes, to find where in a fingerprint the text stands.
+_BLANK = "\ue000blank\ue000"
+
+
+class _Record(Protocol):
+    """What a recorded line says."""
+
+    response: str
+    tool_calls: list[Any] | None
+    usage: Usage | None
+    cost_usd: float | None
+    duration_ms: float | None
+
+
+class PlainAnswers(Protocol):
+    """Recorded answers of which some are plain."""
+
+    def plain(self, case_id: str) -> tuple[int, _Record, bytes] | None:
+        """The number of an answer, what it says, and its JSON; None when it is not plain."""
+        ...
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """An evaluator: its name, its check, what is written when that holds, and its fingerprint."""
+
+    name: str
+    holds: Callable[[str], bool]
+    passed: msgspec.Raw
+    fingerprint: bytes
+
+
+class Taken(msgspec.Struct):
+    """What the lane has taken of a chunk: trials without their documents, and those in pairs."""
+
+    trials: list[tuple[Any, ...]] = []
+    documents: list[bytes] = []
+    used: list[int] = []
+
+
+class Express:
+    """Takes the lines of a stream that pass."""
+
+    def __init__(
+        self, suite: int, stream: CaseStream, trials: Trials, answers: PlainAnswers
+    ) -> None:
+        self._suite, self._trials, self._answers = suite, trials, answers
+        self._file, self._name = trials.files[suite], stream.name
+        self._reading, self._threshold = stream.reading, stream.inherited.threshold
+        self._parts = Remembered[bytes, _Part]()
+        self._forms: dict[str, _Form | None] = {}
+        self._taken = Taken()
+
+    def take(self, number: int, line: PlainLine) -> bool:
+        """Take the case on a line of the file, if it can be."""
+        parts = self._filled(line)
+        found = self._answers.plain(line.id) if parts else None
+        if found is None:
+            return False
+        used, record, observation = found
+        response = record.response
+        for part in parts:
+            try:
+                if not part.holds(response):
+                    return False
+            except TimeoutError:
+                return False
+        self._record(number, line, parts, record)
+        self._taken.documents.append(observation)
+        self._taken.used.append(used)
+        return True
+
+    def trials(self) -> tuple[list[TrialRecord], list[int]]:
+        """What was taken since it was last asked, and the answers that were used for it."""
+        taken, self._taken = self._taken, Taken()
+        documents = self._trials.redact.all_encoded(taken.documents)
+        pairs = zip(taken.trials, documents[::2], documents[1::2], strict=True)
+        return [TrialRecord(*facts, *pair) for facts, *pair in pairs], taken.used
+
+    def _record(self, number: int, line: PlainLine, parts: list[_Part], record: _Record) -> None:
+        spent, tools = record.duration_ms or 0.0, record.tool_calls
+        threshold = self._threshold if line.threshold is UNSET else line.threshold
+        key = comparability.plain_key(line, threshold, [part.fingerprint for part in parts])
+        result = recorded_pass(
+            line.id,
+            "" if line.description is UNSET else line.description,
+            spent,
+            [part.passed for part in parts],
+            None if tools is None else [call.name for call in tools],
+            record.usage,
+            record.cost_usd,
+            f"{self._name}:{number}",
+        )
+        head = (self._trials.run_id, position_of(self._suite, number - 1), 0, self._file, line.id)
+        costs = (record.cost_usd, None)
+        kind = (False, None, 1.0, 0, False, True)
+        self._taken.trials.append((*head, "passed", 1.0, spent, *costs, key, *kind))
+        self._taken.documents.append(result)
+
+    def _filled(self, line: PlainLine) -> list[_Part]:
+        """The evaluators of a case; none when one of them is no check of a text."""
+        parts, known = [], self._parts
+        for entry in line.evaluators:
+            text = bytes(entry)
+            part = known.get(text) or known.again(text)
+            if part is None:
+                part = self._part(text)
+                if part is None:
+                    return []
+                known.meet(text, part)
+            parts.append(part)
+        return parts if len({part.name for part in parts}) == len(parts) else []
+
+    def _part(self, text: bytes) -> _Part | None:
+        spec = self._reading.known.get(text) or self._reading.known.again(text)
+        if spec is None:
+            return self._free(sure_object(text) or {})
+        form = _Form.of(spec)
+        return None if form is None or spec.values is not None else form.filled(spec.value)
+
+    def _free(self, entry: dict[str, Any]) -> _Part | None:
+        """An entry with a free text and nothing else, of a type that was met before."""
+        kind = entry.get("type", "")
+        if kind not in self._forms:
+            model = self._reading.models.get(kind)
+            if model is None:
+                return None
+            self._forms[kind] = _Form.of(model)
+        form = self._forms[kind]
+        if form is None or len(entry) != 2:
+            return None
+        text = entry.get(form.spec.free_text)
+        return form.filled(text) if type(text) is str and text else None
+
+
+class _Form(msgspec.Struct, frozen=True):
+    """An evaluator with a blank for its text: what stands before and after that in its JSON."""
+
+    spec: Any
+    passed: tuple[bytes, bytes]
+    fingerprint: tuple[bytes, bytes]
+
+    @classmethod
+    def of(cls, spec: Any) -> _Form | None:
+        """The form of one of our checks of a text, if full marks are all that it takes to pass."""
+        if not _checks_a_text(type(spec)):
+            return None
+        if spec.required is not False or not spec.weight:
+            return None
+        score = WrittenScore(spec.name, spec.type, spec.weight, 1.0, "pass", (_BLANK,), ())
+        blank = spec.model_copy(update={"value": _BLANK})
+        return cls(spec, _around(_encode(score)), _around(blank.fingerprint()))
+
+    def filled(self, text: str) -> _Part:
+        check = self.spec.text_check(text)
+        before, after = self.passed
+        passed = msgspec.Raw(before + _encode(check.hit) + after)
+        before, after = self.fingerprint
+        return _Part(self.spec.name, check.holds, passed, before + _encode(text) + after)
+
+
+def _checks_a_text(kind: type) -> bool:
+    """Whether its `text_check` is all that it does: a class made from it may judge otherwise."""
+    home = {name: cls for cls in reversed(kind.__mro__) for name in vars(cls)}
+    return "text_check" in home and home["text_check"] is home.get("prepare")
+
+
+def _around(data: bytes) -> tuple[bytes, bytes]:
+    before, _, after = data.partition(_encode(_BLANK))
+    return before, after

@@ -1,0 +1,29 @@
+"""PlainLine: a case as a line of JSONL has it when there is nothing unusual about it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from assay.model.message import Role
+
+
+class Said(msgspec.Struct, forbid_unknown_fields=True):
+    """A message that is text and nothing else."""
+
+    role: Role
+    content: str
+
+
+class PlainLine(msgspec.Struct, forbid_unknown_fields=True):
+    """What is not there stays unset, so that the line can be written again as it was."""
+
+    id: str
+    input: str | list[Said]
+    evaluators: list[msgspec.Raw]
+    description: str | UnsetType = UNSET
+    threshold: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
+    tags: tuple[Annotated[str, Meta(min_length=1)], ...] | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET

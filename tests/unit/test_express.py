@@ -1,0 +1,159 @@
+"""The express lane gives what the usual way gives, byte for byte, or leaves the case to it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import assay
+from assay import service
+from assay.engine import express
+from assay.engine.express import Express
+from assay.engine.plan import Plan
+from assay.evaluators.text import ContainsEvaluator
+from assay.executors.local import Local
+from assay.history import open_store
+from assay.model.run import TrialRecord
+from assay.registry import executors
+from assay.service import project as find_project
+from unit.conftest import Project
+
+TEXTS = ["yes", 'say "yes": 1', "back\\slash", "é😀", "a\u2028b", "{{seed:a}}", "sk-" + "a1" * 12]
+ENTRIES: list[dict[str, Any]] = [
+    *({"type": "contains", "value": text} for text in TEXTS),
+    {"type": "icontains", "value": "YES"},
+    {"type": "not_contains", "value": "never"},
+    {"type": "not-contains", "value": "never"},
+    {"type": "starts_with", "value": "yes"},
+    {"type": "regex", "value": "y.s"},
+    {"type": "regex", "value": "(?=y)yes"},
+    {"type": "not_regex", "value": "^n"},
+    {"type": "contains", "value": "yes", "weight": 2},
+    {"type": "contains", "value": "yes", "weight": 0},
+    {"type": "contains", "value": "yes", "required": True},
+    {"type": "contains", "value": "yes", "name": "own"},
+    {"type": "contains", "values": ["yes", "e"]},
+    {"type": "contains_any", "values": ["yes", "no"]},
+    {"type": "equals", "value": "yes"},
+    {"type": "latency", "threshold": 5},
+]
+SAID = ["yes", "yes and " + " ".join(TEXTS[1:5]), "no", "", "Yes", TEXTS[-1] + " yes"]
+MORE: list[dict[str, Any]] = [
+    {},
+    {"description": 'what "it" says'},
+    {"threshold": 0.4, "tags": ["t"], "metadata": {"a": 1}},
+    {"input": [{"role": "system", "content": "be"}, {"role": "user", "content": "x"}]},
+    {"cluster": "k"},
+    {"repeat": 2},
+]
+SEEN: list[dict[str, Any]] = [
+    {},
+    {"durationMs": 3, "usage": {"inputTokens": 1, "outputTokens": 2}, "costUsd": 0.25},
+    {"toolCalls": []},
+    {"toolCalls": [{"name": "t", "params": {"a": "b"}}, {"name": "u", "params": '{"a": 1}'}]},
+    {"notes": ["odd"]},
+    {"error": "broke"},
+]
+
+
+@st.composite
+def lines(draw: Any) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    found = []
+    for number in range(draw(st.integers(1, 6))):
+        entries = draw(st.lists(st.sampled_from(ENTRIES), min_size=1, max_size=3))
+        case = {"id": f"c{number}", "input": "ask", "evaluators": entries}
+        answer = {"id": f"c{number}", "response": draw(st.sampled_from(SAID))}
+        found.append((case | draw(st.sampled_from(MORE)), answer | draw(st.sampled_from(SEEN))))
+    return found
+
+
+@pytest.fixture
+def streamed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose files are all streams, graded in this process."""
+    project.write("assay.yaml")
+    monkeypatch.setattr(service, "STREAMED_BYTES", 0)
+    monkeypatch.setattr(executors, "get", lambda name: Local)
+    return project
+
+
+def trials(project: Project, found: list[Any], *, ascii_only: bool = False) -> list[TrialRecord]:
+    """The records of a run over cases and their answers, as the store has them."""
+    for file, part in (("a.eval.jsonl", 0), ("seen.jsonl", 1)):
+        texts = [json.dumps(pair[part], ensure_ascii=ascii_only) for pair in found]
+        project.write(file, "".join(f"{text}\n" for text in texts))
+    run = assay.run("a.eval.jsonl", target="replay:seen.jsonl")
+    store = open_store(find_project(), None)
+    try:
+        return [msgspec.structs.replace(t, run_id="") for t in store.trials(run.id)]
+    finally:
+        store.close()
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(found=lines(), ascii_only=st.booleans())
+@example(
+    found=[
+        ({"id": f"c{n}", "input": "ask", "evaluators": [entry]}, {"id": f"c{n}", "response": "yes"})
+        for n, entry in enumerate([*ENTRIES, *ENTRIES])
+    ],
+    ascii_only=False,
+)
+def test_both_lanes_record_the_same(streamed: Project, found: list[Any], ascii_only: bool) -> None:
+    fast = trials(streamed, found, ascii_only=ascii_only)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Plan, "takes_all", property(lambda plan: False))
+        assert trials(streamed, found, ascii_only=ascii_only) == fast
+
+
+def taken(project: Project, found: list[Any]) -> list[str]:
+    """The ids of the cases that took the express lane."""
+    ids: list[str] = []
+    keep = Express.take
+
+    def noted(self: Express, number: int, line: Any) -> bool:
+        is_taken = keep(self, number, line)
+        ids.extend([line.id] * is_taken)
+        return is_taken
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(express.Express, "take", noted)
+        trials(project, found)
+    return ids
+
+
+def alike(count: int, **more: Any) -> list[Any]:
+    """Cases that differ in their texts alone, each with an answer that passes."""
+    cases = []
+    for n in range(count):
+        checks = [{"type": "contains", "value": f"it is {n}"}, {"type": "regex", "value": "i[st]"}]
+        case = {"id": f"c{n}", "input": f"what is {n}?", "evaluators": checks} | more
+        cases.append((case, {"id": f"c{n}", "response": f"it is {n}"}))
+    return cases
+
+
+def test_cases_that_pass_take_it(streamed: Project) -> None:
+    found = alike(8)
+    found[5][1]["response"] = "no"
+    assert taken(streamed, found) == [f"c{n}" for n in range(8) if n != 5]
+
+
+@pytest.mark.parametrize("more", [{"repeat": 2}, {"critical": True}, {"skip": "later"}])
+def test_cases_with_more_to_them_do_not(streamed: Project, more: dict[str, Any]) -> None:
+    assert taken(streamed, alike(4, **more)) == []
+
+
+def test_a_class_that_judges_in_its_own_way_is_no_check_of_a_text() -> None:
+    class Own(ContainsEvaluator):
+        def prepare(self, resources: Any) -> Any:
+            return super().prepare(resources)
+
+    entry = {"type": "contains", "value": "x"}
+    assert express._Form.of(ContainsEvaluator.model_validate(entry)) is not None
+    assert express._Form.of(Own.model_validate(entry)) is None
