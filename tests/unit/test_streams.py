@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 import assay
 from assay import service
 from assay.engine import spool, stream
-from assay.engine.spool import Spool, spooled
+from assay.engine.spool import Spool, noted
 from assay.errors import EvalFileErrors
 from assay.executors.processes import SHELF_BYTES, Processes
-from assay.folding import by_case
 from assay.history import open_store
 from assay.loaders import jsonl
 from assay.model.run import TrialRecord
@@ -270,7 +269,7 @@ def trial(position: int) -> TrialRecord:
 
 
 def added(spool: Spool, chunk: int, trials: list[TrialRecord]) -> None:
-    spool.add(chunk, trials, spooled(by_case(trials)))
+    spool.add(chunk, trials, noted(trials))
 
 
 def test_a_spool_has_the_order_of_the_file(tmp_path: Path) -> None:
@@ -282,11 +281,11 @@ def test_a_spool_has_the_order_of_the_file(tmp_path: Path) -> None:
     assert not found.is_kept
     added(found, 5, [])
     assert found.is_kept
-    assert [json.loads(entry)["id"] for entry in found.entries()] == ["c1", "c2", "c9"]
-    whole: Any = json.loads(b"[" + b"".join(found.body()) + b"]")
-    assert whole == [json.loads(entry) for entry in found.entries()]
-    assert whole[0]["details"] == {"outcome": "passed", "response": "yes"}
-    assert list(found.keys()) == [("c 1", "k1"), ("c 2", "k2"), ("c 9", "k9")]
+    cases = json.loads(b"[" + b"".join(found.entries()) + b"]")
+    assert [case["id"] for case in cases] == ["c1", "c2", "c9"]
+    assert cases[0]["details"] == {"outcome": "passed", "response": "yes"}
+    keys = json.loads(b"{" + b"".join(found.keys()) + b"}")
+    assert list(keys.items()) == [("c 1", "k1"), ("c 2", "k2"), ("c 9", "k9")]
     assert found.count.summary(None).passed == 3
     found.close()
     assert list(tmp_path.joinpath("new").iterdir()) == []

@@ -305,7 +305,5 @@ def _noted(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
     """The result with its cases as they were noted, where they were."""
     suites = list(result.suites)
     for index, spool in spools.items():
-        suites[index] = replace(
-            suites[index], entries=spool.entries, body=spool.body, comparability=spool.keys
-        )
+        suites[index] = replace(suites[index], written=(spool.entries, spool.keys))
     return replace(result, suites=tuple(suites))

@@ -8,23 +8,39 @@ from __future__ import annotations
 
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
 from assay.folding import by_case, entry_of
 from assay.model.run import TrialRecord
+from assay.model.suite_result import pair_of
 from assay.results import Count
 
 #: How many chunks may wait for one before them, which somebody is still at work on.
 MOST_WAITING = 64
-_BETWEEN = b",\n"
-#: How much of the entries is read at a time.
+#: How much is read at a time.
 _PIECE = 1024 * 1024
 
 
+class Noted(msgspec.Struct, array_like=True):
+    """The cases of a chunk as a result file has them: its list of cases, and their keys."""
+
+    entries: bytes = b""
+    keys: bytes = b""
+
+
+def noted(trials: Sequence[TrialRecord]) -> Noted:
+    """What is to be noted of trials, which come by position and repeat."""
+    cases = list(by_case(trials))
+    keys = [pair_of(case[0].case_id, case[0].comparability) for case in cases]
+    return Noted(b",\n".join(map(entry_of, cases)), b",".join(keys))
+
+
 class Spool:
-    """Counts the cases of a suite and keeps their entries, in the order of the file.
+    """Counts the cases of a suite and keeps what was noted, in the order of the file.
 
     Chunks are promised in their order, and come in any.
     """
@@ -32,7 +48,7 @@ class Spool:
     def __init__(self, folder: Path) -> None:
         self.count = Count()
         self._promised: deque[int] = deque()
-        self._waiting: dict[int, tuple[Sequence[TrialRecord], bytes]] = {}
+        self._waiting: dict[int, tuple[Sequence[TrialRecord], Noted]] = {}
         self._entries: IO[bytes] | None = None
         self._keys: IO[bytes] | None = None
         try:
@@ -51,40 +67,26 @@ class Spool:
         """A chunk with this number comes after all that were promised before."""
         self._promised.append(chunk)
 
-    def add(self, chunk: int, trials: Sequence[TrialRecord], entries: bytes) -> None:
-        """The trials of a chunk, by position and repeat, and their entries as `spooled`."""
+    def add(self, chunk: int, trials: Sequence[TrialRecord], noted: Noted) -> None:
+        """The trials of a chunk, and what was noted of them."""
         if self._entries is None:
             return
-        self._waiting[chunk] = (trials, entries)
+        self._waiting[chunk] = (trials, noted)
         try:
             while self._promised and self._promised[0] in self._waiting:
-                self._note(*self._waiting.pop(self._promised.popleft()))
+                self._keep(*self._waiting.pop(self._promised.popleft()))
         except OSError:  # the disk is full; whoever writes the result file says so
             self.close()
         if len(self._waiting) > MOST_WAITING:
             self.close()
 
     def entries(self) -> Iterator[bytes]:
-        """The JSON of every case."""
-        assert self._entries is not None
-        self._entries.seek(0)
-        for line in self._entries:
-            yield line.removesuffix(_BETWEEN)
+        """What stands between the brackets of the list of cases."""
+        return _pieces(self._entries)
 
-    def body(self) -> Iterator[bytes]:
-        """All that stands between the brackets of a list of all entries, in large pieces."""
-        assert self._entries is not None
-        self._entries.seek(0)
-        while piece := self._entries.read(_PIECE):
-            yield piece
-
-    def keys(self) -> Iterator[tuple[str, str]]:
-        """The id of every case, and its comparability key."""
-        assert self._keys is not None
-        self._keys.seek(0)
-        for line in self._keys:
-            key, _, identity = line.decode().partition(" ")
-            yield identity[:-1], key
+    def keys(self) -> Iterator[bytes]:
+        """What stands between the braces of the keys."""
+        return _pieces(self._keys)
 
     def close(self) -> None:
         for stream in (self._entries, self._keys):
@@ -93,19 +95,20 @@ class Spool:
         self._entries = self._keys = None
         self._waiting.clear()
 
-    def _note(self, trials: Sequence[TrialRecord], entries: bytes) -> None:
-        assert self._entries is not None
-        assert self._keys is not None
-        if not trials:
-            return
-        keys: list[str] = []
+    def _keep(self, trials: Sequence[TrialRecord], noted: Noted) -> None:
         for case in by_case(trials):
-            keys.append(f"{case[0].comparability} {case[0].case_id}\n")  # ids have no line ends
             self.count.add(case)
-        self._entries.write(_BETWEEN + entries if self._entries.tell() else entries)
-        self._keys.write("".join(keys).encode())
+        _append(self._entries, b",\n", noted.entries)
+        _append(self._keys, b",", noted.keys)
 
 
-def spooled(cases: Iterable[Sequence[TrialRecord]]) -> bytes:
-    """The entries of cases as a list has them, one a line; JSON of ours has no line ends."""
-    return _BETWEEN.join(map(entry_of, cases))
+def _append(stream: IO[bytes] | None, between: bytes, data: bytes) -> None:
+    if stream is not None and data:
+        stream.write(between + data if stream.tell() else data)
+
+
+def _pieces(stream: IO[bytes] | None) -> Iterator[bytes]:
+    assert stream is not None
+    stream.seek(0)
+    while piece := stream.read(_PIECE):
+        yield piece

@@ -18,10 +18,9 @@ import msgspec
 
 from assay.engine.express import Express, PlainAnswers
 from assay.engine.plan import Done, Plan, Planned
-from assay.engine.spool import Spool, spooled
+from assay.engine.spool import Noted, Spool, noted
 from assay.engine.trial import Trials
 from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, TargetError
-from assay.folding import by_case
 from assay.grading import Grader
 from assay.model.case import EvalCase
 from assay.model.observation import Observation
@@ -52,7 +51,7 @@ class Answers(PlainAnswers, Protocol):
 class Graded(msgspec.Struct, array_like=True):
     """What came of a chunk. `used` are the numbers of the answers, `alone` ids that had none.
 
-    `entries` are those of a result file as a spool has them, when there is one.
+    `noted` is what a spool takes, when there is one.
     """
 
     chunk: int
@@ -61,7 +60,7 @@ class Graded(msgspec.Struct, array_like=True):
     problems: list[Any]
     used: list[int]
     alone: list[str]
-    entries: bytes = b""
+    noted: Noted | None = None
 
 
 _GRADED = msgspec.msgpack.Decoder(Graded)
@@ -108,7 +107,7 @@ class ChunkGrader:
             trials = self._graded(self._planned(*part, self._express), graded)
             graded.trials += trials if self._express is None else self._joined(trials, graded)
         if self._spooled:
-            graded.entries = spooled(by_case(graded.trials))
+            graded.noted = noted(graded.trials)
         graded.problems = [problem.to_dict() for problem in self._stream.problems()]
         return msgspec.msgpack.encode(graded)
 
@@ -225,8 +224,8 @@ class StreamRun:
             self._check(graded)
             if self._problems:
                 continue
-            if self._spool is not None:
-                self._spool.add(graded.chunk, graded.trials, graded.entries)
+            if self._spool is not None and graded.noted is not None:
+                self._spool.add(graded.chunk, graded.trials, graded.noted)
             self._unsaved += graded.trials
             if len(self._unsaved) >= TOGETHER:
                 self._save()

@@ -93,13 +93,21 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
         return {k: v for k, v in result.items() if v is not None or k == "coverage"}
 
 
+Pieces = Callable[[], Iterator[bytes]]
+
+
+def pair_of(identity: str, key: str) -> bytes:
+    """A case and its comparability key, as a result file has them."""
+    return b'%b:"%b"' % (msgspec.json.encode(identity), key.encode())
+
+
 @dataclass(frozen=True, slots=True)
 class EvalSuiteResult:
     """What became of a suite. `entries` gives the JSON of every case anew, in file order.
 
-    `body` gives the same as the list in a result file has them, in any pieces, where that is
-    quicker. `comparability` gives the key of every case by its id. `regressions` and the other
-    lists of ids are about the baseline, and empty when there is none.
+    `comparability` gives the key of every case by its id. `written` gives both as a result file
+    has them, in any pieces, where that is quicker. `regressions` and the other lists of ids are
+    about the baseline, and empty when there is none.
     """
 
     run_id: str
@@ -125,7 +133,7 @@ class EvalSuiteResult:
     statistics: Mapping[str, Any] = field(default_factory=dict)
     comparability: Callable[[], Iterator[tuple[str, str]]] = lambda: iter(())
     notes: Sequence[str] = ()
-    body: Callable[[], Iterator[bytes]] | None = None
+    written: tuple[Pieces, Pieces] | None = None
 
     @property
     def cases(self) -> Iterator[CaseResult]:
@@ -141,17 +149,20 @@ class EvalSuiteResult:
         """The JSON document in pieces."""
         head = msgspec.json.encode(self._head())
         yield head[:-1] + b',"cases":['
-        yield from self._cases() if self.body is None else self.body()
+        entries, keys = self.written or (self._entries, self._keys)
+        yield from entries()
         yield b'],"summary":' + msgspec.json.encode(self.summary.to_dict())
         yield b"," + msgspec.json.encode(self._tail())[1:-1] + b',"comparability":{'
-        for index, (identity, key) in enumerate(self.comparability()):
-            pair = msgspec.json.encode(identity) + b":" + msgspec.json.encode(key)
-            yield b"," + pair if index else pair
+        yield from keys()
         yield b"}}"
 
-    def _cases(self) -> Iterator[bytes]:
+    def _entries(self) -> Iterator[bytes]:
         for index, entry in enumerate(self.entries()):
             yield b",\n" + entry if index else entry
+
+    def _keys(self) -> Iterator[bytes]:
+        for index, (identity, key) in enumerate(self.comparability()):
+            yield b"," + pair_of(identity, key) if index else pair_of(identity, key)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole document; it holds all cases at once."""
