@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, BinaryIO, ClassVar, NamedTuple
 
@@ -243,48 +243,51 @@ class _Index:
         size = 4
         while size < len(self.offsets) * 1.5:
             size *= 2
-        self._slots, self._mask = array("I", [0]) * size, size - 1
+        slots, mask = array("I", [0]) * size, size - 1
         for line, hashed in enumerate(self._hashes, 1):
-            slot = hashed & self._mask
-            while self._slots[slot]:
-                slot = slot + 1 & self._mask
-            self._slots[slot] = line
+            slot = hashed & mask
+            while slots[slot]:
+                slot = slot + 1 & mask
+            slots[slot] = line
+        self._slots, self._mask = slots, mask
 
-    def lines(self, identity: str) -> Iterator[int]:
+    def lines(self, identity: str) -> list[int]:
         """The lines that may have this id, in the order of the file."""
         return self._with(hash(identity) & 0xFFFFFFFF)
 
-    def like(self, line: int) -> Iterator[int]:
+    def like(self, line: int) -> list[int]:
         """The lines that may have the id of this one."""
         return self._with(self._hashes[line])
 
-    def _with(self, hashed: int) -> Iterator[int]:
-        slot = hashed & self._mask
-        while line := self._slots[slot]:
+    def _with(self, hashed: int) -> list[int]:
+        slots, mask, found = self._slots, self._mask, []
+        slot = hashed & mask
+        while line := slots[slot]:
             if self._hashes[line - 1] == hashed:
-                yield line - 1
-            slot = slot + 1 & self._mask
+                found.append(line - 1)
+            slot = slot + 1 & mask
+        return found
 
     def _read(self, stream: BinaryIO, shown: str) -> None:
         stream.seek(0)
         offset, number, reader = 0, 1, Reader(shown)
+        found, hashes, head = self.offsets.append, self._hashes.append, _HEAD.decode
         while data := stream.readline(MAX_LINE + 1):
             if len(data) > MAX_LINE:
                 message = f"the line has more than {MAX_LINE:,} bytes; no line after it is read"
                 self.problems.append(Problem(shown, number, 1, "error", "too-large", message))
-                return
+                break
             if offset == 0 and data.startswith(b"\xef\xbb\xbf"):
                 offset, data = 3, data[3:]
             try:
-                hashed = hash(_HEAD.decode(data).id) & 0xFFFFFFFF
-                self.offsets.append(offset)
-                self._hashes.append(hashed)
+                hashes(hash(head(data).id) & 0xFFFFFFFF)
+                found(offset)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 if not data.isspace() and not self.problems.full:
                     self.problems.append(_fault(reader, data, number, error))
             offset += len(data)
             number += 1
-            self.end = offset
+        self.end = offset
 
 
 def _fault(reader: Reader, data: bytes, number: int, error: Exception) -> Problem:
