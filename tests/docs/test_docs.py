@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
 import re
 import shutil
 import sys
@@ -364,9 +365,9 @@ def test_golden_keys() -> None:
 def test_table_of_a_record_is_complete(record: Any, title: str) -> None:
     found = documented_keys(EVAL_FILES, title)
     assert set(found) == set(record.keys)
-    fields = {f.name: f for f in dataclasses.fields(record)}
+    parameters = inspect.signature(record).parameters
     for key, (default, _) in found.items():
-        required = fields[key].default is dataclasses.MISSING
+        required = parameters[key].default is inspect.Parameter.empty
         assert default == ("required" if required else "none"), key
 
 
