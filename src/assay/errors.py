@@ -203,6 +203,16 @@ class AssayError(Exception):
         """The error as problems, for those who read them by program."""
         return (Problem("", 0, 0, "error", self.slug, str(self)),)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It travels between processes whole, whatever its class is made of."""
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(cls: type[AssayError], args: tuple[Any, ...], state: dict[str, Any]) -> AssayError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
+
 
 class UsageError(AssayError):
     """The caller asked for something that makes no sense."""
@@ -413,6 +423,9 @@ class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
     @property
     def problems(self) -> tuple[Problem, ...]:
         return self._problems
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EvalFileErrors, (self._problems,)
 
     def derive(self, excs: Sequence[Any]) -> EvalFileErrors:  # type: ignore[override]
         return EvalFileErrors([e.problem for e in excs])

@@ -305,7 +305,7 @@ def _comparer(options: RunOptions, store: Store, base: Source | None) -> Compare
 def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
     """May large files be read as a stream? Nobody is asked, and nothing needs their number."""
     counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
-    if not order.stream or any(counted) or options.stop_when or options.require_calibrated:
+    if not order.stream or any(counted) or options.stop_when:
         return False
     if isinstance(order.target, str) or order.target is None:
         return options.target is not None and Roster(settings).spec(options.target).recorded
