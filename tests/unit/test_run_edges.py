@@ -169,3 +169,24 @@ def test_a_reference_that_no_database_can_hold_is_not_there(reference: str) -> N
     store = open_store(Settings.find(Path.cwd()), "memory:")
     with closing(store), pytest.raises(NotInStore):
         find_run(reference, store)
+
+
+def replay(*lines: str) -> str:
+    Path("seen.jsonl").write_text("".join(line + "\n" for line in lines))
+    return "replay:seen.jsonl"
+
+
+def test_broken_lines_of_a_recording_are_told_once() -> None:
+    write(*numbered(1))
+    target = replay("{", '{"id": "c0", "response": "good"}', "[]", '{"response": "good"}')
+    found = assay.run("s.eval.jsonl", target=target)
+    assert found.passed
+    (note,) = found.notes
+    assert note.startswith(f"{target}: 3 lines cannot be read; the first: seen.jsonl:1:")
+    assert "3 lines cannot be read; the first: seen.jsonl:1:" in found.report()
+
+
+def test_a_recording_with_very_many_broken_lines_does_not_count_them_all() -> None:
+    write(*numbered(1))
+    found = assay.run("s.eval.jsonl", target=replay(*["{"] * 1200))
+    assert ": more than 1,000 lines cannot be read; the first: seen.jsonl:1:" in found.notes[0]

@@ -451,3 +451,9 @@ def test_answers_of_any_size_and_kind_arrive_as_they_were_given() -> None:
     assert sorted(map(repr, found)) == sorted(map(repr, given))
     one_by_one = list(Processes(1).run(lambda piece: given[piece], range(len(given))))
     assert one_by_one == given
+
+
+def test_broken_lines_of_the_recording_are_told_of_a_stream_too(streamed: Project) -> None:
+    write(streamed, [case(0)], [seen(0), []])
+    (note,) = assay.run("a.eval.jsonl", target=REPLAY).notes
+    assert ": 1 line cannot be read; the first: seen.jsonl:2:1: " in note

@@ -112,6 +112,8 @@ class _Session:
             self.preparation.grader(planned.case)
             if planned.case.skip is None:
                 self.lineup.of(planned)
+        for note in self.lineup.broken():
+            self._tell(note)
         # What streams leave over is known at their end.
         for note in () if self.plan.streams else self.lineup.unused(self.plan):
             self._tell(note)
