@@ -9,9 +9,9 @@
       EvalFileError      2     one Problem of an eval file
       LedgerError        2     a locked regression case was changed or removed
       BadPattern         2     a regular expression that cannot be compiled
-      PluginError        3     a registered plugin could not be loaded
+      PluginError        2     a registered plugin could not be loaded
       TargetError        3     a target gave no answer
-      SnapshotError      3     the snapshot could not be captured
+      SnapshotError      3     the snapshot could not be captured; 2 when nobody is there to do so
       StoreError         3     the store could not be read or written
         NotInStore       2     a run, baseline or test case that the store does not have
         DuplicateId      2     an id that a test case has or had
@@ -271,7 +271,7 @@ class PluginError(AssayError):
     """A plugin is registered but broken; names the distribution and the cause."""
 
     slug = "plugin-failed"
-    exit_code = 3
+    exit_code = 2
 
 
 class TargetError(AssayError):
