@@ -128,6 +128,9 @@ class Desk:
 
     def calibrate(self) -> Calibrated:
         """Compare all labels with the judge, and keep what comes of it."""
+        if not self._file.exists():
+            where = f"there is no file of labels {shown_path(self._file)}"
+            raise UsageError(f"{where}: write one, or let --sample 50 ask for labels")
         known, unknown = _matched(labels.read(self._file), self._verdicts, self._file)
         if not known:
             where = f"{shown_path(self._file)} has no label of an answer that"

@@ -191,7 +191,15 @@ def _check_complete(earlier: RunRecord, names: Collection[str]) -> None:
             raise UsageError(f"{message}: give it again")
 
 
+def _check_order(order: Order) -> None:
+    """A run can go back to one other run, and in one way."""
+    ways = {"--resume": order.resume, "--rerun-failed": order.rerun_failed}
+    if None not in ways.values():
+        raise UsageError("--resume and --rerun-failed exclude each other: leave one of them out")
+
+
 def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) -> Job:
+    _check_order(order)
     named = {"target": order.target, "judge": order.judge}
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
     earlier = find_run(order.earlier, store) if order.earlier else None

@@ -106,6 +106,8 @@ class _Session:
 
     def _preflight(self) -> None:
         """All that can be wrong before the first question is told before it."""
+        if self.job.judge is None and self.job.options.judge is not None:
+            self.roster.spec(self.job.options.judge)  # even if no case needs it
         if self.plan.streams:
             self.lineup.of_streams()
         for planned in self.plan:
