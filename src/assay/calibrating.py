@@ -15,7 +15,7 @@ import msgspec
 
 from assay import calibrations, labels, service
 from assay.errors import AssayError, UsageError
-from assay.history import open_store
+from assay.history import store_to_read
 from assay.judgements import Judgement, judgements, uses_of
 from assay.labels import Label
 from assay.model.calibration import Calibration, JudgeUse
@@ -165,7 +165,7 @@ class Desk:
         )
 
     def _store(self) -> Store:
-        return open_store(self._settings, self._url)
+        return store_to_read(self._settings, self._url)
 
 
 def _judge(record: RunRecord, evaluator: str | None) -> JudgeUse:

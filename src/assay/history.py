@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from assay import calibrations, registry
 from assay.comparing import Rules
 from assay.comparing import compare as compared
+from assay.documents.source import is_absent
 from assay.errors import AssayError, RunHeld, StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
@@ -85,6 +86,14 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
     return registry.stores.get(scheme)(url, settings.root)
 
 
+def store_to_read(settings: Settings, url: str | None = None) -> Store:
+    """The store as it is, for those who add nothing: where there is no file, none is made."""
+    scheme, _, path = (url or settings.config.store).partition(":")
+    if scheme == "sqlite" and path and is_absent(settings.root / path):
+        url = "memory:"  # it has nothing either
+    return open_store(settings, url)
+
+
 def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[Listed]:
     """The newest runs, the newest first."""
     with _project_store(store) as opened:
@@ -101,7 +110,7 @@ def show(run: str = "latest", *, store: str | None = None) -> Run:
     `run` is an id or the start of one, the name of a baseline, or `latest`.
     """
     settings = project()
-    opened = open_store(settings, store)
+    opened = store_to_read(settings, store)
     try:
         record = find_run(run, opened)
         return Run.of(_restored(record, opened, settings), opened)
@@ -204,7 +213,7 @@ def annotate(record: RunRecord, store: Store, note: str) -> None:
 def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
     """Remove runs with their result files; the ids. All of them can be removed, or none is."""
     settings = project()
-    with closing(open_store(settings, store)) as opened:
+    with closing(store_to_read(settings, store)) as opened:
         records = {record.id: record for record in (find_run(run, opened) for run in runs)}
         for record in records.values():
             _check_removable(record, opened)
@@ -299,4 +308,4 @@ def remove_baseline(name: str) -> None:
 
 def _project_store(url: str | None = None) -> closing[Store]:
     """The store of the project, closed at the end of the block."""
-    return closing(open_store(project(), url))
+    return closing(store_to_read(project(), url))
