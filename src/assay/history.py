@@ -250,20 +250,23 @@ def compare(
     gate: Gate = "regression",
     margin: float = 0.02,
     strict: bool = False,
+    store: str | None = None,
 ) -> Comparison:
     """Two runs case by case: what changed, whether that is chance, and whether the gate fails.
 
     A run is a result of `run`, an id or the start of one, the name of a baseline, `latest`, or
-    a file of results. docs/compare.md explains the words.
+    a file of results. `store` is the URL of the store, when it is not that of the project.
+    docs/compare.md explains the words.
     """
     rules = Rules(gate, margin, strict).checked()
     with ExitStack() as stack:
-        one, other = (source.not_empty() for source in _sources((base, candidate), stack))
+        found = _sources((base, candidate), stack, store)
+        one, other = (source.not_empty() for source in found)
         names = (one.name, other.name)
         return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
 
 
-def _sources(runs: Iterable[AnyRun], stack: ExitStack) -> list[Source]:
+def _sources(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list[Source]:
     """Where to read the runs; the store is opened once, and only when one of them is in it."""
     store: Store | None = None
     found = []
@@ -273,39 +276,39 @@ def _sources(runs: Iterable[AnyRun], stack: ExitStack) -> list[Source]:
         elif isinstance(run, os.PathLike) or (isinstance(run, str) and names_file(run)):
             found.append(in_file(Path(run)))
         else:
-            store = store or stack.enter_context(_project_store())
+            store = store or stack.enter_context(_project_store(url))
             reference = run if isinstance(run, str) else run.id
             found.append(outcomes_of(reference, store, working_directory()))
     return found
 
 
-def set_baseline(name: str, run: str = "latest") -> RunRecord:
+def set_baseline(name: str, run: str = "latest", *, store: str | None = None) -> RunRecord:
     """Call a run by a name, to compare others with it; the name leaves the run that had it."""
     check_name(name)
-    with _project_store() as store:
-        found = find_run(run, store)
-        store.set_baseline(name, found.id)
+    with _project_store(store) as opened:
+        found = find_run(run, opened)
+        opened.set_baseline(name, found.id)
         return found
 
 
-def baselines() -> dict[str, RunRecord]:
+def baselines(*, store: str | None = None) -> dict[str, RunRecord]:
     """The runs that have a name, by their names in order."""
-    with _project_store() as store:
-        return {name: store.run(run_id) for name, run_id in store.baselines().items()}
+    with _project_store(store) as opened:
+        return {name: opened.run(run_id) for name, run_id in opened.baselines().items()}
 
 
-def baseline(name: str) -> RunRecord:
+def baseline(name: str, *, store: str | None = None) -> RunRecord:
     """The run with this name."""
-    with _project_store() as store:
-        return store.run(store.baseline(name))
+    with _project_store(store) as opened:
+        return opened.run(opened.baseline(name))
 
 
-def remove_baseline(name: str) -> None:
+def remove_baseline(name: str, *, store: str | None = None) -> None:
     """Forget the name; the run stays."""
-    with _project_store() as store:
-        store.remove_baseline(name)
+    with _project_store(store) as opened:
+        opened.remove_baseline(name)
 
 
-def _project_store(url: str | None = None) -> closing[Store]:
+def _project_store(url: str | None) -> closing[Store]:
     """The store of the project, closed at the end of the block."""
     return closing(store_to_read(project(), url))

@@ -226,6 +226,13 @@ def test_another_store_is_read_by_its_url(place: Any) -> None:
     url = ("--store", "sqlite:other.db")
     assert place.json("runs", "show", "--json", *url) == document
     assert place.assay("export", *url).stdout.count("\n") == 3
+    assert document["runId"] in place.assay("baseline", "set", "main", *url).stdout
+    assert place.json("baseline", "show", "main", "--json", *url)["runId"] == document["runId"]
+    assert [row["name"] for row in place.json("baseline", "list", "--json", *url)] == ["main"]
+    assert place.json("compare", "main", "latest", "--json", *url)["decision"] == "unchanged"
+    place.assay("compare", "main", "latest", code=2)
+    place.assay("baseline", "rm", "main", *url)
+    assert place.json("baseline", "list", "--json", *url) == []
     assert "is no URL of a store" in place.assay("runs", "list", "--store", "x", code=2).stderr
 
 
