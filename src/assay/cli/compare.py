@@ -21,7 +21,7 @@ _TITLES = {
     "added": "new",
     "removed": "gone",
     "notComparable": "changed since, so not compared",
-    "unjudged": "not judged in one of the runs, so not compared",
+    "unjudged": "errored in one of the runs, so not compared",
     "flaky": "passed and failed in one of the runs",
 }
 _OPTIONS = RunOptions.model_fields
