@@ -14,7 +14,7 @@ import pytest
 
 import assay
 from assay.errors import ConfigError, EvalFileErrors, NotInStore, UsageError
-from assay.history import open_store
+from assay.history import open_store, show
 from assay.model.events import Event, Notice
 from assay.outcomes import find_run, outcomes_of
 from assay.running import Door, Order, carry_out
@@ -221,3 +221,29 @@ def test_what_is_exported_is_what_was_recorded() -> None:
     ]
     told = {name: row[name] for name in ("repeats", "judged", "passes", "excused", "cluster")}
     assert list(told.values()) == ["3", "1", "1", "False", "k"]
+
+
+def test_a_run_at_hand_is_a_baseline() -> None:
+    write(*numbered(3))
+    base = run(good_but())
+    found = run(good_but("c1"), baseline=base)
+    assert found.comparison is not None
+    assert [ref.id for ref in found.comparison.regressions] == ["c1"]
+    assert (found.comparison.base, found.record.options["baseline"]) == (base.id, base.id)
+    again = assay.regrade(found.id, baseline=base).comparison
+    assert again is not None
+    assert again.regressions == found.comparison.regressions
+    Path("base.json").write_text(base.report("json"))
+    from_file = run(good_but("c1"), baseline=Path("base.json")).comparison
+    assert from_file is not None
+    assert from_file.regressions == found.comparison.regressions
+
+
+def test_a_run_of_another_store_is_a_baseline() -> None:
+    write(*numbered(3))
+    base = run(good_but(), store="memory:")
+    found = run(good_but("c1"), baseline=base)
+    assert found.comparison is not None
+    assert [ref.id for ref in found.comparison.regressions] == ["c1"]
+    # The store of the run does not have it.
+    assert show(found.id).comparison is None
