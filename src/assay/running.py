@@ -365,9 +365,12 @@ def _suites(
     loaded = validate(files, stream=_streams(order, options, settings), settings=settings)
     if loaded.errors:
         raise EvalFileErrors(loaded.problems)
-    if options.strict and loaded.problems:
-        raise EvalFileErrors([replace(p, severity="error") for p in loaded.problems])
-    for problem in loaded.problems:
+    unasked = [s for s in loaded.suites if options.tier and s.tier not in options.tier]
+    unasked_for = {problem for suite in unasked for problem in suite.warnings}
+    warnings = [problem for problem in loaded.problems if problem not in unasked_for]
+    if options.strict and warnings:
+        raise EvalFileErrors([replace(p, severity="error") for p in warnings])
+    for problem in warnings:
         order.door.listen(Notice(str(problem)))
     for file, reason in loaded.passed_over:
         order.door.listen(Notice(f"passed over {file}: {reason}"))
