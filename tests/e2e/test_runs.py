@@ -262,3 +262,9 @@ def test_reading_makes_no_store(
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == code or code is None, done.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_errors_quote_without_moving_the_cursor(place: Any) -> None:
+    done = CliRunner().invoke(app, ["import", "gone\x1b[2J\x9b.yaml"], color=True)
+    assert done.exit_code == 2
+    assert done.stderr == "assay: gone\\x1b[2J\\x9b.yaml does not exist\n"
