@@ -214,10 +214,10 @@ def _check_complete(earlier: RunRecord, names: Collection[str]) -> None:
 
 
 def _check_order(order: Order) -> None:
-    """A run can go back to one other run, and in one way."""
-    ways = {"--resume": order.resume, "--rerun-failed": order.rerun_failed}
-    if None not in ways.values():
-        raise UsageError("--resume and --rerun-failed exclude each other: leave one of them out")
+    """A run goes back to one other run. That of `--rerun-failed` may have begun, and go on."""
+    if order.resume and order.rerun_failed is not None:
+        both = f"--resume {order.resume} and --rerun-failed {order.rerun_failed}"
+        raise UsageError(f"{both} name two runs to go back to: leave one of them out")
 
 
 def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) -> Job:
