@@ -12,7 +12,7 @@ import msgspec
 
 from assay.errors import EvalFileErrors, NotInStore, UsageError, nearest
 from assay.folding import by_case, outcome_of, repeats_of
-from assay.history import open_store
+from assay.history import store_to_read
 from assay.ledger import SUFFIX, Bug
 from assay.model.case import EvalCase, Suite
 from assay.model.expect import Expect, ExpectBase
@@ -60,7 +60,7 @@ def capture(
     if not report.bug_ref.strip():
         raise UsageError("the bug reference is empty: name the issue or the commit of the fix")
     settings = project()
-    with closing(open_store(settings, store)) as opened:
+    with closing(store_to_read(settings, store)) as opened:
         found = _find(report.source, opened)
         reason = _reason(found, opened)
     if found.outcome != "failed" and not report.force:

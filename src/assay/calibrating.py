@@ -15,7 +15,7 @@ import msgspec
 
 from assay import calibrations, labels, service
 from assay.errors import AssayError, UsageError
-from assay.history import open_store
+from assay.history import store_to_read
 from assay.judgements import Judgement, judgements, uses_of
 from assay.labels import Label
 from assay.model.calibration import Calibration, JudgeUse
@@ -128,6 +128,9 @@ class Desk:
 
     def calibrate(self) -> Calibrated:
         """Compare all labels with the judge, and keep what comes of it."""
+        if not self._file.exists():
+            where = f"there is no file of labels {shown_path(self._file)}"
+            raise UsageError(f"{where}: write one, or let --sample 50 ask for labels")
         known, unknown = _matched(labels.read(self._file), self._verdicts, self._file)
         if not known:
             where = f"{shown_path(self._file)} has no label of an answer that"
@@ -162,7 +165,7 @@ class Desk:
         )
 
     def _store(self) -> Store:
-        return open_store(self._settings, self._url)
+        return store_to_read(self._settings, self._url)
 
 
 def _judge(record: RunRecord, evaluator: str | None) -> JudgeUse:

@@ -7,7 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.deciding import Rules, Watched, decide, each, explain, gate_failures, scores_of
+from assay.deciding import (
+    NAMED,
+    Rules,
+    Watched,
+    decide,
+    each,
+    explain,
+    gate_failures,
+    scores_of,
+)
 from assay.folding import by_case, mean_score, outcome_of, repeats_of
 from assay.measuring import few_clusters
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison, comparable
@@ -105,6 +114,8 @@ class _Tally:
     not_comparable: list[CaseRef] = field(default_factory=list)
     unjudged: list[CaseRef] = field(default_factory=list)
     flaky: list[CaseRef] = field(default_factory=list)
+    skipped: list[CaseRef] = field(default_factory=list)
+    skipped_twice: int = 0
     repeated: int = 0
     graded_before: bool = False
     graded_now: bool = False
@@ -123,8 +134,10 @@ class _Tally:
         elif not comparable(before.comparability, now.comparability):
             self.not_comparable.append(now.ref)
             self._alone(now, self.watched.failed_changed)
-        elif before.outcome not in JUDGED or now.outcome not in JUDGED:
+        elif "errored" in (before.outcome, now.outcome):
             self.unjudged.append(now.ref)
+        elif "skipped" in (before.outcome, now.outcome):
+            self._skip(before, now)
         else:
             self._pair(before, now)
 
@@ -133,6 +146,13 @@ class _Tally:
         self.watched.judged_without_baseline += now.outcome in JUDGED
         if now.outcome == "failed":
             failed.append(now.ref)
+
+    def _skip(self, before: CaseOutcome, now: CaseOutcome) -> None:
+        """Nobody was to judge it. In both runs that is no news; in one of them it is."""
+        if before.outcome != now.outcome:
+            self.skipped.append(now.ref)
+        else:
+            self.skipped_twice += 1
 
     def _pair(self, before: CaseOutcome, now: CaseOutcome) -> None:
         passed, passes = before.outcome == "passed", now.outcome == "passed"
@@ -203,6 +223,7 @@ class _Tally:
             "gone": len(self.removed),
             "changed since": len(self.not_comparable),
             "not judged": len(self.unjudged),
+            "skipped": len(self.skipped) + self.skipped_twice,
         }
 
     def scores(self) -> dict[str, array[float]]:
@@ -223,6 +244,10 @@ class _Tally:
                 "the run was to stop when decided, so an e-process decides, which allows to look"
                 " at every case; the interval of the difference knows nothing of that"
             )
+        if self.skipped:
+            named = ", ".join(map(str, self.skipped[:NAMED]))
+            rest = f" and {len(self.skipped) - NAMED:,} more" if self.skipped[NAMED:] else ""
+            yield f"skipped in one of the runs, so not compared: {named}{rest}"
         if self.repeated:
             yield (
                 f"cases that were asked several times: {self.repeated:,}; each counts once, as"

@@ -72,15 +72,17 @@ class Probe:
     free: Callable[[Path], int] = _free
 
 
-def examine(target: str | None = None, probe: Probe | None = None) -> list[Finding]:
-    """Check everything; with a target, that one in place of all that are configured."""
+def examine(
+    target: str | None = None, probe: Probe | None = None, *, store: str | None = None
+) -> list[Finding]:
+    """Check everything; a target, or a store, in place of those that are configured."""
     probe = probe or Probe()
     try:
         settings = Settings.find(working_directory())
     except ConfigError as error:
         return list(_broken("config", "configuration", error))
     redact = Redactor(frozenset(secrets_of(settings))).text
-    found = _everything(settings, target, probe)
+    found = _everything(settings, target, store or settings.config.store, probe)
     return [
         Finding(f.area, f.name, f.state, redact(f.message), redact(f.fix), f.exit_code)
         for f in found
@@ -93,13 +95,15 @@ def exit_code(findings: list[Finding]) -> int:
     return 2 if 2 in codes else max(codes, default=0)
 
 
-def _everything(settings: Settings, target: str | None, probe: Probe) -> Iterator[Finding]:
+def _everything(
+    settings: Settings, target: str | None, store: str, probe: Probe
+) -> Iterator[Finding]:
     yield from _project(settings)
     yield from _plugins()
     settings.lead_path()
     yield from _targets(settings, target, probe)
     yield from _judge(settings, probe)
-    yield from _store(settings, probe)
+    yield from _store(settings, store, probe)
     yield from _seed_manifest(settings)
     yield from _tools(settings)
     yield _git(settings)
@@ -135,7 +139,7 @@ def _plugins() -> Iterator[Finding]:
     for entry in entries:
         if entry.fault:
             fix = "repair or uninstall it"
-            yield Finding("plugins", entry.name, "problem", entry.fault, fix, 3)
+            yield Finding("plugins", entry.name, "problem", entry.fault, fix, 2)
     usable = sum(not entry.fault for entry in entries)
     yield Finding("plugins", "registered", "ok", f"{usable} parts can be used")
 
@@ -232,8 +236,7 @@ def _judge(settings: Settings, probe: Probe) -> Iterator[Finding]:
     yield from _target("judge", name, Roster(settings).judge_spec, probe)
 
 
-def _store(settings: Settings, probe: Probe) -> Iterator[Finding]:
-    url = settings.config.store
+def _store(settings: Settings, url: str, probe: Probe) -> Iterator[Finding]:
     scheme, _, path = url.partition(":")
     try:
         free = probe.free(settings.root)
@@ -249,7 +252,7 @@ def _store(settings: Settings, probe: Probe) -> Iterator[Finding]:
         yield _unmade(settings.root / path)
         return
     try:
-        with closing(open_store(settings)) as store:
+        with closing(open_store(settings, url)) as store:
             version = getattr(store, "schema_version", None)
             with suppress(NotInStore):
                 store.remove_baseline(_NO_BASELINE)  # writes, and changes nothing

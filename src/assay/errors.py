@@ -9,9 +9,9 @@
       EvalFileError      2     one Problem of an eval file
       LedgerError        2     a locked regression case was changed or removed
       BadPattern         2     a regular expression that cannot be compiled
-      PluginError        3     a registered plugin could not be loaded
+      PluginError        2     a registered plugin could not be loaded
       TargetError        3     a target gave no answer
-      SnapshotError      3     the snapshot could not be captured
+      SnapshotError      3     the snapshot could not be captured; 2 when nobody is there to do so
       StoreError         3     the store could not be read or written
         NotInStore       2     a run, baseline or test case that the store does not have
         DuplicateId      2     an id that a test case has or had
@@ -203,6 +203,16 @@ class AssayError(Exception):
         """The error as problems, for those who read them by program."""
         return (Problem("", 0, 0, "error", self.slug, str(self)),)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It travels between processes whole, whatever its class is made of."""
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(cls: type[AssayError], args: tuple[Any, ...], state: dict[str, Any]) -> AssayError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
+
 
 class UsageError(AssayError):
     """The caller asked for something that makes no sense."""
@@ -261,7 +271,7 @@ class PluginError(AssayError):
     """A plugin is registered but broken; names the distribution and the cause."""
 
     slug = "plugin-failed"
-    exit_code = 3
+    exit_code = 2
 
 
 class TargetError(AssayError):
@@ -413,6 +423,9 @@ class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
     @property
     def problems(self) -> tuple[Problem, ...]:
         return self._problems
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EvalFileErrors, (self._problems,)
 
     def derive(self, excs: Sequence[Any]) -> EvalFileErrors:  # type: ignore[override]
         return EvalFileErrors([e.problem for e in excs])

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from assay import calibrations, registry
 from assay.comparing import Rules
 from assay.comparing import compare as compared
+from assay.documents.source import is_absent
 from assay.errors import AssayError, RunHeld, StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
@@ -85,6 +86,14 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
     return registry.stores.get(scheme)(url, settings.root)
 
 
+def store_to_read(settings: Settings, url: str | None = None) -> Store:
+    """The store as it is, for those who add nothing: where there is no file, none is made."""
+    scheme, _, path = (url or settings.config.store).partition(":")
+    if scheme == "sqlite" and path and is_absent(settings.root / path):
+        url = "memory:"  # it has nothing either
+    return open_store(settings, url)
+
+
 def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[Listed]:
     """The newest runs, the newest first."""
     with _project_store(store) as opened:
@@ -101,7 +110,7 @@ def show(run: str = "latest", *, store: str | None = None) -> Run:
     `run` is an id or the start of one, the name of a baseline, or `latest`.
     """
     settings = project()
-    opened = open_store(settings, store)
+    opened = store_to_read(settings, store)
     try:
         record = find_run(run, opened)
         return Run.of(_restored(record, opened, settings), opened)
@@ -204,7 +213,7 @@ def annotate(record: RunRecord, store: Store, note: str) -> None:
 def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
     """Remove runs with their result files; the ids. All of them can be removed, or none is."""
     settings = project()
-    with closing(open_store(settings, store)) as opened:
+    with closing(store_to_read(settings, store)) as opened:
         records = {record.id: record for record in (find_run(run, opened) for run in runs)}
         for record in records.values():
             _check_removable(record, opened)
@@ -241,20 +250,23 @@ def compare(
     gate: Gate = "regression",
     margin: float = 0.02,
     strict: bool = False,
+    store: str | None = None,
 ) -> Comparison:
     """Two runs case by case: what changed, whether that is chance, and whether the gate fails.
 
     A run is a result of `run`, an id or the start of one, the name of a baseline, `latest`, or
-    a file of results. docs/compare.md explains the words.
+    a file of results. `store` is the URL of the store, when it is not that of the project.
+    docs/compare.md explains the words.
     """
     rules = Rules(gate, margin, strict).checked()
     with ExitStack() as stack:
-        one, other = (source.not_empty() for source in _sources((base, candidate), stack))
+        found = _sources((base, candidate), stack, store)
+        one, other = (source.not_empty() for source in found)
         names = (one.name, other.name)
         return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
 
 
-def _sources(runs: Iterable[AnyRun], stack: ExitStack) -> list[Source]:
+def _sources(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list[Source]:
     """Where to read the runs; the store is opened once, and only when one of them is in it."""
     store: Store | None = None
     found = []
@@ -264,39 +276,39 @@ def _sources(runs: Iterable[AnyRun], stack: ExitStack) -> list[Source]:
         elif isinstance(run, os.PathLike) or (isinstance(run, str) and names_file(run)):
             found.append(in_file(Path(run)))
         else:
-            store = store or stack.enter_context(_project_store())
+            store = store or stack.enter_context(_project_store(url))
             reference = run if isinstance(run, str) else run.id
             found.append(outcomes_of(reference, store, working_directory()))
     return found
 
 
-def set_baseline(name: str, run: str = "latest") -> RunRecord:
+def set_baseline(name: str, run: str = "latest", *, store: str | None = None) -> RunRecord:
     """Call a run by a name, to compare others with it; the name leaves the run that had it."""
     check_name(name)
-    with _project_store() as store:
-        found = find_run(run, store)
-        store.set_baseline(name, found.id)
+    with _project_store(store) as opened:
+        found = find_run(run, opened)
+        opened.set_baseline(name, found.id)
         return found
 
 
-def baselines() -> dict[str, RunRecord]:
+def baselines(*, store: str | None = None) -> dict[str, RunRecord]:
     """The runs that have a name, by their names in order."""
-    with _project_store() as store:
-        return {name: store.run(run_id) for name, run_id in store.baselines().items()}
+    with _project_store(store) as opened:
+        return {name: opened.run(run_id) for name, run_id in opened.baselines().items()}
 
 
-def baseline(name: str) -> RunRecord:
+def baseline(name: str, *, store: str | None = None) -> RunRecord:
     """The run with this name."""
-    with _project_store() as store:
-        return store.run(store.baseline(name))
+    with _project_store(store) as opened:
+        return opened.run(opened.baseline(name))
 
 
-def remove_baseline(name: str) -> None:
+def remove_baseline(name: str, *, store: str | None = None) -> None:
     """Forget the name; the run stays."""
-    with _project_store() as store:
-        store.remove_baseline(name)
+    with _project_store(store) as opened:
+        opened.remove_baseline(name)
 
 
-def _project_store(url: str | None = None) -> closing[Store]:
+def _project_store(url: str | None) -> closing[Store]:
     """The store of the project, closed at the end of the block."""
-    return closing(open_store(project(), url))
+    return closing(store_to_read(project(), url))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -30,6 +30,10 @@ class Tries(NamedTuple):
     asked: int
     judged: int
     passed: int
+
+    def as_if(self, missing_pass: bool) -> Attempts:
+        """The attempts as if those without a verdict had all passed, or all failed."""
+        return Attempts(self.passed + missing_pass * (self.asked - self.judged), self.asked)
 
 
 @dataclass(slots=True)
@@ -60,7 +64,8 @@ class Measure:
         first = trials[0]
         score = first.score
         if len(trials) > 1:
-            self._repeats(trials)
+            if outcome != "skipped":
+                self._repeats(trials)
             score = mean_score(trials)
         if outcome not in JUDGED:
             return
@@ -171,33 +176,30 @@ class Measure:
 
     def _repeated(self, whole: bool, draws: int) -> dict[str, Any]:
         n = min(tries.asked for tries in self.tries)
-        every = list(self._attempts())
+        every = sorted(self.tries.items())
         ks = [k for k in range(1, n + 1) if k <= MAX_K or k == n]
-        found: dict[str, Any] = {"n": n, "cases": sum(count for _, count in every)}
-        found["complete"] = sum(count for case, count in every if case.n >= n)
+        # The same cases for every k: else some would count in a short row and not in a long one.
+        complete = [(Attempts(t.passed, t.judged), count) for t, count in every if t.judged >= n]
+        found: dict[str, Any] = {"n": n, "cases": sum(self.tries.values())}
+        found["complete"] = sum(count for _, count in complete)
         for name, of in (("passHatK", Attempts.pass_hat_k), ("passAtK", Attempts.pass_at_k)):
-            over = {k: _over(every, of, k) for k in ks}
-            found[name] = {str(k): share.mean for k, share in over.items() if share.count}
-        headline = _headline(_over(every, Attempts.pass_hat_k, n), draws)
+            shares = {str(k): _over(complete, of, k).mean for k in ks}
+            found[name] = shares if complete else {}
+        headline = _headline(_over(complete, Attempts.pass_hat_k, n), draws)
         found["headline"] = None if headline is None else {"k": n} | headline.to_dict()
+        for name, missing_pass in (("worst", False), ("best", True)):
+            judged = [(t.as_if(missing_pass), count) for t, count in every]
+            found[name] = _over(judged, Attempts.pass_hat_k, n).mean
         found["flaky"] = [str(ref) if whole else ref.id for ref in self.flaky]
-        found["flakyCount"] = sum(count for case, count in every if case.flaky)
+        found["flakyCount"] = sum(count for t, count in every if 0 < t.passed < t.judged)
         return found
-
-    def _attempts(self) -> Iterator[tuple[Attempts, int]]:
-        """Every kind of case that was asked several times and judged, and how many there are."""
-        for tries, count in sorted(self.tries.items()):
-            if tries.judged:
-                yield Attempts(tries.passed, tries.judged), count
 
 
 def _over(cases: list[tuple[Attempts, int]], of: Any, k: int) -> Moments:
-    """pass@k or pass^k over the cases with at least k judged attempts."""
+    """pass@k or pass^k over cases that all have k attempts."""
     found = Moments()
     for case, count in cases:
-        share = of(case, k)
-        if share is not None:
-            found.join(Moments.of(share, count))
+        found.join(Moments.of(of(case, k), count))
     return found
 
 

@@ -13,7 +13,7 @@ from assay.engine.job import project_path
 from assay.engine.plan import Plan
 from assay.errors import AssayError, UsageError
 from assay.folding import by_case, repeats_of
-from assay.history import open_store
+from assay.history import store_to_read
 from assay.model.comparison import CaseOutcome, comparable
 from assay.model.options import WORKERS
 from assay.model.result import JUDGED
@@ -185,7 +185,7 @@ class Forecast:
 def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast:
     """What the cases of the paths, of a run, or so many, could show of a difference."""
     settings = service.project()
-    with closing(open_store(settings, store)) as opened:
+    with closing(store_to_read(settings, store)) as opened:
         basis = _basis(wish, opened)
         if not as_paths(paths):
             cases = wish.cases or basis.cases

@@ -214,8 +214,8 @@ class Store(Cache, Protocol):
         """Say how a run ended, after all that was saved before; a resumed run ends again."""
         ...
 
-    def describe(self, run_id: str, suites: list[SuiteHeader]) -> None:
-        """Say anew what is known of the suites of a run."""
+    def describe(self, run_id: str, suites: list[SuiteHeader], environment: dict[str, Any]) -> None:
+        """Say anew what is known of the suites of a run, and of its environment."""
         ...
 
     def run(self, run_id: str) -> RunRecord: ...

@@ -66,6 +66,7 @@ class _Details(_Wire):
     outcome: Outcome
     score: float | None = None
     critical: bool = False
+    cluster: str | None = None
     trials: list[_Trial] = []
 
 
@@ -97,7 +98,9 @@ class _Line(_Wire):
     run_id: str = ""
     file: str = ""
     repeats: int = 1
+    judged: int | None = None
     passes: int | None = None
+    excused: bool = False
     comparability: str = ""
     critical: bool = False
     cluster: str | None = None
@@ -177,20 +180,20 @@ def _cases(suite: _Suite, name: str) -> Iterator[CaseOutcome]:
     """The cases of a suite. Ours name their file; the details of others may be anything."""
     for case in suite.cases:
         outcome: Outcome = "passed" if case.passed else "failed"
-        passes, judged, score, excused = int(case.passed), 1, None, False
+        passes, judged, score, cluster, excused = int(case.passed), 1, None, None, False
         critical = suite.tier in _TIERS_OF_CRITICAL
         if suite.file:
             found = _decoded(_details, bytes(case.details), f"{name}: case {case.id!r}", 1)
-            outcome, score, critical = found.outcome, found.score, found.critical
+            outcome, score = found.outcome, found.score
+            critical, cluster = found.critical, found.cluster
             trials = [t.outcome for t in found.trials if not t.confirms] or [outcome]
             excused = any(t.confirms and t.outcome == "passed" for t in found.trials)
             passes = trials.count("passed")
             judged = passes + trials.count("failed")
         key = suite.comparability.get(case.id, "")
         ref = CaseRef(suite.file, case.id)
-        yield CaseOutcome(
-            ref, outcome, passes, judged, _share(score), key, critical, excused=excused
-        )
+        counts = (passes, judged, _share(score))
+        yield CaseOutcome(ref, outcome, *counts, key, critical, cluster, excused)
 
 
 def _lines_of(file: Path) -> ResultFile:
@@ -226,12 +229,13 @@ def _own_lines(file: Path, name: str) -> Iterator[CaseOutcome]:
     for number, line in _read_lines(file):
         if not _is_own(line) or line.outcome is None:
             raise ResultFileError(f"{name}:{number}: the line lacks 'id' or 'outcome'")
-        judged = line.repeats if line.outcome in JUDGED else 0
+        judged = line.judged if line.judged is not None else line.repeats
+        judged = judged if line.outcome in JUDGED else 0
         passes = line.passes if line.passes is not None else judged * (line.outcome == "passed")
         yield CaseOutcome(
             CaseRef(line.file, line.id),
             *(line.outcome, min(passes, judged), judged, _share(line.score)),
-            *(line.comparability, line.critical, line.cluster),
+            *(line.comparability, line.critical, line.cluster, line.excused),
         )
 
 

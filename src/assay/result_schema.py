@@ -83,6 +83,7 @@ class Details(Struct, rename="camel"):
     skipped_assertions: Count | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
     critical: bool | UnsetType = UNSET
+    cluster: str | UnsetType = UNSET
     pass_rate: Share | UnsetType = UNSET
 
 

@@ -7,6 +7,7 @@ store, whoever is asked, and what it is compared with.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,7 +37,7 @@ from assay.model.options import RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.model.shape import Reading
-from assay.outcomes import Source, find_run, outcomes_of
+from assay.outcomes import Source, find_run, outcomes_of, stored
 from assay.ports import Store, Target
 from assay.redaction import MARK
 from assay.roster import Roster
@@ -49,6 +50,7 @@ from assay.test_cases import is_reference, suite_of
 
 AnyTarget = str | Target | Callable[[Any], Any]
 Cases = Paths | Sequence[Suite]
+Baseline = str | os.PathLike[str] | RunResult
 #: What a run does not take over from the one before: with what it is compared, and how.
 _ANEW = ("baseline", "gate", "stop_when")
 #: How a run may go back to another one, as its plan calls it.
@@ -84,6 +86,8 @@ class Order:
     stream: bool = True
     #: The only targets and judges that may be asked; None when all may.
     targets: Collection[str] | None = None
+    #: The run to compare with, when it is at hand; else the options name it.
+    baseline: RunResult | None = None
 
     @property
     def earlier(self) -> str | None:
@@ -95,8 +99,8 @@ def run(cases: Cases, *, target: AnyTarget | None = None, **options: Any) -> Run
     """Ask a target every case, grade what it did, and record it.
 
     `cases` are suites, or paths to load them from. `target` is the name of a target, one
-    written inline, a function or a Target. `judge` and `store` likewise; all other `options`
-    are those of RunOptions.
+    written inline, a function or a Target. `judge` and `store` likewise; `baseline` is a Run, or
+    what the command takes. All other `options` are those of RunOptions.
     """
     return wait_for(lambda: arun(cases, target=target, **options))
 
@@ -107,18 +111,36 @@ async def arun(
     target: AnyTarget | None = None,
     judge: str | Target | None = None,
     store: str | None = None,
+    baseline: Baseline | None = None,
     **options: Any,
 ) -> Run:
     """`run` in a running event loop."""
-    return await carry_out(Order(cases, target, judge, store), options)
+    order = Order(cases, target, judge, store)
+    return await carry_out(*_compared_with(baseline, order, options))
 
 
 def regrade(
-    reference: str, cases: Cases = (), *, judge: str | Target | None = None, **options: Any
+    reference: str,
+    cases: Cases = (),
+    *,
+    judge: str | Target | None = None,
+    baseline: Baseline | None = None,
+    **options: Any,
 ) -> Run:
     """Grade the observations of a recorded run again, with today's evaluators: a new run."""
     order = Order(cases, judge=judge, regrade=reference)
-    return wait_for(lambda: carry_out(order, options))
+    return wait_for(lambda: carry_out(*_compared_with(baseline, order, options)))
+
+
+def _compared_with(
+    baseline: Baseline | None, order: Order, options: dict[str, Any]
+) -> tuple[Order, dict[str, Any]]:
+    """The order and the options with a baseline, however it is given."""
+    if baseline is None:
+        return order, options
+    if isinstance(baseline, RunResult):
+        return replace(order, baseline=baseline), options | {"baseline": baseline.id}
+    return order, options | {"baseline": os.fspath(baseline)}
 
 
 async def carry_out(order: Order, given: dict[str, Any]) -> Run:
@@ -191,7 +213,15 @@ def _check_complete(earlier: RunRecord, names: Collection[str]) -> None:
             raise UsageError(f"{message}: give it again")
 
 
+def _check_order(order: Order) -> None:
+    """A run goes back to one other run. That of `--rerun-failed` may have begun, and go on."""
+    if order.resume and order.rerun_failed is not None:
+        both = f"--resume {order.resume} and --rerun-failed {order.rerun_failed}"
+        raise UsageError(f"{both} name two runs to go back to: leave one of them out")
+
+
 def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) -> Job:
+    _check_order(order)
     named = {"target": order.target, "judge": order.judge}
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
     earlier = find_run(order.earlier, store) if order.earlier else None
@@ -199,7 +229,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     if order.regrade is not None:  # all observations are graded, however far that run came
         forgotten += ["target", "max_failures", "budget_usd"]
     options = options_of(given, settings, earlier, forgotten)
-    base, origin = _base(options, store), _origin(order, earlier)
+    base, origin = _base(order.baseline, options, store), _origin(order, earlier)
     # A run that goes back to another one looks its cases up, which a stream cannot do.
     order = replace(order, stream=order.stream and not origin)
     suites, paths = _suites(order, options, settings, store, earlier)
@@ -275,8 +305,10 @@ def _failed_in(earlier: RunRecord, job: Job) -> Callable[[int, EvalCase], bool]:
     return lambda suite, case: CaseRef(files[suite], case.id) in bad
 
 
-def _base(options: RunOptions, store: Store) -> Source | None:
-    """The baseline of the options, which is looked up at once."""
+def _base(run: RunResult | None, options: RunOptions, store: Store) -> Source | None:
+    """The baseline: a run at hand, or that of the options, which is looked up at once."""
+    if isinstance(run, Run):  # it may be in a store of its own
+        return stored(run.record, run.store).not_empty()
     if options.baseline is not None:
         return outcomes_of(options.baseline, store, working_directory()).not_empty()
     if options.stop_when is not None:
@@ -305,7 +337,7 @@ def _comparer(options: RunOptions, store: Store, base: Source | None) -> Compare
 def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
     """May large files be read as a stream? Nobody is asked, and nothing needs their number."""
     counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
-    if not order.stream or any(counted) or options.stop_when or options.require_calibrated:
+    if not order.stream or any(counted) or options.stop_when:
         return False
     if isinstance(order.target, str) or order.target is None:
         return options.target is not None and Roster(settings).spec(options.target).recorded
@@ -333,9 +365,12 @@ def _suites(
     loaded = validate(files, stream=_streams(order, options, settings), settings=settings)
     if loaded.errors:
         raise EvalFileErrors(loaded.problems)
-    if options.strict and loaded.problems:
-        raise EvalFileErrors([replace(p, severity="error") for p in loaded.problems])
-    for problem in loaded.problems:
+    unasked = [s for s in loaded.suites if options.tier and s.tier not in options.tier]
+    unasked_for = {problem for suite in unasked for problem in suite.warnings}
+    warnings = [problem for problem in loaded.problems if problem not in unasked_for]
+    if options.strict and warnings:
+        raise EvalFileErrors([replace(p, severity="error") for p in warnings])
+    for problem in warnings:
         order.door.listen(Notice(str(problem)))
     for file, reason in loaded.passed_over:
         order.door.listen(Notice(f"passed over {file}: {reason}"))

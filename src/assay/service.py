@@ -20,9 +20,9 @@ from assay import ledger, registry
 from assay.discovery import discover, loader_for
 from assay.documents.source import is_absent
 from assay.errors import (
+    ConfigError,
     EvalFileErrors,
     LedgerError,
-    PluginError,
     Problem,
     UsageError,
     cause_of,
@@ -283,8 +283,8 @@ def _settings() -> Settings:
 def project() -> Settings:
     """The settings, with the plugins imported; never those of the project of a foreign file."""
     settings = _settings()
-    for problem in _import_plugins(settings):
-        raise PluginError(problem.message)
+    if problems := _import_plugins(settings):
+        raise ConfigError(problems)
     return settings
 
 

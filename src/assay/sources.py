@@ -27,7 +27,8 @@ Failure = type[AssayError]
 def document_of(source: Source, settings: Settings, failure: Failure) -> Document:
     """What a source says, as JSON with places.
 
-    A file that is wrong is a ConfigError; what a function or a program did wrong, a `failure`.
+    A file that is wrong is a ConfigError; what a function or a program did wrong, a `failure`,
+    and so is one that is not there, with the exit code of a wrong configuration.
     """
     if source.file is not None:
         return _of_file(source.file, settings)
@@ -61,6 +62,13 @@ def _of_file(name: str, settings: Settings) -> Document:
     return document
 
 
+def _absent(failure: Failure, message: str) -> AssayError:
+    """A function or program that is not there: the configuration is wrong, not what it asks."""
+    error = failure(message)
+    error.exit_code = ConfigError.exit_code
+    return error
+
+
 def _returned(source: Source, settings: Settings, failure: Failure) -> str:
     """What a function returns, as JSON."""
     settings.lead_path()
@@ -78,9 +86,11 @@ def _imported(source: Source, failure: Failure) -> Callable[[], Any]:
         for name in names.split("."):
             found = getattr(found, name)
     except (Exception, SystemExit) as error:  # whatever a project's module does on import
-        raise failure(f"{source.label} could not be imported: {cause_of(error)}") from error
+        raise _absent(
+            failure, f"{source.label} could not be imported: {cause_of(error)}"
+        ) from error
     if not callable(found):
-        raise failure(f"{source.label} is {type(found).__name__}, not a function")
+        raise _absent(failure, f"{source.label} is {type(found).__name__}, not a function")
     function: Callable[[], Any] = found
     return function
 
@@ -119,6 +129,8 @@ def _printed(source: Source, settings: Settings, failure: Failure) -> str:
     limits = Limits(source.timeout_seconds, int(source.max_output_mb * 1024 * 1024))
     folder, env = str(settings.root / source.cwd), environment_of_child(source.env)
     done = wait_for(lambda: run(source.command or [], cwd=folder, env=env, limits=limits))
+    if done.state == "not_started":
+        raise _absent(failure, _words(source, done))
     if done.fault:
         raise failure(_words(source, done))
     try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import TextIO
+from typing import IO, Any, BinaryIO, TextIO, cast
 
 from assay.errors import printable
 from assay.settings import environment
@@ -17,6 +18,8 @@ WIDTH = 100
 _STYLES = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
 #: `##[error]`, `##vso[...]`, and `::error::` where it begins a line: build servers obey these.
 _LOG_COMMAND = re.compile(r"#(?=#\w*\[)|^ *:(?=:)")
+#: What a terminal obeys although JSON allows it: C1, line separators, marks that turn a line.
+_OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,40 @@ def safe(text: str, limit: int = 1000) -> str:
     """What a model or user wrote, in one line that neither terminal nor build server obeys."""
     # The text may be huge, so it is cut before it is looked at character by character.
     return cut(_LOG_COMMAND.sub(r"\g<0> ", printable(text[: limit + 1])), limit)
+
+
+def harmless(text: str) -> str:
+    """A document with escapes for what a terminal would obey; lines and tabs stay."""
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def harmless_json(text: str) -> str:
+    """The same JSON in other letters: such characters stand in its strings only."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def on_screen(out: BinaryIO) -> IO[bytes]:
+    """A terminal to write documents to as they are, but for what it would obey."""
+    return cast("IO[bytes]", _Screen(out))
+
+
+class _Screen(io.RawIOBase):
+    """Escapes on the way what a terminal would obey."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        """Whole characters, as whoever writes text gives them."""
+        self._out.write(harmless_json(bytes(data).decode()).encode())
+        return len(data)
+
+    def flush(self) -> None:
+        if not self.closed:
+            self._out.flush()
 
 
 def cut(text: str, width: int) -> str:

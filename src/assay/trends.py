@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.errors import UsageError, nearest
-from assay.history import open_store
+from assay.history import store_to_read
 from assay.model.run import RunRecord
 from assay.outcomes import newest_first
 from assay.ports import Store
@@ -47,7 +47,7 @@ def trend(suite: str | None = None, last: int = LAST, *, store: str | None = Non
 
     `suite` is the file of a suite, relative to the project root, or its name.
     """
-    with closing(open_store(project(), store)) as opened:
+    with closing(store_to_read(project(), store)) as opened:
         return points_of(opened, suite, last)
 
 

@@ -161,6 +161,13 @@ def test_a_store_is_opened_and_written(place: Any) -> None:
     assert "it can be read and written, schema" in said(document, "store", "sqlite")
 
 
+def test_another_store_is_looked_at(place: Any) -> None:
+    document = place.json("doctor", "--store", "sqlite:other.db", "--json", code=0)
+    assert "the first run makes other.db" in said(document, "store", "sqlite")
+    place.json("doctor", "--store", "nosuch:x", "--json", code=2)
+    assert not list(place.root.glob("*.db"))
+
+
 def test_a_store_of_another_program_is_exit_code_3(place: Any) -> None:
     place.write("notes.db", "this is no database, and it is longer than the head of one " * 20)
     place.write("assay.yaml", "store: sqlite:notes.db")
@@ -193,7 +200,7 @@ def test_the_seed_manifest_and_the_tools_are_read(place: Any) -> None:
 
 def test_a_plugin_that_cannot_be_imported_is_told(place: Any) -> None:
     place.write("assay.yaml", "plugins: [no_such_module_at_all]")
-    document = place.json("doctor", "--json", code=3)
+    document = place.json("doctor", "--json", code=2)
     assert "no_such_module_at_all" in said(document, "plugins", "no_such_module_at_all")
 
 

@@ -53,6 +53,10 @@ def test_a_run_ends_with_its_code(
         (["--target", "b"], "'b'"),
         (["--baseline", "nope"], "nope"),
         (["--shard", "3/2"], "3/2"),
+        (["--target", "a", "--target", "echo:"], "'a' and 'echo:' are given; a run has one"),
+        (["--judge", "nope"], "no target is called 'nope'"),
+        (["--judge", "openai:"], "'model'"),
+        (["--resume", "x", "--rerun-failed", "y"], "--rerun-failed y name two runs to go back to"),
         (["--tier", "gold"], "gold"),
         (["nope"], "nope"),
         (["-o", "report.xyz"], "a report ends in one of"),
@@ -65,6 +69,33 @@ def test_what_a_user_wrote_wrong_is_told_before_anybody_is_asked(
     done = project_of(home, "good").call("run", ".", *arguments, code=2)
     assert words in done.stderr
     assert not (home.root / ".assay" / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"plugins": ["nowhere_to_be_found"]}, "assay.yaml:2:3: error[plugin-failed]"),
+        ({"snapshot": "python:nowhere_to_be_found:f"}, "could not be imported"),
+        ({"snapshot": {"command": ["no-such-program"]}}, "was not found on PATH"),
+        ({"snapshot": "nowhere.json"}, "is neither a function nor a program"),
+        ({"tools": "python:nowhere_to_be_found:f"}, "could not be imported"),
+        ({"tools": "nowhere.json"}, "nowhere.json: error[not-found]"),
+        ({"store": "nosuch:file"}, "no store is called 'nosuch'"),
+        ({"defaults": {"workers": 0}}, "'workers' is 0"),
+        ({"targets": [{"name": "a", "provider": "nosuch"}]}, "error[unknown-name]"),
+        ({"prices": {"x": 1}}, "error[wrong-type]"),
+    ],
+)
+def test_a_wrong_configuration_is_2(home: Project, config: dict[str, Any], words: str) -> None:
+    project_of(home, "good").write("assay.yaml", config)
+    target = "a" if "targets" in config else "echo:"
+    assert words in home.call("run", ".", "--target", target, code=2).stderr
+
+
+def test_an_evaluator_that_names_no_function_is_2(home: Project) -> None:
+    wrong = case("good") | {"evaluators": [{"type": "python:nowhere_to_be_found:f"}]}
+    project_of(home).write("one.eval.yaml", {"cases": [wrong]})
+    assert "could not be imported" in home.call("run", ".", code=2).stderr
 
 
 def test_a_wrong_file_is_told_by_the_real_command(home: Project) -> None:

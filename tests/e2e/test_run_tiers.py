@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from aiohttp import web
 
 from e2e.projects import Agent, Project, cases_of, outcomes
@@ -137,6 +138,21 @@ def test_stale_tools_are_warned_about_and_count_when_strict(project: Project) ->
     assert suite["metadata"]["registrySize"] == 2
     strict = project.call("run", "t.golden.json", "--strict", code=4)
     assert suite["stalenessWarnings"][0] in strict.stdout
+
+
+def test_nothing_is_told_of_suites_that_are_not_asked(project: Project) -> None:
+    project.write("tools.json", [])
+    config = yaml.safe_load((project.root / "assay.yaml").read_text())
+    project.write("assay.yaml", config | {"tools": "tools.json"})
+    done = project.call("run", ".", "--tier", "golden")
+    told = done.stdout + done.stderr
+    assert told.count("is not in the registry") == 1
+    assert "without the deterministic cases" not in told
+    assert "unlocked-regression" not in told
+    done = project.call("run", ".", "--filter", "gs-*")
+    assert done.stdout.count("is not in the registry") == 1
+    assert "without the deterministic cases" not in done.stdout
+    assert "unlocked-regression" in project.call("run", ".").stderr
 
 
 def test_tokens_are_resolved_when_the_run_begins(project: Project) -> None:

@@ -6,11 +6,14 @@ import csv
 import json
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from assay.cli.app import app
 from assay.history import open_store
 from assay.settings import Settings
 
@@ -223,4 +226,45 @@ def test_another_store_is_read_by_its_url(place: Any) -> None:
     url = ("--store", "sqlite:other.db")
     assert place.json("runs", "show", "--json", *url) == document
     assert place.assay("export", *url).stdout.count("\n") == 3
+    assert document["runId"] in place.assay("baseline", "set", "main", *url).stdout
+    assert place.json("baseline", "show", "main", "--json", *url)["runId"] == document["runId"]
+    assert [row["name"] for row in place.json("baseline", "list", "--json", *url)] == ["main"]
+    assert place.json("compare", "main", "latest", "--json", *url)["decision"] == "unchanged"
+    place.assay("compare", "main", "latest", code=2)
+    place.assay("baseline", "rm", "main", *url)
+    assert place.json("baseline", "list", "--json", *url) == []
     assert "is no URL of a store" in place.assay("runs", "list", "--store", "x", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["runs", "list"], 0),
+        (["runs", "show"], 2),
+        (["runs", "rm", "latest"], 2),
+        (["trend"], 0),
+        (["compare", "main", "latest"], 2),
+        (["baseline", "list"], 0),
+        (["baseline", "set", "main"], 2),
+        (["baseline", "rm", "main"], 2),
+        (["calibrate", "labels.csv"], 2),
+        (["report", "latest", "-o", "report.md"], 2),
+        (["export", "latest"], 2),
+        (["export", "--test-cases"], 0),
+        (["plan", "--cases", "50"], 0),
+        (["doctor"], None),
+    ],
+)
+def test_reading_makes_no_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == code or code is None, done.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_errors_quote_without_moving_the_cursor(place: Any) -> None:
+    done = CliRunner().invoke(app, ["import", "gone\x1b[2J\x9b.yaml"], color=True)
+    assert done.exit_code == 2
+    assert done.stderr == "assay: gone\\x1b[2J\\x9b.yaml does not exist\n"

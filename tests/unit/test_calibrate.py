@@ -259,6 +259,14 @@ def test_a_line_without_its_end_is_ended(judged: Project) -> None:
 # Files of labels
 
 
+def test_a_file_of_labels_that_is_not_there_is_told(judged: Project) -> None:
+    code, _, err = calibrate("nowhere.csv")
+    assert code == 2
+    assert "there is no file of labels nowhere.csv" in err
+    assert "--sample" in err
+    assert not Path("nowhere.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

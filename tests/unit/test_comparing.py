@@ -95,12 +95,12 @@ def test_no_trial_is_no_case() -> None:
 
 def test_every_case_is_in_its_list() -> None:
     base = [
-        *run_of("PFPFPEPS"),
+        *run_of("PFPFPEE"),
         case("changed", key="old"),
         case("gone"),
     ]
     candidate = [
-        *run_of("PPFFEPSP"),
+        *run_of("PPFFEPS"),
         case("changed", "failed", key="new"),
         case("new"),
     ]
@@ -108,10 +108,26 @@ def test_every_case_is_in_its_list() -> None:
     assert (found.base, found.candidate, found.pairs) == ("one", "two", 4)
     assert ids(found.regressions) == ["case-2"]
     assert ids(found.new_passes) == ["case-1"]
-    assert ids(found.unjudged) == ["case-4", "case-5", "case-6", "case-7"]
+    assert ids(found.unjudged) == ["case-4", "case-5", "case-6"]
     assert ids(found.not_comparable) == ["changed"]
     assert ids(found.added) == ["new"]
     assert ids(found.removed) == ["gone"]
+
+
+def test_cases_that_one_run_skipped_are_noted_and_in_no_list() -> None:
+    found = compare(run_of("PPFSS"), run_of("PSSPS"))
+    assert found.pairs == 1
+    assert [name for name, refs in found.lists.items() if refs] == []
+    told = ", ".join(f"{SUITE}: case-{n}" for n in (1, 2, 3))
+    assert found.notes == (f"skipped in one of the runs, so not compared: {told}",)
+    many = compare(run_of("P" * 15), run_of("P" + "S" * 14))
+    assert many.notes[0].endswith("case-10 and 4 more")
+
+
+def test_runs_with_skipped_cases_only_have_nothing_to_compare() -> None:
+    found = compare(run_of("SS"), run_of("SP"))
+    assert found.decision == "not_comparable"
+    assert "no case that can be compared: 2 skipped." in found.explanation
 
 
 @pytest.mark.parametrize(("before", "now"), [("", "b"), ("a", ""), ("", "")])

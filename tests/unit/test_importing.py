@@ -34,7 +34,8 @@ class Kept(MemoryStore):
 @pytest.fixture
 def store(project: Project, monkeypatch: pytest.MonkeyPatch) -> Kept:
     store = Kept()
-    monkeypatch.setattr(importing, "open_store", lambda settings, url: store)
+    for opener in ("open_store", "store_to_read"):
+        monkeypatch.setattr(importing, opener, lambda settings, url: store)
     return store
 
 

@@ -139,10 +139,27 @@ def test_a_case_is_averaged_before_cases_are() -> None:
     assert found["passRate"]["estimate"] == 0.5  # one case passed every time, as it must
 
 
-def test_attempts_without_a_verdict_leave_the_case_out_of_long_rows() -> None:
-    found = measured(tries("a", 3, 0), tries("b", 0, 2, 1)).statistics(2)["repeats"]
-    assert (found["n"], found["cases"], found["complete"]) == (3, 2, 1)
-    assert found["passHatK"] == {"1": 0.5, "2": 0.5, "3": 1.0}
+def test_every_k_is_about_the_cases_with_all_attempts_judged() -> None:
+    cases = [tries("a", 3, 0), tries("b", 2, 1), tries("c", 0, 2, 1), tries("d", 2, 0, 1)]
+    found = measured(*cases).statistics(4)["repeats"]
+    assert (found["n"], found["cases"], found["complete"]) == (3, 4, 2)
+    assert found["passHatK"] == {"1": pytest.approx(5 / 6), "2": pytest.approx(2 / 3), "3": 0.5}
+    assert found["passAtK"] == {"1": pytest.approx(5 / 6), "2": 1.0, "3": 1.0}
+    assert found["headline"]["estimate"] == 0.5
+    # c failed, whatever its third attempt would have come to; d may have passed.
+    assert (found["worst"], found["best"]) == (0.25, 0.5)
+
+
+def test_cases_with_more_attempts_than_others_count_once() -> None:
+    found = measured(tries("a", 3, 0), tries("b", 4, 0, 2)).statistics(2)["repeats"]
+    assert (found["n"], found["cases"], found["complete"]) == (3, 2, 2)
+    assert found["passHatK"]["3"] == 1.0
+    assert (found["worst"], found["best"]) == (pytest.approx((1 + 4 / 20) / 2), 1.0)
+
+
+def test_a_skipped_case_was_not_asked() -> None:
+    found = measured(tries("a", 3, 0), [trial("skipped", case="b")] * 2).statistics(1)
+    assert (found["repeats"]["n"], found["repeats"]["cases"]) == (3, 1)
 
 
 def test_cases_asked_once_are_no_repeats() -> None:
@@ -152,9 +169,10 @@ def test_cases_asked_once_are_no_repeats() -> None:
 
 def test_nothing_was_judged_in_any_repeat() -> None:
     found = measured(tries("b", 0, 0, 2)).statistics(1)["repeats"]
-    assert found["cases"] == 0
-    assert found["passHatK"] == {}
+    assert (found["cases"], found["complete"]) == (1, 0)
+    assert found["passHatK"] == found["passAtK"] == {}
     assert found["headline"] is None
+    assert (found["worst"], found["best"]) == (0.0, 1.0)
 
 
 def test_many_repeats_are_told_for_the_first_ten_and_all() -> None:

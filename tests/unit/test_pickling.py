@@ -11,6 +11,17 @@ import pytest
 
 import assay
 from assay import EvalCase
+from assay.errors import (
+    AssayError,
+    ConfigError,
+    EvalFileError,
+    EvalFileErrors,
+    InvalidText,
+    NotInStore,
+    Problem,
+    TargetError,
+    UnknownName,
+)
 from assay.loaders import jsonl
 from unit.samples import SUITE, TIERS
 
@@ -60,3 +71,26 @@ def test_a_copy_does_not_carry_the_whole_file(project: Project) -> None:
         project.write("a.yaml", "".join(case.format(i) for i in range(count)))
         sizes.append(len(pickle.dumps(assay.load("a.yaml")[0].cases[0])))
     assert sizes[1] < 1.1 * sizes[0]
+
+
+PROBLEM = Problem("a.yaml", 3, 1, "error", "wrong-type", "it is wrong")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnknownName("target", "nobdy", ["nobody"]),
+        ConfigError([PROBLEM]),
+        EvalFileError(PROBLEM),
+        EvalFileErrors([PROBLEM]),
+        NotInStore("run", "x"),
+        InvalidText("name", 0, 1),
+        TargetError("gone", retryable=True, retry_after=2.0),
+    ],
+)
+def test_an_error_travels_whole(error: AssayError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (str(copy), copy.slug) == (str(error), error.slug)
+    assert copy.problems == error.problems
+    assert copy.__dict__.keys() == error.__dict__.keys()

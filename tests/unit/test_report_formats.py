@@ -167,7 +167,14 @@ def test_csv_holds_no_formula(sign: str) -> None:
     case = entry(text, "failed", text, response=text)
     (row,) = table(written("csv", run(suite(case, name=text))))
     for column in ("id", "failures", "response", "suite"):
-        assert row[column] == f"'{text}"
+        assert row[column] == "'" + text.replace("\r", "\\r")
+
+
+def test_csv_moves_no_cursor() -> None:
+    said = "a\x1b[2J \x9b \u202e \x07\r\nb\tc\u3000\xa0d"
+    (row,) = table(written("csv", run(suite(entry(said, "failed", said, response=said)))))
+    told = "a\\x1b[2J \\x9b \\u202e \\x07\r\nb\tc\u3000\xa0d"
+    assert (row["id"], row["failures"], row["response"]) == (told, told, told)
 
 
 def test_csv_leaves_numbers_and_other_texts_alone() -> None:

@@ -100,6 +100,8 @@ REPEATED = {
     "passHatK": {"1": 0.7, "5": 0.25},
     "passAtK": {"1": 0.7, "5": 0.95},
     "headline": {"k": 5, "estimate": 0.25, "low": 0.1, "high": 0.6, "level": 0.95, "method": "m"},
+    "worst": 0.25,
+    "best": 0.25,
     "flaky": ["a.yaml: <b>"],
     "flakyCount": 12,
 }
@@ -112,9 +114,20 @@ def test_repeats_are_headed_by_all_attempts_passing() -> None:
 
 
 def test_what_has_no_headline_has_no_line() -> None:
-    none = {"repeats": REPEATED | {"headline": None, "flakyCount": 0}}
+    nothing = {"headline": None, "cases": 0, "complete": 0, "flakyCount": 0}
+    none = {"repeats": REPEATED | nothing}
     told = dict(facts(run(suite(LISBON), statistics=none)))
     assert not {"pass^5", "Flaky", "Mean score", "Clusters"} & set(told)
+
+
+def test_repeats_without_a_verdict_are_told_beside_the_headline() -> None:
+    some = REPEATED | {"complete": 2, "worst": 0.2, "best": 0.55}
+    told = dict(facts(run(suite(LISBON), statistics={"repeats": some})))
+    rest = "2 of 3 cases have 5 judged attempts, over all pass^5 lies between 20 % and 55 %"
+    assert told["pass^5"].endswith(f"pass@5 95 %; {rest}")
+    none = some | {"complete": 0, "headline": None, "passHatK": {}, "passAtK": {}}
+    told = dict(facts(run(suite(LISBON), statistics={"repeats": none})))
+    assert told["pass^5"] == f"not known; {rest.replace('2 of 3', '0 of 3')}"
 
 
 def test_missing_verdicts_bound_the_pass_rate() -> None:

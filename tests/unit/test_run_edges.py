@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 from collections.abc import Callable
 from contextlib import closing
@@ -13,9 +14,9 @@ import pytest
 
 import assay
 from assay.errors import ConfigError, EvalFileErrors, NotInStore, UsageError
-from assay.history import open_store
+from assay.history import open_store, show
 from assay.model.events import Event, Notice
-from assay.outcomes import find_run
+from assay.outcomes import find_run, outcomes_of
 from assay.running import Door, Order, carry_out
 from assay.settings import Settings
 from assay.stats.planning import one_way_difference, paired_power
@@ -169,3 +170,80 @@ def test_a_reference_that_no_database_can_hold_is_not_there(reference: str) -> N
     store = open_store(Settings.find(Path.cwd()), "memory:")
     with closing(store), pytest.raises(NotInStore):
         find_run(reference, store)
+
+
+def replay(*lines: str) -> str:
+    Path("seen.jsonl").write_text("".join(line + "\n" for line in lines))
+    return "replay:seen.jsonl"
+
+
+def test_broken_lines_of_a_recording_are_told_once() -> None:
+    write(*numbered(1))
+    target = replay("{", '{"id": "c0", "response": "good"}', "[]", '{"response": "good"}')
+    found = assay.run("s.eval.jsonl", target=target)
+    assert found.passed
+    (note,) = found.notes
+    assert note.startswith(f"{target}: 3 lines cannot be read; the first: seen.jsonl:1:")
+    assert "3 lines cannot be read; the first: seen.jsonl:1:" in found.report()
+
+
+def test_a_recording_with_very_many_broken_lines_does_not_count_them_all() -> None:
+    write(*numbered(1))
+    found = assay.run("s.eval.jsonl", target=replay(*["{"] * 1200))
+    assert ": more than 1,000 lines cannot be read; the first: seen.jsonl:1:" in found.notes[0]
+
+
+def test_what_is_exported_is_what_was_recorded() -> None:
+    write(
+        {"id": "flaky", "input": "flaky", "critical": True, "cluster": "k"},
+        {"id": "dies", "input": "dies", "cluster": "k", "min_pass_rate": 0.5},
+        *numbered(2, cluster="m"),
+        {"id": "later", "input": "later", "skip": "not yet"},
+    )
+    base, asked = run(good_but()), []
+
+    def answer(message: str) -> str:
+        asked.append(message)
+        if message == "dies" and asked.count("dies") < 3:
+            raise RuntimeError("gone")
+        return "bad" if message in ("c1", "flaky") and asked.count(message) <= 3 else "good"
+
+    found = run(answer, baseline=base.id, repeat=3, workers=1)
+    recorded = list(outcomes_of(found.id, found.store, Path()))
+    by_id = {case.ref.id: case for case in recorded}
+    assert (by_id["dies"].passes, by_id["dies"].judged, by_id["dies"].cluster) == (1, 1, "k")
+    assert by_id["flaky"].excused
+    for form in ("jsonl", "json"):
+        Path(f"found.{form}").write_text(found.report(form))
+        assert list(outcomes_of(f"found.{form}", found.store, Path())) == recorded
+    (row,) = [
+        row for row in csv.DictReader(found.report("csv").splitlines()) if row["id"] == "dies"
+    ]
+    told = {name: row[name] for name in ("repeats", "judged", "passes", "excused", "cluster")}
+    assert list(told.values()) == ["3", "1", "1", "False", "k"]
+
+
+def test_a_run_at_hand_is_a_baseline() -> None:
+    write(*numbered(3))
+    base = run(good_but())
+    found = run(good_but("c1"), baseline=base)
+    assert found.comparison is not None
+    assert [ref.id for ref in found.comparison.regressions] == ["c1"]
+    assert (found.comparison.base, found.record.options["baseline"]) == (base.id, base.id)
+    again = assay.regrade(found.id, baseline=base).comparison
+    assert again is not None
+    assert again.regressions == found.comparison.regressions
+    Path("base.json").write_text(base.report("json"))
+    from_file = run(good_but("c1"), baseline=Path("base.json")).comparison
+    assert from_file is not None
+    assert from_file.regressions == found.comparison.regressions
+
+
+def test_a_run_of_another_store_is_a_baseline() -> None:
+    write(*numbered(3))
+    base = run(good_but(), store="memory:")
+    found = run(good_but("c1"), baseline=base)
+    assert found.comparison is not None
+    assert [ref.id for ref in found.comparison.regressions] == ["c1"]
+    # The store of the run does not have it.
+    assert show(found.id).comparison is None

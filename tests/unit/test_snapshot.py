@@ -19,10 +19,10 @@ def captured(project: Project, config: str) -> object:
     return capture(Settings.find(project.root))
 
 
-def failure(project: Project, config: str) -> str:
+def failure(project: Project, config: str, *, code: int = 3) -> str:
     with pytest.raises(SnapshotError) as caught:
         captured(project, config)
-    assert caught.value.exit_code == 3
+    assert caught.value.exit_code == code
     return str(caught.value)
 
 
@@ -83,8 +83,6 @@ def test_it_works_beside_a_running_loop(project: Project, module: str) -> None:
         ("endless", "returned something that is no JSON: Out of range float"),
         ("cycle", "returned something that is no JSON: Circular"),
         ("asks", "raised TypeError"),
-        ("number", "is int, not a function"),
-        ("nothing", "could not be imported: AttributeError"),
     ],
 )
 def test_a_function_that_fails_is_told(
@@ -95,13 +93,26 @@ def test_a_function_that_fails_is_told(
     assert told in message
 
 
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("number", "is int, not a function"),
+        ("nothing", "could not be imported: AttributeError"),
+    ],
+)
+def test_a_function_that_is_not_there_is_a_wrong_configuration(
+    project: Project, module: str, function: str, told: str
+) -> None:
+    assert told in failure(project, f"snapshot: python:{module}:{function}\n", code=2)
+
+
 def test_a_module_that_is_missing_or_broken_is_told(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     project.write("broken_capture.py", "1 / 0\n")
-    assert "ZeroDivisionError" in failure(project, "snapshot: python:broken_capture:f\n")
-    assert "ModuleNotFoundError" in failure(project, "snapshot: python:no_such_capture:f\n")
+    assert "ZeroDivisionError" in failure(project, "snapshot: python:broken_capture:f\n", code=2)
+    assert "ModuleNotFoundError" in failure(project, "snapshot: python:no_such_capture:f\n", code=2)
 
 
 def test_a_function_that_hangs_does_not_hang_us(project: Project, module: str) -> None:
@@ -165,4 +176,4 @@ def test_a_program_that_hangs_is_stopped(project: Project) -> None:
     ],
 )
 def test_a_program_that_cannot_start_is_told(project: Project, source: str, told: str) -> None:
-    assert told in failure(project, f"snapshot: {source}\n")
+    assert told in failure(project, f"snapshot: {source}\n", code=2)

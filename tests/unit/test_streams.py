@@ -18,13 +18,16 @@ from hypothesis import strategies as st
 
 import assay
 from assay import service
+from assay.blocking import wait_for
+from assay.calibrating import Desk
 from assay.engine import spool, stream
 from assay.engine.spool import Spool, noted
-from assay.errors import EvalFileErrors
+from assay.errors import EvalFileErrors, UsageError
 from assay.executors.processes import SHELF_BYTES, Processes
 from assay.history import open_store
 from assay.loaders import jsonl
 from assay.model.run import TrialRecord
+from assay.running import Order, carry_out
 from assay.service import project as find_project
 from unit.conftest import Project
 
@@ -237,10 +240,122 @@ def test_a_resumed_stream_does_only_the_rest(
 
 
 def resume(path: str) -> assay.Run:
-    from assay.blocking import wait_for
-    from assay.running import Order, carry_out
-
     return wait_for(lambda: carry_out(Order(path, REPLAY, resume=""), {}))
+
+
+# Judges
+
+
+def judge(name: str, **keys: Any) -> dict[str, Any]:
+    return {"name": name, "type": "llm_judge", "prompt": f"Judge the {name}."} | keys
+
+
+def judged_project(project: Project, judges: list[list[dict[str, Any]]], **more: Any) -> None:
+    """One case for each list of judges; the judge is content with everything."""
+    replies = {"it is": '{"score": 1.0}'}
+    project.write("assay.yaml", json.dumps({"judge": {"provider": "scripted", "replies": replies}}))
+    cases = [case(n, criteria="true", evaluators=own, **more) for n, own in enumerate(judges)]
+    write(project, cases, [seen(n) for n in range(len(judges))])
+
+
+def environment_judges(run: assay.Run) -> list[tuple[str, bool]]:
+    found = run.record.environment.get("judges", [])
+    return [(use["evaluator"], use["counts"]) for use in found]
+
+
+def test_the_judges_of_a_stream_are_those_of_the_same_cases_loaded_whole(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = {"type": "contains", "value": "it is"}
+    unweighted = [judge("tone", weight=0), check]
+    judged_project(streamed, [[judge("truth")]] * 6 + [unweighted] * 3 + [[judge("tone")]] * 3)
+    run = assay.run("a.eval.jsonl", target=REPLAY)
+    assert environment_judges(run) == [("tone", True), ("truth", True)]
+    monkeypatch.setattr(service, "STREAMED_BYTES", 1 << 30)
+    whole = assay.run("a.eval.jsonl", target=REPLAY)
+    assert run.record.environment["judges"] == whole.record.environment["judges"]
+    assert document(run) == document(whole)
+
+
+def test_judges_of_cases_that_are_not_selected_are_none_of_the_run(streamed: Project) -> None:
+    judged_project(streamed, [[judge("truth")], [judge("tone")]])
+    run = assay.run("a.eval.jsonl", target=REPLAY, filter=("c1",))
+    assert environment_judges(run) == [("tone", True)]
+
+
+def test_a_calibrated_judge_corrects_the_pass_rate_of_a_stream(streamed: Project) -> None:
+    judged_project(streamed, [[judge("truth")]] * 4)
+    first = assay.run("a.eval.jsonl", target=REPLAY, require_calibrated=True)
+    assert first.exit_code == 1
+    streamed.write("labels.csv", "id,label\nc0,pass\nc1,pass\nc2,fail\n")
+    Desk("labels.csv").calibrate()
+    second = assay.run("a.eval.jsonl", target=REPLAY, require_calibrated=True)
+    assert second.exit_code == 0
+    (told,) = document(second)["statistics"]["judges"]
+    assert told["calibration"]["state"] == "current"
+    assert told["passRate"]["judged"] == 4
+    assert "Judge" in second.report()
+
+
+def test_a_resumed_stream_knows_the_judges_of_what_was_graded_before(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged_project(streamed, [[judge("truth")]] + [[judge("tone")]] + [[judge("style")]] * 6)
+    keep, chunks = stream.StreamRun._settle, []
+
+    def broken(self: Any, under_way: Any) -> None:
+        keep(self, under_way)
+        chunks.append(1)
+        if len(chunks) == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream.StreamRun, "_settle", broken)
+        with pytest.raises(KeyboardInterrupt):
+            assay.run("a.eval.jsonl", target=REPLAY)
+    resumed = resume("a.eval.jsonl")
+    assert environment_judges(resumed) == [("style", True), ("tone", True), ("truth", True)]
+
+
+def test_a_judge_that_is_missing_late_in_a_stream_leaves_no_run(streamed: Project) -> None:
+    unknown = judge("truth", target="nobody")
+    judged_project(streamed, [[judge("truth")]] * 5 + [[unknown]])
+    with pytest.raises(UsageError, match="nobody"):
+        assay.run("a.eval.jsonl", target=REPLAY)
+    store = open_store(find_project(), None)
+    assert store.runs(10) == []
+    store.close()
+
+
+# Streams beside other suites
+
+
+def test_suites_beside_a_stream_are_looked_at_before_the_first_question(streamed: Project) -> None:
+    write(streamed, [case(0)], [seen(0), seen(1)])
+    suite = {"cases": [case(1, criteria="true", evaluators=[judge("truth")])]}
+    streamed.write("b.eval.yaml", json.dumps(suite))
+    with pytest.raises(UsageError, match="a judge is needed"):
+        assay.run(["a.eval.jsonl", "b.eval.yaml"], target=REPLAY)
+    store = open_store(find_project(), None)
+    assert store.runs(10) == []
+    store.close()
+
+
+def test_judges_of_all_suites_are_recorded(streamed: Project) -> None:
+    judged_project(streamed, [[judge("truth")]] * 2)
+    suite = {"cases": [case(1, criteria="true", evaluators=[judge("tone")])]}
+    streamed.write("b.eval.yaml", json.dumps(suite))
+    run = assay.run(["a.eval.jsonl", "b.eval.yaml"], target=REPLAY)
+    assert run.passed
+    assert environment_judges(run) == [("tone", True), ("truth", True)]
+
+
+def test_answers_of_other_suites_are_no_strangers(streamed: Project) -> None:
+    write(streamed, [case(0)], [seen(n) for n in range(4)])
+    Path("c.eval.jsonl").write_text(json.dumps(case(2)) + "\n")
+    streamed.write("b.eval.yaml", json.dumps({"cases": [case(1), case(9)]}))
+    run = assay.run(["a.eval.jsonl", "b.eval.yaml", "c.eval.jsonl"], target=REPLAY)
+    assert "1 line has an id that no selected case has" in run.report()
 
 
 def trial(position: int) -> TrialRecord:
@@ -336,3 +451,9 @@ def test_answers_of_any_size_and_kind_arrive_as_they_were_given() -> None:
     assert sorted(map(repr, found)) == sorted(map(repr, given))
     one_by_one = list(Processes(1).run(lambda piece: given[piece], range(len(given))))
     assert one_by_one == given
+
+
+def test_broken_lines_of_the_recording_are_told_of_a_stream_too(streamed: Project) -> None:
+    write(streamed, [case(0)], [seen(0), []])
+    (note,) = assay.run("a.eval.jsonl", target=REPLAY).notes
+    assert ": 1 line cannot be read; the first: seen.jsonl:2:1: " in note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import struct
 import termios
@@ -12,7 +13,9 @@ from typing import TextIO
 
 import pytest
 
-from assay.terminal import Terminal, columns, cut, safe
+from assay.cli.documents import print_report
+from assay.terminal import Terminal, columns, cut, harmless_json, on_screen, safe
+from unit.runs import entry, run, suite
 
 
 @pytest.fixture
@@ -97,3 +100,40 @@ def test_what_others_wrote_does_nothing(text: str, shown: str) -> None:
 
 def test_a_huge_text_is_cut_before_it_is_looked_at() -> None:
     assert safe("\n" * 10_000_000, 10) == "\\n\\n\\n\\..."
+
+
+# Documents on a terminal
+
+OBEYED = "\x7f \x9b2J \x85 \u2028 \u202egnp"
+
+
+def test_json_on_a_terminal_is_the_same_json_and_obeyed_by_nobody() -> None:
+    text = json.dumps({"ü": OBEYED + "\x1b"}, ensure_ascii=False)
+    told = harmless_json(text)
+    assert json.loads(told) == json.loads(text)
+    assert told.isprintable()
+    assert "ü" in told
+
+
+def test_what_is_written_to_a_screen_is_escaped_on_the_way() -> None:
+    out = io.BytesIO()
+    screen = on_screen(out)
+    assert screen.write("a\x1b\tß\r\n\x9b".encode()) == 9
+    screen.flush()
+    assert out.getvalue().decode() == "a\\u001b\tß\r\n\\u009b"
+
+
+class FakeTerminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_document_of_a_run_is_escaped_on_a_terminal_only() -> None:
+    result, raw = run(suite(entry("a", response=OBEYED))), io.BytesIO()
+    on_terminal, in_pipe = FakeTerminal(raw, encoding="utf-8"), io.StringIO()
+    for out in (on_terminal, in_pipe):
+        print_report(result, out, as_json=True)
+    told = raw.getvalue().decode()
+    assert "\x9b" in in_pipe.getvalue()
+    assert json.loads(told) == json.loads(in_pipe.getvalue())
+    assert told.replace("\n", "").isprintable()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from assay.errors import AssayError, ConfigError, EvalFileErrors, nearest
+from assay.errors import AssayError, ConfigError, EvalFileErrors, nearest, printable
 from assay.version import __version__
 
 #: command -> its line in `assay --help`; the module of the same name has the command itself
@@ -71,7 +71,9 @@ class LazyGroup(click.Group):
                 click.echo(str(problem), err=True)
             ctx.exit(error.exit_code)
         except AssayError as error:
-            click.echo(f"assay: {error}", err=True)
+            # What users wrote is quoted in it.
+            lines = (printable(line) for line in f"assay: {error}".split("\n"))
+            click.echo("\n".join(lines), err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             click.echo("assay: interrupted", err=True)

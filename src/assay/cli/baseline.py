@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from assay import history
+from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.model.run import RunRecord
@@ -29,7 +30,8 @@ def command() -> None:
 @command.command("set")
 @click.argument("name")
 @click.argument("run", default="latest", metavar="[RUN]")
-def set_name(name: str, run: str) -> None:
+@store_option
+def set_name(name: str, run: str, store: str | None) -> None:
     """Call a run by a name; the name leaves the run that had it.
 
     RUN is an id, the start of one, another baseline, or `latest`, the default.
@@ -39,7 +41,7 @@ def set_name(name: str, run: str) -> None:
       assay baseline set main
       assay baseline set release-2 0198c0de
     """
-    record = history.set_baseline(name, run)
+    record = history.set_baseline(name, run, store=store)
     unfinished = "" if record.status == "finished" else f", which is {record.status}"
     click.echo(printable(f"{name} is now {record.id}{unfinished}"))
 
@@ -47,7 +49,8 @@ def set_name(name: str, run: str) -> None:
 @command.command("show")
 @click.argument("name")
 @_as_json
-def show(name: str, as_json: bool) -> None:
+@store_option
+def show(name: str, as_json: bool, store: str | None) -> None:
     """Show the run that has a name.
 
     \b
@@ -55,7 +58,7 @@ def show(name: str, as_json: bool) -> None:
       assay baseline show main
       assay baseline show main --json
     """
-    row = _row(name, history.baseline(name))
+    row = _row(name, history.baseline(name, store=store))
     if as_json:
         echo_json(row)
         return
@@ -66,7 +69,8 @@ def show(name: str, as_json: bool) -> None:
 
 @command.command("list")
 @_as_json
-def list_all(as_json: bool) -> None:
+@store_option
+def list_all(as_json: bool, store: str | None) -> None:
     """List the names and their runs.
 
     \b
@@ -74,7 +78,7 @@ def list_all(as_json: bool) -> None:
       assay baseline list
       assay baseline list --json
     """
-    rows = [_row(name, run) for name, run in history.baselines().items()]
+    rows = [_row(name, run) for name, run in history.baselines(store=store).items()]
     if as_json:
         echo_json(rows)
         return
@@ -87,14 +91,15 @@ def list_all(as_json: bool) -> None:
 
 @command.command("rm")
 @click.argument("name")
-def remove(name: str) -> None:
+@store_option
+def remove(name: str, store: str | None) -> None:
     """Forget a name; its run stays.
 
     \b
     Examples:
       assay baseline rm release-2
     """
-    history.remove_baseline(name)
+    history.remove_baseline(name, store=store)
     click.echo(printable(f"{name} is no baseline any more; its run is still there"))
 
 

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import click
 
 from assay import history
+from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.model.comparison import CaseRef, Comparison
@@ -20,7 +21,7 @@ _TITLES = {
     "added": "new",
     "removed": "gone",
     "notComparable": "changed since, so not compared",
-    "unjudged": "not judged in one of the runs, so not compared",
+    "unjudged": "errored in one of the runs, so not compared",
     "flaky": "passed and failed in one of the runs",
 }
 _OPTIONS = RunOptions.model_fields
@@ -46,6 +47,7 @@ _COLOURS = {"regressed": "red", "improved": "green", "unchanged": "green"}
     help=_OPTIONS["margin"].description,
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 when nothing can be decided.")
+@store_option
 def command(
     base: str,
     candidate: str,
@@ -53,6 +55,7 @@ def command(
     gate: Gate,
     margin: float,
     strict: bool,
+    store: str | None,
 ) -> None:
     """Tell what changed between two runs, and whether it is chance.
 
@@ -66,7 +69,7 @@ def command(
       assay compare 0198c0de latest --gate strict
       assay compare old.jsonl new.jsonl --json
     """
-    found = history.compare(base, candidate, gate=gate, margin=margin, strict=strict)
+    found = history.compare(base, candidate, gate=gate, margin=margin, strict=strict, store=store)
     if as_json:
         echo_json(found.to_dict())
     else:

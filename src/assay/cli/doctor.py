@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from assay import doctor
+from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
 
@@ -14,7 +15,8 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 @click.command("doctor")
 @click.option("--target", metavar="TARGET", help="Check this target, in place of all of them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(target: str | None, as_json: bool) -> None:
+@store_option
+def command(target: str | None, as_json: bool, store: str | None) -> None:
     """Check that everything a run needs is there, and say what to do about the rest.
 
     The configuration, targets, the judge, the store, the seed manifest, the registry of tools,
@@ -27,7 +29,7 @@ def command(target: str | None, as_json: bool) -> None:
       assay doctor
       assay doctor --target openai:gpt-4o
     """
-    found = doctor.examine(target)
+    found = doctor.examine(target, store=store)
     code = doctor.exit_code(found)
     if as_json:
         document = {"checks": [finding.to_dict() for finding in found], "exitCode": code}

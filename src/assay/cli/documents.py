@@ -17,6 +17,7 @@ from assay.model.run_result import RunResult
 from assay.registry import reporters
 from assay.replacing import replacing, writing
 from assay.settings import environment, shown_path
+from assay.terminal import on_screen
 
 #: Names of reporters that are no suffix of a file.
 _NO_SUFFIX = ("text", "github")
@@ -78,7 +79,10 @@ class Documents:
 def print_report(result: RunResult, out: TextIO, *, as_json: bool) -> None:
     """The report for the terminal, or the JSON document."""
     with _printing(out):
-        reporters.get("json" if as_json else "text").write(result, out)
+        if as_json and out.isatty():
+            report_to(on_screen(out.buffer), "json", result)
+        else:
+            reporters.get("json" if as_json else "text").write(result, out)
 
 
 def report_to(stream: IO[bytes], name: str, result: RunResult) -> None:

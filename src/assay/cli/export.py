@@ -15,6 +15,7 @@ from assay import history, importing
 from assay.cli.documents import report_to, store_option, writable, written
 from assay.errors import UsageError, printable
 from assay.runs import Run
+from assay.terminal import on_screen
 
 FORMATS = ("jsonl", "csv", "yaml", "observations")
 
@@ -73,8 +74,9 @@ def command(
 def _opened(file: Path | None) -> Iterator[IO[bytes]]:
     """Where to write: the file, or stdout."""
     if file is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        out = sys.stdout.buffer
+        yield on_screen(out) if sys.stdout.isatty() else out
+        out.flush()
     else:
         with written(file) as stream:
             yield stream

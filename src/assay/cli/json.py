@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from assay.terminal import harmless_json
+
 
 def echo_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(harmless_json(json.dumps(value, indent=2, ensure_ascii=False)))

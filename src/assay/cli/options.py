@@ -24,6 +24,10 @@ METAVARS = {
 }
 
 
+#: Options whose last value would win without a word, where a user may well mean both.
+ONCE = ("target", "judge", "baseline")
+
+
 def run_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The options of a run, all or these; the command receives those that were given."""
 
@@ -53,6 +57,9 @@ def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Calla
         # No default: what is not written leaves the word to the configuration.
         both = f"{flag}/--no-{flag.removeprefix('--')}"
         return click.option(both, name, default=None, help=text)
+    if name in ONCE:
+        word = METAVARS[name]
+        return click.option(flag, name, multiple=True, callback=_only_one, metavar=word, help=text)
     default = field.default
     if default is not None and default != ():
         text = f"{text.removesuffix('.')} ({default:g})." if kind in (int, float) else text
@@ -65,6 +72,15 @@ def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Calla
         default=None,
         help=text,
     )
+
+
+def _only_one(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> str | None:
+    if len(values) > 1:
+        found = " and ".join(map(repr, values))
+        raise click.BadParameter(f"{found} are given; a run has one", context, parameter)
+    return values[0] if values else None
 
 
 def _is_list(annotation: Any) -> bool:

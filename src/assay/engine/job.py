@@ -91,6 +91,7 @@ def headers_of(
     lonely = lonely_rubrics(plan)
     headers = []
     for index, suite in enumerate(plan.suites):
+        asked = bool(plan.selected[index]) or index in plan.streams
         notes = ["run without the deterministic cases of its tool"] if index in lonely else []
         headers.append(
             SuiteHeader(
@@ -100,9 +101,10 @@ def headers_of(
                 tool_name=suite.tool_name,
                 target=target_of(index),
                 metadata=staleness.suite_metadata(suite, registry),
-                staleness_warnings=staleness.warnings(suite, registry),
+                # What is wrong with cases that are not asked is no news of this run.
+                staleness_warnings=staleness.warnings(suite, registry) if asked else [],
                 selected=None if suite.streamed else plan.selected[index],
-                notes=notes,
+                notes=notes if asked else [],
             )
         )
     return headers

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from assay.engine.job import Job
 from assay.engine.plan import Plan, Planned
-from assay.errors import UsageError
+from assay.errors import MAX_PROBLEMS, UsageError
 from assay.retrying import Retrying
 from assay.roster import Roster
 
@@ -57,6 +57,14 @@ class Lineup:
             if hook is not None and (lines := hook(p.case.id for p in plan)):
                 yield unused_lines(target.name, lines)
 
+    def broken(self) -> Iterator[str]:
+        """What recorded answers cannot be read, of each target in one sentence."""
+        for target in self._targets.values():
+            if getattr(target.target, "recorded", False):
+                hook = getattr(target.target, "problems", None)
+                if hook is not None and (problems := hook()):
+                    yield broken_lines(target.name, problems)
+
     def remarks(self) -> Iterator[str]:
         """What targets have to say about their answers once all are given."""
         for target in self._targets.values():
@@ -78,6 +86,12 @@ class Lineup:
         known = ", ".join(target.name for target in targets)
         hint = f"known are {known}" if known else "for example --target python:my_agent:answer"
         raise UsageError(f"no target is named: give --target ({hint})")
+
+
+def broken_lines(target: str, problems: Sequence[str]) -> str:
+    count = f"{len(problems):,}" if len(problems) <= MAX_PROBLEMS else f"more than {MAX_PROBLEMS:,}"
+    noun = "line" if len(problems) == 1 else "lines"
+    return f"{target}: {count} {noun} cannot be read; the first: {problems[0]}"
 
 
 def unused_lines(target: str, lines: int) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import cast
+from operator import or_
+from typing import Any, cast
 
 from msgspec import structs
 
@@ -23,8 +25,10 @@ from assay.engine.runner import Runner
 from assay.engine.spool import Spool
 from assay.engine.stream import Answers, ChunkGrader, StreamRun, Surroundings
 from assay.engine.trial import Trials
-from assay.errors import EvalFileErrors
+from assay.errors import EvalFileErrors, TargetError, UsageError
 from assay.grading import Preparation
+from assay.judgements import uses_of
+from assay.model.calibration import JudgeUse
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
 from assay.model.options import TIMEOUT_SECONDS
@@ -102,14 +106,18 @@ class _Session:
 
     def _preflight(self) -> None:
         """All that can be wrong before the first question is told before it."""
-        if any(suite.streamed for suite in self.job.suites):
+        if self.job.judge is None and self.job.options.judge is not None:
+            self.roster.spec(self.job.options.judge)  # even if no case needs it
+        if self.plan.streams:
             self.lineup.of_streams()
-            return
         for planned in self.plan:
             self.preparation.grader(planned.case)
             if planned.case.skip is None:
                 self.lineup.of(planned)
-        for note in self.lineup.unused(self.plan):
+        for note in self.lineup.broken():
+            self._tell(note)
+        # What streams leave over is known at their end.
+        for note in () if self.plan.streams else self.lineup.unused(self.plan):
             self._tell(note)
 
     def _record(self) -> RunRecord:
@@ -119,8 +127,7 @@ class _Session:
         if job.door:
             environment["door"] = job.door
         if uses := self.preparation.uses:
-            ordered = sorted(uses.values(), key=lambda use: (use.evaluator, use.id))
-            environment["judges"] = [use.to_dict() for use in ordered]
+            environment["judges"] = _listed(uses.values())
         return RunRecord(
             id=new_run_id(int(now.timestamp() * 1000), secrets.randbits),
             started_at=timestamp(now),
@@ -176,14 +183,15 @@ class _Session:
         streamed = self.plan.streams
         planned = None if streamed else self.plan.planned
         job.listen(RunStarted(record.id, record.target, planned, done))
-        for index in streamed:
-            self._stream(index, record, runner)
+        streams = [self._stream(index, record, runner) for index in streamed]
+        if streams and job.resumed is None and not job.brake.presses:
+            self._tell_unused(streams)
         status = await runner.run()
         job.listen(RunFinished(status))
         return status
 
-    def _stream(self, index: int, record: RunRecord, runner: Runner) -> None:
-        """A suite that is checked while it is graded; if a line is wrong, there was no run."""
+    def _stream(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
+        """A suite that is checked while it is graded; if a line is wrong, no run was begun."""
         job = self.job
         answers, stream = self._answers(), cast("CaseStream", job.suites[index].cases)
         done = Done(job.store.finished(record.id) if job.resumed else ())
@@ -209,15 +217,29 @@ class _Session:
         run = StreamRun(grader, stream, answers, around, spool)
         try:
             run.run()
-        except EvalFileErrors:
-            job.store.delete(record.id)
+        except (EvalFileErrors, UsageError):  # a judge that is needed may not be there
+            if fresh:
+                job.store.delete(record.id)
             raise
-        if job.brake.presses:
-            return  # how many cases it has is not known yet
-        record.suites[index] = structs.replace(record.suites[index], selected=run.cases)
-        job.store.describe(record.id, record.suites)
-        if run.unused and fresh:
-            self._tell(unused_lines(self.lineup.of_streams().name, run.unused))
+        if run.judges:
+            known = uses_of(record)
+            record.environment["judges"] = self.redactor.json(_listed([*known, *run.judges]))
+        if not job.brake.presses:  # else how many cases it has is not known yet
+            record.suites[index] = structs.replace(record.suites[index], selected=run.cases)
+        job.store.describe(record.id, record.suites, record.environment)
+        return run
+
+    def _tell_unused(self, streams: Sequence[StreamRun]) -> None:
+        """Answers that belong to no case, neither of the streams nor of other suites."""
+        answers = self._answers()
+        used, *others = [run.used for run in streams]
+        for more in others:
+            used = bytearray(map(or_, used, more))
+        for planned in self.plan:
+            with suppress(TargetError):  # it has none
+                used[answers.answer(planned.case.id, 0)[0]] = 1
+        if 0 in used and (lines := answers.strangers(used)):
+            self._tell(unused_lines(self.lineup.of_streams().name, lines))
 
     def _answers(self) -> Answers:
         """The recorded answers, with their index made before any process is forked."""
@@ -299,6 +321,16 @@ class _Session:
     def _tell(self, note: str) -> None:
         self.notes.append(note)
         self.job.listen(Notice(note))
+
+
+def _listed(uses: Iterable[JudgeUse]) -> list[dict[str, Any]]:
+    """Every judge once; it counts when it does so for any case."""
+    found: dict[tuple[str, str], JudgeUse] = {}
+    for use in uses:
+        key = (use.evaluator, use.id)
+        if key not in found or use.counts:
+            found[key] = use
+    return [found[key].to_dict() for key in sorted(found)]
 
 
 def _noted(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:

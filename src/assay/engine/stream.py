@@ -22,6 +22,7 @@ from assay.engine.spool import Noted, Spool, noted
 from assay.engine.trial import Trials
 from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, TargetError
 from assay.grading import Grader
+from assay.model.calibration import JudgeUse
 from assay.model.case import EvalCase
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
@@ -51,7 +52,8 @@ class Answers(PlainAnswers, Protocol):
 class Graded(msgspec.Struct, array_like=True):
     """What came of a chunk. `used` are the numbers of the answers, `alone` ids that had none.
 
-    `noted` is what a spool takes, when there is one.
+    `noted` is what a spool takes, when there is one. `judges` are those that the process has met
+    since the chunk before.
     """
 
     chunk: int
@@ -61,6 +63,7 @@ class Graded(msgspec.Struct, array_like=True):
     used: list[int]
     alone: list[str]
     noted: Noted | None = None
+    judges: list[JudgeUse] = []
 
 
 _GRADED = msgspec.msgpack.Decoder(Graded)
@@ -109,6 +112,10 @@ class ChunkGrader:
         if self._spooled:
             graded.noted = noted(graded.trials)
         graded.problems = [problem.to_dict() for problem in self._stream.problems()]
+        uses = self._preparation.uses
+        graded.judges = list(uses.values())
+        while len(uses) > 1:  # one stays, as others look whether there is any
+            uses.popitem()
         return msgspec.msgpack.encode(graded)
 
     def warm_up(self) -> None:
@@ -209,11 +216,14 @@ class StreamRun:
         spool: Spool | None = None,
     ) -> None:
         self._grader, self._stream, self._around, self._spool = grader, stream, around, spool
-        self._answers, self._used = answers, bytearray(answers.records)
+        #: Which of the recorded answers belong to a case of the stream.
+        self.used = bytearray(answers.records)
         self._alone: set[int] = set()
         self._problems: list[Problem] = []
         self._unsaved: list[TrialRecord] = []
         self._under_way: deque[tuple[Future[None], list[TrialRecord]]] = deque()
+        #: Everybody that judged.
+        self.judges: set[JudgeUse] = set()
         self.cases = 0
 
     def run(self) -> None:
@@ -235,11 +245,6 @@ class StreamRun:
         if self._problems:
             ordered = sorted(self._problems, key=lambda p: (p.line, p.column))
             raise EvalFileErrors(ordered[:MAX_PROBLEMS])
-
-    @property
-    def unused(self) -> int:
-        """How many recorded answers belong to no case of the stream."""
-        return self._answers.strangers(self._used) if 0 in self._used else 0
 
     def _chunks(self) -> Iterator[Chunk]:
         for chunk in self._stream.chunks():
@@ -266,10 +271,11 @@ class StreamRun:
         """Every id once: two cases of one id would be given the same answer."""
         self._problems += [Problem(**problem) for problem in graded.problems]
         self.cases += graded.cases
+        self.judges.update(graded.judges)
         twice = False
         for line in graded.used:
-            twice = twice or self._used[line] == 1
-            self._used[line] = 1
+            twice = twice or self.used[line] == 1
+            self.used[line] = 1
         for identity in graded.alone:
             hashed = hash(identity)
             twice = twice or hashed in self._alone

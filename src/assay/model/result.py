@@ -41,6 +41,7 @@ class _Details(msgspec.Struct, omit_defaults=True, rename="camel"):
     source: str = ""
     notes: tuple[str, ...] = ()
     critical: bool = False
+    cluster: str | None = None
     trials: list[_Trial] = []
     response: str | msgspec.UnsetType = msgspec.UNSET  # last, see TrialRecord
 
@@ -169,6 +170,7 @@ class EvalCaseResult(msgspec.Struct, frozen=True):
             "" if case.locate is None else case.origin.place,
             seen.notes,
             case.critical,
+            case.cluster,
             response=seen.response,
         )
 

@@ -7,6 +7,7 @@ from typing import Any, TextIO
 
 from assay.model.run_result import RunResult
 from assay.reporters.rows import COLUMNS, rows
+from assay.terminal import harmless
 
 #: A spreadsheet takes a cell that begins so for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -23,6 +24,6 @@ def _cell(value: Any) -> Any:
     """Lists are lines; a text that would be a formula gets an apostrophe before it."""
     if isinstance(value, list):
         value = "\n".join(value)
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
-    return value
+    if not isinstance(value, str):
+        return value
+    return harmless(f"'{value}" if value.startswith(FORMULA) else value)

@@ -11,8 +11,8 @@ from assay.model.suite_result import CaseResult, EvalSuiteResult
 #: The names are those of result files.
 COLUMNS = (
     *("runId", "target", "suite", "tier", "file", "line", "id", "description"),
-    *("outcome", "score", "verdict", "repeats", "passes", "critical", "comparability"),
-    *("durationMs", "costUsd"),
+    *("outcome", "score", "verdict", "repeats", "judged", "passes", "excused"),
+    *("critical", "cluster", "comparability", "durationMs", "costUsd"),
     *("failures", "toolsCalled", "response"),
 )
 
@@ -34,6 +34,8 @@ def rows(run: RunResult) -> Iterator[dict[str, Any]]:
 
 def _row(suite: EvalSuiteResult, case: CaseResult, key: str) -> dict[str, Any]:
     trials = [t for t in case.trials if not t.get("confirms")] or [{"outcome": case.outcome}]
+    outcomes = [trial["outcome"] for trial in trials]
+    again = [t["outcome"] for t in case.trials if t.get("confirms")]
     return {
         "file": _encodable(suite.file),
         "line": case.source[1] or None,
@@ -42,9 +44,12 @@ def _row(suite: EvalSuiteResult, case: CaseResult, key: str) -> dict[str, Any]:
         "outcome": case.outcome,
         "score": case.score,
         "verdict": case.verdict,
-        "repeats": len(trials),
-        "passes": sum(trial["outcome"] == "passed" for trial in trials),
+        "repeats": len(outcomes),
+        "judged": outcomes.count("passed") + outcomes.count("failed"),
+        "passes": outcomes.count("passed"),
+        "excused": "passed" in again,
         "critical": bool(case.details.get("critical")),
+        "cluster": case.details.get("cluster"),
         "comparability": key,
         "durationMs": case.duration_ms,
         "costUsd": case.details.get("costUsd"),

@@ -146,11 +146,23 @@ def _repeats(repeats: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         text = percent(headline["estimate"])
         bounds = interval({"passRate": headline})
         single, some = repeats["passHatK"]["1"], repeats["passAtK"][n]
-        rest = f"; one attempt {percent(single)}, pass@{k} {percent(some)}"
+        rest = f"; one attempt {percent(single)}, pass@{k} {percent(some)}{_incomplete(repeats)}"
         yield f"pass^{k}", f"{text} ({bounds}){rest}" if bounds else text + rest
+    elif repeats["cases"]:
+        yield f"pass^{repeats['n']}", f"not known{_incomplete(repeats)}"
     if flaky := repeats.get("flakyCount"):
         names = _named(repeats["flaky"], flaky)
         yield "Flaky", f"{count(flaky, 'case')} passed and failed: {names}"
+
+
+def _incomplete(repeats: Mapping[str, Any]) -> str:
+    """Of which cases such numbers are, when some have attempts without a verdict."""
+    complete, cases = repeats["complete"], repeats["cases"]
+    if complete == cases:
+        return ""
+    low, high = percent(repeats["worst"]), percent(repeats["best"])
+    counted = f"; {complete:,} of {count(cases, 'case')} have {repeats['n']} judged attempts"
+    return f"{counted}, over all pass^{repeats['n']} lies between {low} and {high}"
 
 
 def _judge(judge: Mapping[str, Any]) -> str:

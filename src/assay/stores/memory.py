@@ -67,9 +67,11 @@ class MemoryStore:
                 self.run(run_id), status=status, finished_at=finished_at, summary=summary
             )
 
-    def describe(self, run_id: str, suites: list[SuiteHeader]) -> None:
+    def describe(self, run_id: str, suites: list[SuiteHeader], environment: dict[str, Any]) -> None:
         with self._open():
-            self._runs[run_id] = msgspec.structs.replace(self.run(run_id), suites=suites)
+            self._runs[run_id] = msgspec.structs.replace(
+                self.run(run_id), suites=suites, environment=environment
+            )
 
     def run(self, run_id: str) -> RunRecord:
         with self._open():

@@ -127,8 +127,9 @@ class SqlStore:
         change = "UPDATE run SET status = ?, finished_at = ?, summary = ? WHERE id = ?"
         self._change(run_id, change, (status, finished_at, _json(summary), run_id))
 
-    def describe(self, run_id: str, suites: list[SuiteHeader]) -> None:
-        self._change(run_id, "UPDATE run SET suites = ? WHERE id = ?", (_json(suites), run_id))
+    def describe(self, run_id: str, suites: list[SuiteHeader], environment: dict[str, Any]) -> None:
+        change = "UPDATE run SET suites = ?, environment = ? WHERE id = ?"
+        self._change(run_id, change, (_json(suites), _json(environment), run_id))
 
     def run(self, run_id: str) -> RunRecord:
         with self._database.reading() as connection:

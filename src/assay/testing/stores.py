@@ -89,12 +89,12 @@ class StoreConformance(ABC):
             store.begin(a_run(suites=[SuiteHeader("other", "other.yaml")]))
         assert store.run("run-1") == a_run()
 
-    def test_suites_are_described_anew(self, store: Store) -> None:
+    def test_a_run_is_described_anew(self, store: Store) -> None:
         store.begin(a_run(suites=[SuiteHeader("a", "a.yaml")]))
-        store.describe("run-1", [SuiteHeader("a", "a.yaml", selected=3, notes=["it grew"])])
-        assert store.run("run-1").suites == [
-            SuiteHeader("a", "a.yaml", selected=3, notes=["it grew"])
-        ]
+        grown = SuiteHeader("a", "a.yaml", selected=3, notes=["it grew"])
+        store.describe("run-1", [grown], {"judges": [{"id": "j"}]})
+        assert store.run("run-1").environment == {"judges": [{"id": "j"}]}
+        assert store.run("run-1").suites == [grown]
 
     def test_a_trial_that_was_not_asked_is_replaced_by_one_that_was(self, store: Store) -> None:
         store.begin(a_run())
@@ -150,7 +150,7 @@ class StoreConformance(ABC):
             lambda: store.trials("run-9"),
             lambda: store.finished("run-9"),
             lambda: store.facts("run-9"),
-            lambda: store.describe("run-9", []),
+            lambda: store.describe("run-9", [], {}),
             lambda: store.finish("run-9", "finished", "2026-01-31T12:05:00Z", {}),
             lambda: store.delete("run-9"),
             lambda: store.set_baseline("main", "run-9"),
