@@ -216,7 +216,11 @@ class Runner:
                 # A lane by itself asks on when its trial is saved; with others, each may be ahead.
                 most = self._workers - 1
                 self._journal = Journal(self._store, self._saved, group.create_task, most)
-                self._lanes = [group.create_task(lane) for lane in lanes]
+                self._lanes = []
+                for lane in lanes:
+                    self._lanes.append(group.create_task(lane))
+                    # Who begins does not wait until all others have begun to connect.
+                    await asyncio.sleep(0)
         except BaseExceptionGroup as group_of_faults:
             # Several may meet the same fault, such as a full disk: one of them tells enough.
             raise _first(group_of_faults) from None
