@@ -34,6 +34,9 @@ MOST_UNREACHABLE = 20
 GRACE_SECONDS = 10.0
 #: How many saves of trials that were not asked wait for the disk at once.
 _UNDER_WAY = 256
+#: So many lanes begin together, all others one after the other: while they connect, the first
+#: questions are out already, and answers do not come back all at once for ever after.
+_BEGIN_TOGETHER = 10
 
 
 class Brake:
@@ -217,10 +220,10 @@ class Runner:
                 most = self._workers - 1
                 self._journal = Journal(self._store, self._saved, group.create_task, most)
                 self._lanes = []
-                for lane in lanes:
+                for number, lane in enumerate(lanes, 1):
                     self._lanes.append(group.create_task(lane))
-                    # Who begins does not wait until all others have begun to connect.
-                    await asyncio.sleep(0)
+                    if number >= _BEGIN_TOGETHER:
+                        await asyncio.sleep(0)
         except BaseExceptionGroup as group_of_faults:
             # Several may meet the same fault, such as a full disk: one of them tells enough.
             raise _first(group_of_faults) from None
