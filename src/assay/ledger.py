@@ -22,7 +22,6 @@ from assay.documents.editing import with_item, without_item
 from assay.documents.source import is_absent, read_text
 from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
 from assay.model.shape import Reading
-from assay.model.tiers import RegressionEvalCase
 from assay.replacing import replacing
 from assay.settings import no_file, shown_path
 
@@ -189,6 +188,8 @@ def _case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
         document = documents.parse(json.dumps(case, allow_nan=False), "the new case")
     except (TypeError, ValueError, RecursionError) as error:
         raise LedgerError(f"the new case cannot be written as JSON: {error}") from None
+    from assay.model.tiers import RegressionEvalCase  # shapes take time, and all verbs are here
+
     reading = Reading(no_file, no_file, no_file)
     found, problems = checking.check(RegressionEvalCase, document, (), document.data, reading)
     if found is not None and not found.expect.asserted():

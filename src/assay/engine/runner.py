@@ -1,20 +1,23 @@
-"""All trials of a plan: lanes that ask at the same time, the journal, and when to stop.
+"""All trials of a plan: lanes that ask at the same time, and when to stop.
 
-A trial is on disk before it is reported. What the run does not ask any more, because it has
-given up, is recorded as errored and not final, so that a resumed run asks it.
+A trial is on disk before it is reported; whether to go on is decided as soon as it is graded. What
+the run does not ask any more, because it has given up, is recorded as errored and not final, so
+that a resumed run asks it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from assay.engine.early import Early
 from assay.engine.gating import rubric_refusals
+from assay.engine.journal import Journal
 from assay.engine.plan import TIERS, Plan, Planned, Trial
 from assay.engine.trial import Finished, Trials
 from assay.model.case import Tier
@@ -31,6 +34,9 @@ MOST_UNREACHABLE = 20
 GRACE_SECONDS = 10.0
 #: How many saves of trials that were not asked wait for the disk at once.
 _UNDER_WAY = 256
+#: So many lanes begin together, all others one after the other: while they connect, the first
+#: questions are out already, and answers do not come back all at once for ever after.
+_BEGIN_TOGETHER = 10
 
 
 class Brake:
@@ -126,8 +132,9 @@ class Runner:
         self._brake = brake or Brake()
         self._tally = Tally(plan.options)
         self._lanes: list[asyncio.Task[None]] = []
+        #: Made anew for each group of lanes.
+        self._journal: Journal
         self._stopped = False
-        self._late: list[asyncio.Future[None]] = []
         #: How many trials were not asked, as the run had given up.
         self._left = 0
         #: Why the run gave up; empty when it did not.
@@ -149,8 +156,6 @@ class Runner:
         await self._phase(self._open(deterministic), self._one)
         refusals = rubric_refusals(self._plan, self._store, self.trials.run_id)
         await self._phase(self._open([judged]), lambda trial: self._gated(trial, refusals))
-        if self._late:
-            await asyncio.wait(self._late)
         if not self._left:
             self.gave_up = ""  # nothing was left to be asked
         return "interrupted" if self._stopped or self.gave_up else "finished"
@@ -179,10 +184,7 @@ class Runner:
 
         for repeat in range(first, first + times):
             if repeat not in outcomes and not (self._stopped or self.gave_up):
-                self._lanes = [asyncio.create_task(ask(repeat))]
-                await asyncio.wait(self._lanes)
-                if not self._lanes[0].cancelled():
-                    self._lanes[0].result()
+                await self._together([ask(repeat)])
             if outcomes.get(repeat) == "passed":
                 return False
         return True
@@ -206,14 +208,25 @@ class Runner:
                     await work(trial)
 
         rest: list[Trial] = []
-        try:
-            async with asyncio.TaskGroup() as group:
-                self._lanes = [group.create_task(lane()) for _ in range(self._workers)]
-        except BaseExceptionGroup as group_of_faults:
-            # All lanes meet the same fault, such as a full disk: one of them tells enough.
-            raise _first(group_of_faults) from None
+        await self._together(lane() for _ in range(self._workers))
         if (self.gave_up or self.decided) and not self._stopped:
             await self._leave(rest, trials)
+
+    async def _together(self, lanes: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Lanes until they end and all that they asked is saved; one's fault ends them all."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                # A lane by itself asks on when its trial is saved; with others, each may be ahead.
+                most = self._workers - 1
+                self._journal = Journal(self._store, self._saved, group.create_task, most)
+                self._lanes = []
+                for number, lane in enumerate(lanes, 1):
+                    self._lanes.append(group.create_task(lane))
+                    if number >= _BEGIN_TOGETHER:
+                        await asyncio.sleep(0)
+        except BaseExceptionGroup as group_of_faults:
+            # Several may meet the same fault, such as a full disk: one of them tells enough.
+            raise _first(group_of_faults) from None
 
     async def _one(self, trial: Trial) -> None:
         finished = await self.trials.run(*trial)
@@ -230,21 +243,17 @@ class Runner:
         await self._keep(Finished(record), planned)
 
     async def _keep(self, finished: Finished, planned: Planned) -> None:
-        """On disk first, then told."""
+        """Counted at once, told when it is on disk; the lane may ask on before that."""
         record = finished.record
-        saving = asyncio.wrap_future(self._store.save(record))
-        try:
-            # What was asked is kept, even if the wait for it is cancelled.
-            await asyncio.shield(saving)
-        except asyncio.CancelledError:
-            self._late.append(saving)
-            raise
-        self.tell(record, cached=finished.cached)
         self._look(record)
         if record.outcome != "skipped":
             self._tally.count(record, planned.repeats)
             self._tally.reached(self.trials.target_of(planned).name, finished.unreachable)
             self._reconsider()
+        await self._journal.keep(finished)
+
+    def _saved(self, finished: Finished) -> None:
+        self.tell(finished.record, cached=finished.cached)
 
     def _reconsider(self) -> None:
         """Does it make sense to go on asking?"""

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
-from assay.model.tiers import DEFAULT_MAX_TURNS
 from assay.observations.measures import total
 from assay.observations.pairing import NO_RESULT, last_said
 from assay.ports import Request
@@ -51,6 +50,8 @@ async def converse(model: Model, request: Request) -> Observation:
     seen = await model.reply(body, request)
     if case is None or not case.stubs:
         return seen
+    from assay.model.tiers import DEFAULT_MAX_TURNS  # its shapes take time to make
+
     stubs, most = case.stubs, case.max_turns or DEFAULT_MAX_TURNS
     turns = [_turn(seen, stubs, 1)]
     while turns[-1].answers and len(turns) < most:
