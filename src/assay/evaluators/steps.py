@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.evaluators.arguments import Comparison, Difference, Texts
+import msgspec
+
+from assay.evaluators.arguments import Comparison, Difference, Texts, comparison
 from assay.model.message import ToolCall
 from assay.model.values import MISSING
 
@@ -14,22 +16,32 @@ from assay.model.values import MISSING
 KEPT, NONE, BROKEN = 1, 0, -1
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One call that satisfies a step."""
+class Option(msgspec.Struct):
+    """One call that satisfies a step.
+
+    `texts` are all that is asked of the arguments, where it is some texts. How else to compare
+    them is worked out when somebody asks, as for most calls nobody does.
+    """
 
     tool: str
-    compare_args: Comparison | None
+    args: Any
+    args_match: Any
     compare_output: Comparison | None
     limit: float | None
-    #: all that is asked of the arguments, where it is some texts
     texts: Texts | None = None
+    _compare_args: Comparison | msgspec.UnsetType | None = msgspec.UNSET
+
+    @property
+    def compare_args(self) -> Comparison | None:
+        if self._compare_args is msgspec.UNSET:
+            self._compare_args = comparison(self.args, self.args_match)
+        return self._compare_args
 
     def differences(self, call: ToolCall) -> list[Difference]:
         """How a call of the same tool differs; nothing when it is the one."""
         found: list[Difference] = []
-        if self.compare_args is not None:
-            self.compare_args(call.input, found)
+        if (compare := self.compare_args) is not None:
+            compare(call.input, found)
         if self.compare_output is not None:
             # A target that tells of no result has none, as far as anybody knows.
             self.compare_output(MISSING if call.output is None else call.output, found)
@@ -56,8 +68,7 @@ class Option:
         return in_time and not self.differences(call)
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedStep:
+class ExpectedStep(msgspec.Struct, frozen=True):
     """A step made ready: `text` and `written` are what it says in words and as JSON."""
 
     options: tuple[Option, ...]

@@ -18,7 +18,6 @@ from pydantic_core import CoreSchema
 from assay.errors import nearest
 from assay.evaluators.arguments import (
     CONDITIONS,
-    comparison,
     is_condition,
     result_comparison,
     texts_only,
@@ -269,8 +268,8 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
             else None,
             minimums=self.minimums,
             maximums=self.maximums,
-            ignore=frozenset(self.ignore),
-            forbidden=frozenset(self.forbidden),
+            ignore=frozenset(self.ignore) if self.ignore else (),
+            forbidden=frozenset(self.forbidden) if self.forbidden else (),
         )
 
         def check(context: Context) -> EvaluationScore:
@@ -303,7 +302,8 @@ def _ready(step: Step) -> ExpectedStep:
 def _option(call: Call) -> Option:
     return Option(
         call.tool,
-        comparison(call.args, call.args_match),
+        call.args,
+        call.args_match,
         result_comparison(call.output),
         call.max_duration_ms,
         texts_only(call.args, call.args_match),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.evaluators.alignment import Pairs, assign, highest_share, in_order, in_place
@@ -23,16 +21,25 @@ Test = tuple[str, Texts | None, Callable[[ToolCall], bool] | None, dict[str, Any
 Walk = tuple[tuple[str, ...], tuple[str, ...], list[dict[str, Any]], int]
 
 
-@dataclass(frozen=True)
 class Trajectory:
     """An expected path made ready. `steps` is None when only numbers of calls are asked for."""
 
-    mode: str
-    steps: tuple[ExpectedStep, ...] | None
-    minimums: Mapping[str, int]
-    maximums: Mapping[str, int]
-    ignore: frozenset[str]
-    forbidden: frozenset[str]
+    def __init__(
+        self,
+        mode: str,
+        steps: tuple[ExpectedStep, ...] | None,
+        minimums: Mapping[str, int],
+        maximums: Mapping[str, int],
+        ignore: Collection[str],
+        forbidden: Collection[str],
+    ) -> None:
+        self.mode, self.steps = mode, steps
+        self.minimums, self.maximums = minimums, maximums
+        self.ignore, self.forbidden = ignore, forbidden
+        self._tests = [_test(step) for step in steps or ()]
+        #: Whether nothing but the steps is asked for.
+        self._steps_alone = steps is not None and not (minimums or maximums or ignore or forbidden)
+        self._said: tuple[str, ...] | None = None
 
     def judge(self, calls: tuple[ToolCall, ...]) -> EvaluationScore:
         if self._steps_alone and (diff := self._in_place(calls)) is not None:
@@ -64,21 +71,13 @@ class Trajectory:
         misses = tuple(words for held, words in aspects if not held)
         return hits, misses, alignment.diff(), len(alignment.pairs)
 
-    @cached_property
-    def _steps_alone(self) -> bool:
-        """Whether nothing but the steps is asked for."""
-        others = self.minimums or self.maximums or self.ignore or self.forbidden
-        return self.steps is not None and not others
-
     def _all_matched(self, diff: list[dict[str, Any]]) -> EvaluationScore:
         """The score of a path on which every call is in its place: most are."""
         number = len(diff)
         details = {"diff": diff, "matched": number, "expected": number, "actual": number}
-        return EvaluationScore(1.0, "pass", self._hits, (), self._all_hold, details)
-
-    @cached_property
-    def _all_hold(self) -> str:
-        return _reasoning(len(self._hits), len(self._hits))
+        hits = self._hits
+        reasoning = _reasoning(len(hits), len(hits))
+        return EvaluationScore(1.0, "pass", hits, (), reasoning, details)
 
     def _in_place(self, calls: Sequence[ToolCall]) -> list[dict[str, Any]] | None:
         """The diff, when every call is the one that the step in its place asks for."""
@@ -101,13 +100,14 @@ class Trajectory:
             diff.append({"status": "matched", "expected": expected, "actual": actual})
         return diff
 
-    @cached_property
-    def _tests(self) -> tuple[Test, ...]:
-        return tuple([_test(step) for step in self.steps or ()])
-
-    @cached_property
+    @property
     def _hits(self) -> tuple[str, ...]:
         """What is said when every call is in its place."""
+        if self._said is None:
+            self._said = self._all_said()
+        return self._said
+
+    def _all_said(self) -> tuple[str, ...]:
         steps = self.steps or ()
         if self.mode == "exact":
             hits = [_in_place(place, step) for place, step in enumerate(steps)]
