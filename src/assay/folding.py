@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -31,10 +32,12 @@ class Counted(Protocol):
 T = TypeVar("T", bound=Counted)
 
 
+_position: Callable[[Counted], int] = attrgetter("position")
+
+
 def by_case(trials: Iterable[T]) -> Iterator[list[T]]:
     """The trials of each case; they come by position and repeat."""
-    position: Callable[[T], int] = lambda trial: trial.position  # noqa: E731 - typed for groupby
-    return (list(group) for _, group in groupby(trials, position))
+    return (list(group) for _, group in groupby(trials, _position))
 
 
 def repeats_of(trials: Sequence[T]) -> list[T]:

@@ -41,17 +41,22 @@ class Count:
     measure: Measure = field(default_factory=Measure)
 
     def add(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
-        repeats = repeats_of(trials) or trials
+        repeats = trials if len(trials) == 1 else repeats_of(trials) or trials
         outcome = outcome_of(repeats)
         self.measure.add(repeats, outcome)
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
         for trial in trials:
-            self.skipped_assertions += 0 if trial.confirms else trial.skipped_assertions
-            self.duration_ms += 0.0 if trial.confirms else trial.duration_ms
-            for index, cost in enumerate((trial.cost_usd, trial.judge_cost_usd)):
-                if cost is not None:
-                    self.costs[index] += cost
-                    self.unknown[index] = False
+            if not trial.confirms:
+                self.skipped_assertions += trial.skipped_assertions
+                self.duration_ms += trial.duration_ms
+            if trial.cost_usd is not None:
+                self._spend(0, trial.cost_usd)
+            if trial.judge_cost_usd is not None:
+                self._spend(1, trial.judge_cost_usd)
+
+    def _spend(self, index: int, cost: float) -> None:
+        self.costs[index] += cost
+        self.unknown[index] = False
 
     def join(self, other: Count) -> None:
         """As if the cases of the other had been added."""

@@ -58,9 +58,10 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class Taken(msgspec.Struct):
-    """What the lane has taken of a chunk: trials without their documents, and those in pairs."""
+    """What the lane has taken: position, id, duration, cost and key of each trial, and in pairs
+    its documents."""
 
-    trials: list[tuple[Any, ...]] = []
+    trials: list[tuple[int, str, float, float | None, str]] = []
     documents: list[bytes] = []
     used: list[int] = []
 
@@ -102,7 +103,15 @@ class Express:
         taken, self._taken = self._taken, Taken()
         documents = self._trials.redact.all_encoded(taken.documents)
         pairs = zip(taken.trials, documents[::2], documents[1::2], strict=True)
-        return [TrialRecord(*facts, *pair) for facts, *pair in pairs], taken.used
+        run, file = self._trials.run_id, self._file
+        made = [
+            TrialRecord(
+                *(run, place, 0, file, case_id, "passed", 1.0, spent, cost, None, key),
+                *(False, None, 1.0, 0, False, True, result, observation),
+            )
+            for (place, case_id, spent, cost, key), result, observation in pairs
+        ]
+        return made, taken.used
 
     def _record(self, number: int, line: PlainLine, parts: list[_Part], record: _Record) -> None:
         spent, tools = record.duration_ms or 0.0, record.tool_calls
@@ -118,10 +127,8 @@ class Express:
             record.cost_usd,
             f"{self._name}:{number}",
         )
-        head = (self._trials.run_id, position_of(self._suite, number - 1), 0, self._file, line.id)
-        costs = (record.cost_usd, None)
-        kind = (False, None, 1.0, 0, False, True)
-        self._taken.trials.append((*head, "passed", 1.0, spent, *costs, key, *kind))
+        place = position_of(self._suite, number - 1)
+        self._taken.trials.append((place, line.id, spent, record.cost_usd, key))
         self._taken.documents.append(result)
 
     def _filled(self, line: PlainLine) -> list[_Part]:
