@@ -157,7 +157,7 @@ def test_a_tag_costs_one_look_at_each_set_when_all_are_different(file: Path) -> 
         ]
         for future in [cases.add(new, NOON) for new in half]:
             future.result(SECONDS)
-        found = {"nothing": (0, 9), "-2999": (1, 9), "TAG": (3000, 25), "new": (1500, 25)}
+        found = {"nothing": (0, 14), "-2999": (1, 14), "TAG": (3000, 30), "new": (1500, 30)}
         for tag, (total, most) in found.items():
             assert cases.page(50, tag=tag).total == total
             assert steps(store, 50, tag=tag) < most * 3000, tag
