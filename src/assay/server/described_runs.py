@@ -257,7 +257,7 @@ LIST_RESULTS = operation(
         parameter("outcome", "query", _OUTCOME, "Only results with this outcome."),
         parameter("q", "query", _TEXT, "Only results with this text: id, answer or reason."),
         parameter(
-            *("after", "query", {"type": "integer", "minimum": 0, "maximum": 2**53}),
+            *("after", "query", {"type": "integer", "minimum": 0}),
             "Only results after this position: `next` of a page, which is faster than `skip`.",
         ),
     ),
