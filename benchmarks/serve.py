@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -79,15 +79,24 @@ def pages(folder: Path, cases: int) -> None:
         ratios = [rate(few, first, 300) / rate(many, first, 300) for _ in range(ROUNDS)]
         what = f"first page at {cases:,} test cases: time / the page's at 100"
         print(f"{median(ratios):6.2f} x   {what}")
-        for tag in ("geo", "tag-7", "7"):
-            request = get(f"/api/test-cases?tag={tag}")
-            times = []
-            for _ in range(ROUNDS):
-                start = time.perf_counter()
-                found = asyncio.run(one(many, request))
-                times.append(time.perf_counter() - start)
-            total = found["data"]["total"]
-            print(f"{1000 * median(times):6.1f} ms  first page with the tag {tag!r}, of {total:,}")
+        tagged(many, "few tags", "geo", "tag-7", "7", "none")
+    with served(home(folder / "different", cases, own_tags)) as different:
+        what = f"{10 * cases:,} different tags"
+        tagged(different, what, "none", "tag-9-9", "9-9", "tag", "t", "%C3%A9")
+
+
+def tagged(port: int, what: str, *tags: str) -> None:
+    """The first page with each of the tags."""
+    for tag in tags:
+        request = get(f"/api/test-cases?tag={tag}")
+        times = []
+        for _ in range(ROUNDS):
+            start = time.perf_counter()
+            found = asyncio.run(one(port, request))
+            times.append(time.perf_counter() - start)
+        total = found["data"]["total"]
+        shown = f"first page with the tag {tag!r}, of {total:,}, among {what}"
+        print(f"{1000 * median(times):6.1f} ms  {shown}", flush=True)
 
 
 def writers(folder: Path, seconds: float) -> None:
@@ -168,15 +177,22 @@ def rate(port: int, request: bytes, count: int) -> float:
     return count // CONNECTIONS * CONNECTIONS / (time.perf_counter() - start)
 
 
-def home(folder: Path, cases: int) -> Path:
+def few_tags(number: int) -> tuple[str, ...]:
+    return (f"tag-{number % 1000}", "geo") if number % 2 else (f"tag-{number % 1000}",)
+
+
+def own_tags(number: int) -> tuple[str, ...]:
+    return tuple(f"tag-{number}-{i}" for i in range(10))
+
+
+def home(folder: Path, cases: int, tags: Callable[[int], tuple[str, ...]] = few_tags) -> Path:
     """A project with so many test cases."""
     (folder / ".git").mkdir(parents=True)
     store = SqliteStore(folder / ".assay" / "assay.db")
     now = datetime.now(UTC)
     pending = []
     for number in range(cases):
-        tags = (f"tag-{number % 1000}", "geo") if number % 2 else (f"tag-{number % 1000}",)
-        new = NewTestCase(f"question {number}", f"answer {number}", None, tags)
+        new = NewTestCase(f"question {number}", f"answer {number}", None, tags(number))
         pending.append(store.test_cases.add(new, now))
     for future in pending:
         future.result()

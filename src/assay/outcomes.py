@@ -22,6 +22,9 @@ SUFFIXES = (".json", ".jsonl")
 SHORTEST = 6
 MAX_NAME = 100
 _START_OF_ID = re.compile(r"[0-9a-f-]+")
+#: What `check_name` takes, but for characters that are not printable.
+NAME_PATTERN = rf"^(?!\s*$)(?!{LATEST}$)(?!.*\.jsonl?$)"
+NAME_PATTERN += rf"(?!(?=[A-Fa-f]*[0-9-])[0-9A-Fa-f-]{{{SHORTEST},}}$).+$"
 _PAGE = 50
 
 

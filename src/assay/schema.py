@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from itertools import product
 from operator import add
 from typing import Any
@@ -12,6 +14,7 @@ from assay.errors import UnknownName
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
 from assay.model.expect import ASSERTED, Expect
 from assay.model.message import MESSAGE
+from assay.model.shape import plainly
 from assay.model.suite import CaseExecution, CaseFile, OneCaseFile, SuiteExecution, SuiteFile
 from assay.model.tiers import TIERS, TierFile, TierMetadata
 from assay.registry import evaluators, targets
@@ -208,6 +211,27 @@ def _evaluator(
         "properties": {"type": {"anyOf": [{"enum": sorted(known)}, {"pattern": "^python:"}]}},
         "allOf": rules,
     }
+
+
+def evaluator_shapes(types: Collection[str], at: str) -> dict[str, Any]:
+    """The shapes of evaluators, with canonical keys only, and of what is in them, by their names.
+
+    `Evaluator` is any of them. They refer to each other below `at`, such as `#/$defs/`.
+    """
+    classes = {name: cls for name, cls in evaluators.usable().items() if name in types}
+    with plainly():
+        refs, definitions = models_json_schema(
+            [(cls, "validation") for cls in classes.values()], ref_template="#/$defs/{model}"
+        )
+    defs: dict[str, Any] = definitions["$defs"]
+    names = {cls: ref["$ref"].rpartition("/")[2] for (cls, _), ref in refs.items()}
+    for type_name, cls in classes.items():
+        shape = defs[names[cls]]
+        shape["properties"]["type"] = {"type": "string", "enum": spellings_of(type_name, cls)}
+        shape["required"] = sorted({*shape.get("required", ()), "type"})
+    defs["Evaluator"] = {"anyOf": [{"$ref": f"#/$defs/{names[cls]}"} for cls in classes.values()]}
+    moved: dict[str, Any] = json.loads(json.dumps(defs).replace("#/$defs/", at))
+    return moved
 
 
 def spellings_of(type_name: str, cls: type[EvaluatorSpec]) -> list[str]:

@@ -269,6 +269,14 @@ def test_a_foreign_page_cancels_nothing(running: TestClient) -> None:
     refused(response, 415, "UNSUPPORTED_MEDIA_TYPE")
 
 
+@pytest.mark.parametrize("body", [b"", b"null", b"\0", b'{"now": true}'])
+def test_a_body_to_cancel_with_is_empty(running: TestClient, body: bytes) -> None:
+    run_id = finished(running, SUITES)["runId"]
+    json = {"content-type": "application/json"}
+    response = running.post(f"/api/runs/{run_id}/cancel", content=body, headers=json)
+    assert "nothing to cancel" not in refused(response, 400, "INVALID_INPUT")
+
+
 def test_only_so_many_runs_go_on_at_once(running: TestClient, agent: Agent) -> None:
     agent.open.clear()
     for _ in range(16):

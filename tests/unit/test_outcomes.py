@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assay.errors import NotInStore, ResultFileError, UsageError
 from assay.model.run import RunStatus
-from assay.outcomes import check_name, outcomes_of
+from assay.outcomes import MAX_NAME, NAME_PATTERN, check_name, outcomes_of
 from assay.ports import Store
 from assay.stores.memory import MemoryStore
 from assay.testing.stores import a_run, a_trial, saved
@@ -121,3 +124,16 @@ def test_names_of_baselines(name: str) -> None:
 def test_names_that_mean_something_else(name: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         check_name(name)
+
+
+PARTS = ["a", "F", "0", "-", " ", "é", "latest", ".json", ".jsonl", "0198c0de", "x" * 50]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=7).map("".join))
+def test_the_pattern_of_names_says_the_same(name: str) -> None:
+    fits = re.search(NAME_PATTERN, name) is not None and len(name) <= MAX_NAME
+    try:
+        check_name(name)
+        assert fits
+    except UsageError:
+        assert not fits

@@ -21,7 +21,7 @@ from jsonschema.validators import extend
 
 import assay
 from assay.errors import UnknownName
-from assay.schema import DIALECT, schema
+from assay.schema import DIALECT, evaluator_shapes, schema
 from assay.schema import NAMES as ALL_NAMES
 from unit.samples import SUITE, TIERS
 
@@ -875,3 +875,18 @@ def test_a_case_of_one_tier_is_none_of_another(folder: Path, name: str) -> None:
     for other in set(SEED_004) - {name}:
         assert loader_errors(folder, other, SEED_004[name])
         assert faults(other, SEED_004[name])
+
+
+def test_shapes_of_evaluators_have_canonical_keys_only() -> None:
+    shapes = evaluator_shapes(["contains_any", "composite"], "#/here/")
+    assert {*shapes} >= {"Evaluator", "ContainsAnyEvaluator", "CompositeEvaluator", "Aggregator"}
+    any_of = Draft202012Validator({**shapes["Evaluator"], "here": shapes})
+    found = {"type": "contains-any", "values": ["a"]}
+    assert any_of.is_valid(found)
+    assert any_of.is_valid({"type": "composite", "evaluators": [found]})
+    assert not any_of.is_valid({"type": "contains-any", "value": ["a"]})
+    assert not any_of.is_valid({"type": "composite", "assert": [found]})
+    assert not any_of.is_valid({"values": ["a"]})
+    assert not any_of.is_valid({"type": "equals"})
+    assert "deprecated" not in json.dumps(shapes)
+    assert "deprecated" in json.dumps(schema("eval")), "other schemas tell of all spellings"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from assay.model.case import Tier
 from assay.model.shape import AtLeastOne, Count, Flag, Key, Positive, Rate, Shape, Text, problem
@@ -17,6 +17,7 @@ from assay.model.shape import AtLeastOne, Count, Flag, Key, Positive, Rate, Shap
 Gate = Literal["regression", "strict", "non-inferiority"]
 
 _SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
+_SHARD_SCHEMA = Field(json_schema_extra={"pattern": f"^{_SHARD.pattern}$"})
 
 
 def _shard(value: str) -> str:
@@ -78,7 +79,7 @@ class RunOptions(Shape):
     tag: Texts = Option((), "Only cases with this tag.")
     tier: Tiers = Option((), "Only cases of this tier.")
     limit: AtLeastOne | None = Option(None, "Only the first so many cases.")
-    shard: Annotated[Text, AfterValidator(_shard)] | None = Option(
+    shard: Annotated[Text, AfterValidator(_shard), _SHARD_SCHEMA] | None = Option(
         None, "Only a part of the cases: 1/4 is the first of four."
     )
     seed: Count = Option(0, "Decides the order in which a live target is asked.")

@@ -13,6 +13,8 @@ validation errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
@@ -303,28 +305,47 @@ class Spelling:
         required = set(body.pop("required", ()))
         for canonical in dict.fromkeys(self.aliases.values()):
             described = self.value_of(canonical, properties[canonical])
-            body["allOf"] = [*body.get("allOf", ()), *described["allOf"]]
-            properties.update((alias, {"deprecated": True}) for alias in self.names(canonical))
+            if others := self._described(canonical):
+                body["allOf"] = [*body.get("allOf", ()), *described["allOf"]]
+                properties.update((alias, {"deprecated": True}) for alias in others)
         for name in sorted(required):
-            if self.names(name):
+            if self._described(name):
                 body["allOf"].append(self.written(name))
             else:
                 body.setdefault("required", []).append(name)
 
+    def _described(self, canonical: str) -> list[str]:
+        """The other spellings of a key that a JSON Schema tells of."""
+        return [] if _PLAIN.get() else self.names(canonical)
+
     def written(self, canonical: str) -> dict[str, Any]:
         """The JSON Schema of a mapping that has the key in one of its spellings."""
-        return _one_of((canonical, *self.names(canonical)))
+        return _one_of((canonical, *self._described(canonical)))
 
     def value_of(self, canonical: str, schema: dict[str, Any]) -> dict[str, Any]:
         """The JSON Schema of a mapping in which the value of the key, if any, fits a schema."""
         result: dict[str, Any] = {"properties": {canonical: schema}}
         earlier = [canonical]
-        for alias in self.names(canonical):
+        for alias in self._described(canonical):
             fits = {"properties": {alias: schema}}
             # A spelling that is ignored may hold anything.
             result.setdefault("allOf", []).append({"if": _one_of(earlier), "else": fits})
             earlier.append(alias)
         return result
+
+
+#: Do the schemas that are being made tell of canonical keys only?
+_PLAIN: ContextVar[bool] = ContextVar("plain", default=False)
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """JSON Schemas that are made meanwhile leave out all other spellings of keys."""
+    before = _PLAIN.set(True)
+    try:
+        yield
+    finally:
+        _PLAIN.reset(before)
 
 
 def _one_of(keys: Sequence[str]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from assay.server.operation import (
     ref,
 )
 
-#: What stands for a text that every store can keep.
-STORABLE = "^[^\\u0000\\ud800-\\udfff]*$"
+#: What stands for a text that every store can keep. Halves of surrogate pairs are no text at all.
+STORABLE = "^[^\\u0000]*$"
 TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT, "pattern": STORABLE}
 UUID: Schema = {"type": "string", "format": "uuid"}
 TIME: Schema = {

@@ -7,18 +7,30 @@ from typing import Any, get_args
 from assay.model.options import Gate, RunOptions
 from assay.model.result import Outcome
 from assay.model.run import RunStatus
+from assay.model.shape import plainly
 from assay.model.test_case import MAX_TAG
+from assay.outcomes import MAX_NAME, NAME_PATTERN
 from assay.server.described import COUNT, STORABLE, UUID
 from assay.server.operation import (
     LIMIT,
     SKIP,
     Schema,
     answers,
+    bounded,
     nullable,
     operation,
     parameter,
     record,
     ref,
+)
+from assay.server.orders import (
+    MOST_CHARS,
+    MOST_IDS,
+    MOST_NAME,
+    MOST_PATHS,
+    MOST_REPEATS,
+    MOST_WORKERS,
+    OPTIONS,
 )
 
 RUN_ID = "0198c0de-1111-7000-8000-000000000001"
@@ -82,20 +94,43 @@ _POINT = record(
 
 def _options() -> Schema:
     """The options of a run, by the fields of RunOptions."""
-    known: Schema = RunOptions.model_json_schema()["properties"]
-    own = ("target", "evaluators", "evaluator")
-    properties = {name: shape for name, shape in known.items() if name not in own}
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+    with plainly():
+        known: Schema = bounded(RunOptions.model_json_schema()["properties"])
+    properties = {name: known[name] for name in OPTIONS}
+    for name, most in (("workers", MOST_WORKERS), ("repeat", MOST_REPEATS)):
+        properties[name]["anyOf"][0]["maximum"] = most
+    for name in ("judge", "baseline"):
+        properties[name]["anyOf"][0]["pattern"] = STORABLE
+    decided = {"properties": {"stop_when": {"const": "decided"}}, "required": ["stop_when"]}
+    compared = {"properties": {"baseline": _TEXT}, "required": ["baseline"]}
+    return {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        "if": decided,
+        "then": compared,
+    }
 
 
 _NEW_RUN = {
     "type": "object",
     "properties": {
-        "test_cases": {"type": "array", "items": UUID, "minItems": 1, "uniqueItems": True},
+        "test_cases": {
+            "type": "array",
+            "items": UUID,
+            "uniqueItems": True,
+            "minItems": 1,
+            "maxItems": MOST_IDS,
+        },
         "tag": {"type": "string", "minLength": 1, "maxLength": MAX_TAG, "pattern": STORABLE},
-        "suites": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
-        "target": {"type": "string", "minLength": 1},
-        "evaluators": {"type": "array", "items": {"anyOf": [_TEXT, _ANY]}},
+        "suites": {
+            "type": "array",
+            "items": _NAMED | {"maxLength": MOST_CHARS},
+            "minItems": 1,
+            "maxItems": MOST_PATHS,
+        },
+        "target": _NAMED | {"maxLength": MOST_NAME},
+        "evaluators": {"type": "array", "items": ref("GivenEvaluator")},
         "options": ref("RunOptions"),
     },
     "oneOf": [{"required": [name]} for name in ("test_cases", "tag", "suites")],
@@ -149,6 +184,14 @@ _WHOLE = _EXAMPLE | {
 }
 _ID = parameter("id", "path", UUID, "The id of a run.", example=RUN_ID)
 _NAME = parameter("name", "path", _TEXT, "The name of a baseline.", example="main")
+#: Whether a name is printable, no pattern can say.
+_NEW_NAME = parameter(
+    "name",
+    "path",
+    {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "pattern": NAME_PATTERN},
+    "The name of a baseline: printable characters, and nothing that means something else.",
+    example="main",
+)
 _LINKS = {
     name: {"operationId": name, "parameters": {"id": "$response.body#/data/runId"}}
     for name in ("get_run", "list_results", "cancel_run")
@@ -214,7 +257,7 @@ LIST_RESULTS = operation(
         parameter("outcome", "query", _OUTCOME, "Only results with this outcome."),
         parameter("q", "query", _TEXT, "Only results with this text: id, answer or reason."),
         parameter(
-            *("after", "query", {"type": "integer", "minimum": 0, "maximum": 2**53}),
+            *("after", "query", {"type": "integer", "minimum": 0}),
             "Only results after this position: `next` of a page, which is faster than `skip`.",
         ),
     ),
@@ -274,9 +317,9 @@ SET_BASELINE = operation(
             "status": "finished",
         },
     ),
-    parameters=(_NAME,),
+    parameters=(_NEW_NAME,),
     body={
-        "schema": record({"run": {"type": "string", "minLength": 1, "maxLength": 200}}),
+        "schema": record({"run": _NAMED | {"maxLength": 200}}),
         "example": {"run": "latest"},
     },
     errors=("MISSING_FIELD", "INVALID_LENGTH", "NOT_FOUND"),

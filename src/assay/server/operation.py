@@ -32,6 +32,16 @@ def record(properties: dict[str, Schema], *optional: str, **more: Any) -> Schema
     }
 
 
+def bounded(schema: Any) -> Any:
+    """The schema with the limit that whole numbers of shapes have: they fit 64 bits."""
+    if isinstance(schema, list):
+        return [bounded(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    limit = {"maximum": 2**64 - 1} if schema.get("type") == "integer" else {}
+    return limit | {key: bounded(part) for key, part in schema.items()}
+
+
 def parameter(name: str, where: str, schema: Schema, meaning: str, **more: Any) -> Schema:
     required = {"required": True} if where == "path" else {}
     head = {"name": name, "in": where, "description": meaning}

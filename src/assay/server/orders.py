@@ -24,7 +24,7 @@ from assay.server.state import State
 
 #: More lanes or repeats than that help nobody, and take memory before the first question.
 MOST_WORKERS, MOST_REPEATS = 1000, 1000
-_MOST_IDS = 20_000
+MOST_IDS, MOST_PATHS, MOST_CHARS, MOST_NAME = 20_000, 1000, 1000, 500
 #: Evaluators that only compare, or ask a judge of the server's own configuration.
 SAFE = frozenset(
     (
@@ -140,7 +140,7 @@ def _check_judge(entry: Mapping[str, Any]) -> None:
 
 
 def _paths(value: Any) -> tuple[str, ...]:
-    paths: tuple[str, ...] = bodies.texts("suites", 1000, (1, 1000))(value)
+    paths: tuple[str, ...] = bodies.texts("suites", MOST_PATHS, (1, MOST_CHARS))(value)
     if not paths:
         raise ApiError("INVALID_LENGTH", "Field 'suites' must name at least one path")
     return paths
@@ -149,8 +149,8 @@ def _paths(value: Any) -> tuple[str, ...]:
 def _ids(value: Any) -> list[str]:
     if not isinstance(value, list) or not value:
         raise invalid("Field 'test_cases' must be an array of at least one id")
-    if len(value) > _MOST_IDS:
-        raise ApiError("INVALID_LENGTH", f"Field 'test_cases' must have at most {_MOST_IDS} items")
+    if len(value) > MOST_IDS:
+        raise ApiError("INVALID_LENGTH", f"Field 'test_cases' must have at most {MOST_IDS} items")
     read = bodies.uuid("An item of field 'test_cases'")
     ids = [read(one) for one in value]
     if len(set(ids)) != len(ids):
@@ -178,7 +178,7 @@ FIELDS: dict[str, Read] = {
     "test_cases": _ids,
     "tag": bodies.text("Field 'tag'", 1, MAX_TAG),
     "suites": _paths,
-    "target": bodies.text("Field 'target'", 1, 500),
+    "target": bodies.text("Field 'target'", 1, MOST_NAME),
     "evaluators": _evaluators,
     "options": _options,
 }

@@ -84,7 +84,7 @@ async def events(request: Request) -> Response:
 
 @router.post("/api/runs/{id}/cancel", **described_runs.CANCEL_RUN)
 async def cancel(request: Request) -> Response:
-    bodies.require_json(request)
+    bodies.read_fields(await json_object(request), {})
     state = state_of(request)
     job = await state.jobs.settled((await _record(request)).id)
     record = await _record(request)

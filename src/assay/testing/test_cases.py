@@ -198,6 +198,25 @@ class TestCaseConformance(ABC):
         for tag, text in found.items():
             assert [case.input for case in cases.page(10, tag=tag).test_cases] == [text], tag
 
+    def test_a_tag_is_found_in_order_however_many_have_it(self, cases: TestCaseStore) -> None:
+        shares = (1, 2, 9, 10, 11, 20, 39, 40)
+
+        def tags_of(number: int) -> tuple[str, ...]:
+            return ("Any", *(f"of-{share}." for share in shares if number * share % 40 < share))
+
+        made = added(cases, *(new_case(str(i), f"own-{i}") for i in range(44)))
+        for case in reversed(made):  # so that later test cases have earlier tags
+            changed(cases, case.id, tags=tags_of(int(case.input)))
+        for case in made[:4]:
+            cases.remove(case.id, NOON).result(SECONDS)
+        for tag in ("any", "", "nothing", *(f"OF-{share}." for share in shares)):
+            every = cases.page(100).test_cases
+            wanted = [c.id for c in every if any(tag.lower() in t.lower() for t in c.tags)]
+            for skip in (0, 1, 7, 39):
+                page = cases.page(5, skip, tag)
+                assert [case.id for case in page.test_cases] == wanted[skip : skip + 5], (tag, skip)
+                assert page.total == len(wanted)
+
     def test_tags_are_found_as_they_are_now(self, cases: TestCaseStore) -> None:
         a, b = added(cases, new_case("a", "old"), new_case("b", "old"))
         changed(cases, a.id, tags=("new", "new"))
