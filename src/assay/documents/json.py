@@ -91,7 +91,12 @@ def line_text(data: bytes, file: str, number: int) -> str:
 
 def plain_object(data: bytes) -> dict[str, Any] | None:
     """The object that a line is when nothing about it is left to tell; else None."""
-    return sure_object(data) if is_sure(data) else None
+    return sure_object(data) if is_sure(data) and is_shallow(data) else None
+
+
+def is_shallow(data: bytes) -> bool:
+    """Whether it has too few brackets to be nested too deeply."""
+    return data.count(b"{") + data.count(b"[") <= MAX_DEPTH
 
 
 def sure_object(data: bytes) -> dict[str, Any] | None:
@@ -104,14 +109,13 @@ def sure_object(data: bytes) -> dict[str, Any] | None:
 
 
 def is_sure(data: bytes) -> bool:
-    """Whether all that is left to find out about a line is its syntax, and keys that repeat.
+    """Whether all that is left to find out is its syntax, its depth, and keys that repeat.
 
     Those are lost in its value: written again, it has fewer colons.
     """
     return (
         data.startswith(b"{")
         and len(data) <= MAX_SCALAR
-        and data.count(b"{") + data.count(b"[") <= MAX_DEPTH
         and not _disguised(data)
         and not _long_number(data)
     )

@@ -9,12 +9,11 @@ same, byte for byte.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import UNSET
 
-from assay.documents.json import sure_object
 from assay.engine import comparability
 from assay.engine.trial import Trials
 from assay.model.observation import Usage
@@ -46,6 +45,16 @@ class PlainAnswers(Protocol):
     def plain(self, case_id: str) -> tuple[int, _Record, bytes] | None:
         """The number of an answer, what it says, and its JSON; None when it is not plain."""
         ...
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    """An evaluator that is a type and a free text, and nothing else."""
+
+    type: str
+    value: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+_decode = msgspec.json.Decoder(_Entry).decode
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -148,23 +157,25 @@ class Express:
     def _part(self, text: bytes) -> _Part | None:
         spec = self._reading.known.get(text) or self._reading.known.again(text)
         if spec is None:
-            return self._free(sure_object(text) or {})
+            return self._free(text)
         form = _Form.of(spec)
         return None if form is None or spec.values is not None else form.filled(spec.value)
 
-    def _free(self, entry: dict[str, Any]) -> _Part | None:
+    def _free(self, text: bytes) -> _Part | None:
         """An entry with a free text and nothing else, of a type that was met before."""
-        kind = entry.get("type", "")
-        if kind not in self._forms:
-            model = self._reading.models.get(kind)
+        try:
+            entry = _decode(text)
+        except msgspec.DecodeError:
+            return None
+        if entry.type not in self._forms:
+            model = self._reading.models.get(entry.type)
             if model is None:
                 return None
-            self._forms[kind] = _Form.of(model)
-        form = self._forms[kind]
-        if form is None or len(entry) != 2:
-            return None
-        text = entry.get(form.spec.free_text)
-        return form.filled(text) if type(text) is str and text else None
+            self._forms[entry.type] = _Form.of(model)
+        form = self._forms[entry.type]
+        if form is None or _encode(entry).count(b":") != text.count(b":"):
+            return None  # a key stands there twice
+        return form.filled(entry.value)
 
 
 class _Form(msgspec.Struct, frozen=True):
@@ -179,7 +190,7 @@ class _Form(msgspec.Struct, frozen=True):
         """The form of one of our checks of a text, if full marks are all that it takes to pass."""
         if not _checks_a_text(type(spec)):
             return None
-        if spec.required is not False or not spec.weight:
+        if spec.required is not False or not spec.weight or spec.free_text not in ("", "value"):
             return None
         score = WrittenScore(spec.name, spec.type, spec.weight, 1.0, "pass", (_BLANK,), ())
         blank = spec.model_copy(update={"value": _BLANK})

@@ -34,9 +34,13 @@ class Noted(msgspec.Struct, array_like=True):
 
 def noted(trials: Sequence[TrialRecord]) -> Noted:
     """What is to be noted of trials, which come by position and repeat."""
-    cases = list(by_case(trials))
-    keys = [pair_of(case[0].case_id, case[0].comparability) for case in cases]
-    return Noted(b",\n".join(map(entry_of, cases)), b",".join(keys))
+    if len({trial.position for trial in trials}) == len(trials):
+        firsts, entries = trials, [trial.entry for trial in trials]
+    else:
+        cases = list(by_case(trials))
+        firsts, entries = [case[0] for case in cases], [entry_of(case) for case in cases]
+    keys = [pair_of(trial.case_id, trial.comparability) for trial in firsts]
+    return Noted(b",\n".join(entries), b",".join(keys))
 
 
 class Spool:

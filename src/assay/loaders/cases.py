@@ -44,7 +44,7 @@ class CaseReader:
     ) -> None:
         self.reading = reading_of(file, settings)
         self.seeds = Seeds(settings)
-        self.inherited = inherited or SuiteExecution()
+        self.inherited = inherited or SuiteExecution.model_construct()
         self.evaluators = EffectiveEvaluators(self.inherited)
         self.unsure = unsure  # whether the suite's evaluators could be read
         self.problems = Problems(shown_path(file))

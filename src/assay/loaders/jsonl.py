@@ -77,7 +77,8 @@ class Sidecar:
     """Suite-level keys from `NAME.yaml` or `NAME.yml` beside `NAME.jsonl`, if there is one."""
 
     def __init__(self, file: Path, settings: Settings) -> None:
-        self.keys, self.problems = SuiteFile(), list[Problem]()
+        # What has no keys needs no check, and so none is made.
+        self.keys, self.problems = SuiteFile.model_construct(), list[Problem]()
         self.document: Document | None = None
         beside = [f for f in map(file.with_suffix, SIDECAR_SUFFIXES) if not is_absent(f)]
         if len(beside) > 1:

@@ -7,11 +7,12 @@ the careful reader, which knows what to say about it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from assay.documents.json import is_sure, sure_object
+from assay.documents.json import is_shallow, is_sure, sure_object
 from assay.model.case import EvalCase, Origin
 from assay.model.evaluator import EvaluatorSpec, at_once
 from assay.model.message import Message
@@ -28,7 +29,9 @@ def plain_line(data: bytes) -> PlainLine | None:
         return None
     try:
         line = _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if line.metadata is not UNSET and not _is_flat(line.metadata) and not is_shallow(data):
         return None
     if _encode(line).count(b":") != data.count(b":"):
         return None  # a key stands there twice
@@ -65,6 +68,17 @@ def _is_plain(identity: str) -> bool:
     return identity.isprintable() and identity == identity.strip() != ""
 
 
+def _is_flat(metadata: dict[str, Any]) -> bool:
+    for value in metadata.values():  # noqa: SIM110 - all() would make a generator for every case
+        if type(value) in (dict, list):
+            return False
+    return True
+
+
+def _entry(text: bytes) -> dict[str, Any] | None:
+    return sure_object(text) if is_shallow(text) else None
+
+
 def _asks(said: str | list[Said]) -> bool:
     return bool(said.strip() if isinstance(said, str) else said)
 
@@ -78,7 +92,7 @@ def _messages(said: str | list[Said]) -> tuple[Message, ...]:
 def _evaluators(entries: list[msgspec.Raw], reading: Reading) -> tuple[EvaluatorSpec, ...]:
     """Evaluators that ask nothing of their case, and of which there is nothing to note."""
     texts = [bytes(entry) for entry in entries]
-    specs = at_once(texts, lambda index: sure_object(texts[index]), reading)
+    specs = at_once(texts, lambda index: _entry(texts[index]), reading)
     for spec in specs:
         if spec.depends_on_case:
             return ()

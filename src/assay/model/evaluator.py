@@ -17,6 +17,7 @@ from pydantic import (
     WithJsonSchema,
     WrapValidator,
 )
+from pydantic_core import PydanticCustomError
 
 from assay.model.shape import (
     Flag,
@@ -164,6 +165,12 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     reading: Reading | None = info.context
     if reading is None:
         raise problem("wrong-type", "evaluators in a file are read through a loader")
+    return _first(raw, reading)
+
+
+def _first(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
+    """The first entry of a type, after which others are read in the way that was found for it."""
+    written = raw["type"]
     validate: Callable[..., EvaluatorSpec] = _respelled
     if "-" not in written and not written.startswith("not_"):
         validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
@@ -290,7 +297,7 @@ def _one_by_one(raw: Any, handler: Callable[[Any], Any]) -> tuple[EvaluatorSpec,
 def at_once(
     texts: Iterable[bytes], entry: Callable[[int], Any], reading: Reading
 ) -> tuple[EvaluatorSpec, ...]:
-    """Entries of types that were met before, without a detour through pydantic for each.
+    """Entries without a detour through pydantic for each of which all is right.
 
     Each is known by its text; `entry` has what that says, by its number. Nothing when one is
     odd or wrong: then `_by_type` looks at them all and says what it is.
@@ -303,10 +310,11 @@ def at_once(
             spec = known.get(key) or known.again(key)
             if spec is None:
                 raw = entry(len(specs))
-                spec = validators[raw["type"]](raw, context=reading)
+                validate = validators.get(raw["type"])
+                spec = _first(raw, reading) if validate is None else validate(raw, context=reading)
                 fresh.append((key, len(specs), spec.name or spec.type))
             specs.append(spec)
-    except (KeyError, TypeError, ValidationError):
+    except (KeyError, TypeError, AttributeError, ValidationError, PydanticCustomError):
         del reading.notes[noted:]
         return ()
     names = {spec.name for spec in specs}

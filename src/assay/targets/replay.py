@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, BinaryIO, ClassVar, NamedTuple
 
@@ -73,6 +73,10 @@ _HEAD = msgspec.json.Decoder(_Head)
 _escaped = quick_search(r"\\[u/]")
 #: How much of the file is read at a time: neighbours are mostly asked one after the other.
 _WINDOW = 128 * 1024
+
+
+#: How much is read at a time when the index is made.
+_BLOCK = 64 * 1024
 
 
 class Recorded(NamedTuple):
@@ -269,25 +273,39 @@ class _Index:
         return found
 
     def _read(self, stream: BinaryIO, shown: str) -> None:
-        stream.seek(0)
         offset, number, reader = 0, 1, Reader(shown)
         found, hashes, head = self.offsets.append, self._hashes.append, _HEAD.decode
-        while data := stream.readline(MAX_LINE + 1):
+        for data in _lines(stream):
             if len(data) > MAX_LINE:
                 message = f"the line has more than {MAX_LINE:,} bytes; no line after it is read"
                 self.problems.append(Problem(shown, number, 1, "error", "too-large", message))
                 break
-            if offset == 0 and data.startswith(b"\xef\xbb\xbf"):
-                offset, data = 3, data[3:]
+            start = offset
+            offset += len(data) + 1
+            if start == 0 and data.startswith(b"\xef\xbb\xbf"):
+                start, data = 3, data[3:]
             try:
                 hashes(hash(head(data).id) & 0xFFFFFFFF)
-                found(offset)
+                found(start)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                if not data.isspace() and not self.problems.full:
+                if data and not data.isspace() and not self.problems.full:
                     self.problems.append(_fault(reader, data, number, error))
-            offset += len(data)
             number += 1
-        self.end = offset
+            self.end = offset
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file without their ends; of one that is too long as much as shows that."""
+    stream.seek(0)
+    rest = b""
+    while block := stream.read(_BLOCK):
+        lines = (rest + block).split(b"\n")
+        rest = lines.pop()
+        yield from lines
+        if len(rest) > MAX_LINE:
+            break
+    if rest:
+        yield rest
 
 
 def _fault(reader: Reader, data: bytes, number: int, error: Exception) -> Problem:
