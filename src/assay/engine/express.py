@@ -1,9 +1,9 @@
-"""The express lane: recorded answers to plain cases that pass checks of their text.
+"""The express lane: recorded answers to plain cases that are judged by checks of their text.
 
 A large suite is one form filled in with other texts, and most of its cases pass. For those no
 record is made of the case, its evaluators and their scores: the checks are tried, and the JSON
-is written. Whatever fails, or has anything more to it, takes the usual way. Both lanes give the
-same, byte for byte.
+is written. Whatever has anything more to it takes the usual way. Both lanes give the same, byte
+for byte.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from msgspec import UNSET
 
 from assay.engine import comparability
 from assay.engine.trial import Trials
-from assay.model.observation import Usage
+from assay.grading import aggregate
+from assay.model.case import EvalCase, Origin
 from assay.model.plain import PlainLine
-from assay.model.result import recorded_pass
+from assay.model.result import Outcome, recorded_pass
 from assay.model.run import TrialRecord, position_of
-from assay.model.score import WrittenScore
+from assay.model.score import EvaluationScore, WrittenScore, full_marks
+from assay.observations.own import PlainRecord, of_plain
 from assay.ports import CaseStream
 from assay.remembering import Remembered
 
@@ -29,22 +31,23 @@ _encode = msgspec.json.Encoder().encode
 _BLANK = "\ue000blank\ue000"
 
 
-class _Record(Protocol):
-    """What a recorded line says."""
-
-    response: str
-    tool_calls: list[Any] | None
-    usage: Usage | None
-    cost_usd: float | None
-    duration_ms: float | None
-
-
 class PlainAnswers(Protocol):
     """Recorded answers of which some are plain."""
 
-    def plain(self, case_id: str) -> tuple[int, _Record, bytes] | None:
+    def plain(self, case_id: str) -> tuple[int, PlainRecord, bytes] | None:
         """The number of an answer, what it says, and its JSON; None when it is not plain."""
         ...
+
+
+class _Check(Protocol):
+    """What an evaluator checks by one text."""
+
+    @property
+    def holds(self) -> Callable[[str], bool]: ...
+    @property
+    def hit(self) -> str: ...
+    @property
+    def miss(self) -> Callable[[str], str]: ...
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,25 +61,27 @@ _decode = msgspec.json.Decoder(_Entry).decode
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """An evaluator: its name, its check, what is written when that holds, and its fingerprint."""
+    """An evaluator of a case: its check, what is written when that holds, and its fingerprint.
 
-    name: str
-    holds: Callable[[str], bool]
+    `spec` may have another text than the check; nothing else about it differs.
+    """
+
+    spec: Any
+    check: _Check
     passed: msgspec.Raw
     fingerprint: bytes
 
 
-class Taken(msgspec.Struct):
-    """What the lane has taken: position, id, duration, cost and key of each trial, and in pairs
-    its documents."""
+class _Taken(msgspec.Struct):
+    """Position, id, outcome, score, duration, cost and key of trials, and in pairs their JSON."""
 
-    trials: list[tuple[int, str, float, float | None, str]] = []
+    facts: list[tuple[int, str, Outcome, float | None, float, float | None, str]] = []
     documents: list[bytes] = []
     used: list[int] = []
 
 
 class Express:
-    """Takes the lines of a stream that pass."""
+    """Takes lines of a stream."""
 
     def __init__(
         self, suite: int, stream: CaseStream, trials: Trials, answers: PlainAnswers
@@ -86,7 +91,7 @@ class Express:
         self._reading, self._threshold = stream.reading, stream.inherited.threshold
         self._parts = Remembered[bytes, _Part]()
         self._forms: dict[str, _Form | None] = {}
-        self._taken = Taken()
+        self._taken = _Taken()
 
     def take(self, number: int, line: PlainLine) -> bool:
         """Take the case on a line of the file, if it can be."""
@@ -96,49 +101,41 @@ class Express:
             return False
         used, record, observation = found
         response = record.response
-        for part in parts:
-            try:
-                if not part.holds(response):
-                    return False
-            except TimeoutError:
-                return False
-        self._record(number, line, parts, record)
-        self._taken.documents.append(observation)
-        self._taken.used.append(used)
+        try:
+            held = [part.check.holds(response) for part in parts]
+        except TimeoutError:
+            return False
+        origin = Origin(self._name, number, 1)
+        threshold = self._threshold if line.threshold is UNSET else line.threshold
+        if False in held:
+            scores = _scores(parts, held, response)
+            case = _case(line, parts, threshold, origin)
+            result = aggregate(case, of_plain(record, observation), scores)
+            outcome, score, document = result.outcome, result.score, result.recorded(0)
+        else:
+            outcome, score, document = "passed", 1.0, _passed(line, parts, record, origin)
+        key = comparability.plain_key(line, threshold, [part.fingerprint for part in parts])
+        position, spent = position_of(self._suite, number - 1), record.duration_ms or 0.0
+        taken = self._taken
+        taken.facts.append((position, line.id, outcome, score, spent, record.cost_usd, key))
+        taken.documents += (document, observation)
+        taken.used.append(used)
         return True
 
     def trials(self) -> tuple[list[TrialRecord], list[int]]:
         """What was taken since it was last asked, and the answers that were used for it."""
-        taken, self._taken = self._taken, Taken()
+        taken, self._taken = self._taken, _Taken()
         documents = self._trials.redact.all_encoded(taken.documents)
-        pairs = zip(taken.trials, documents[::2], documents[1::2], strict=True)
+        pairs = zip(taken.facts, documents[::2], documents[1::2], strict=True)
         run, file = self._trials.run_id, self._file
         made = [
             TrialRecord(
-                *(run, place, 0, file, case_id, "passed", 1.0, spent, cost, None, key),
+                *(run, position, 0, file, case_id, outcome, score, spent, cost, None, key),
                 *(False, None, 1.0, 0, False, True, result, observation),
             )
-            for (place, case_id, spent, cost, key), result, observation in pairs
+            for (position, case_id, outcome, score, spent, cost, key), result, observation in pairs
         ]
         return made, taken.used
-
-    def _record(self, number: int, line: PlainLine, parts: list[_Part], record: _Record) -> None:
-        spent, tools = record.duration_ms or 0.0, record.tool_calls
-        threshold = self._threshold if line.threshold is UNSET else line.threshold
-        key = comparability.plain_key(line, threshold, [part.fingerprint for part in parts])
-        result = recorded_pass(
-            line.id,
-            "" if line.description is UNSET else line.description,
-            spent,
-            [part.passed for part in parts],
-            None if tools is None else [call.name for call in tools],
-            record.usage,
-            record.cost_usd,
-            f"{self._name}:{number}",
-        )
-        place = position_of(self._suite, number - 1)
-        self._taken.trials.append((place, line.id, spent, record.cost_usd, key))
-        self._taken.documents.append(result)
 
     def _filled(self, line: PlainLine) -> list[_Part]:
         """The evaluators of a case; none when one of them is no check of a text."""
@@ -152,7 +149,7 @@ class Express:
                     return []
                 known.meet(text, part)
             parts.append(part)
-        return parts if len({part.name for part in parts}) == len(parts) else []
+        return parts if len({part.spec.name for part in parts}) == len(parts) else []
 
     def _part(self, text: bytes) -> _Part | None:
         spec = self._reading.known.get(text) or self._reading.known.again(text)
@@ -178,6 +175,41 @@ class Express:
         return form.filled(entry.value)
 
 
+def _scores(parts: list[_Part], held: list[bool], response: str) -> list[EvaluationScore]:
+    return [
+        full_marks((part.check.hit,))
+        if holds
+        else EvaluationScore(0.0, misses=(part.check.miss(response),))
+        for part, holds in zip(parts, held, strict=True)
+    ]
+
+
+def _case(line: PlainLine, parts: list[_Part], threshold: float | None, origin: Origin) -> EvalCase:
+    """As much of a case as its result needs."""
+    specs = tuple([part.spec for part in parts])
+    more: Any = {"threshold": threshold, "locate": lambda steps: origin}
+    return EvalCase(line.id, (), specs, _description(line), **more)
+
+
+def _passed(line: PlainLine, parts: list[_Part], record: PlainRecord, origin: Origin) -> bytes:
+    """The JSON of the result of a case of which every check holds."""
+    tools = record.tool_calls
+    return recorded_pass(
+        line.id,
+        _description(line),
+        record.duration_ms or 0.0,
+        [part.passed for part in parts],
+        None if tools is None else [call.name for call in tools],
+        record.usage,
+        record.cost_usd,
+        origin.place,
+    )
+
+
+def _description(line: PlainLine) -> str:
+    return "" if line.description is UNSET else line.description
+
+
 class _Form(msgspec.Struct, frozen=True):
     """An evaluator with a blank for its text: what stands before and after that in its JSON."""
 
@@ -201,7 +233,7 @@ class _Form(msgspec.Struct, frozen=True):
         before, after = self.passed
         passed = msgspec.Raw(before + _encode(check.hit) + after)
         before, after = self.fingerprint
-        return _Part(self.spec.name, check.holds, passed, before + _encode(text) + after)
+        return _Part(self.spec, check, passed, before + _encode(text) + after)
 
 
 def _checks_a_text(kind: type) -> bool:
