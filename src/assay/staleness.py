@@ -85,15 +85,19 @@ def _read(document: Document, tools: dict[str, ToolEntry]) -> Iterator[Problem]:
         tools[tool.name] = tool
 
 
-def suite_metadata(suite: Suite, registry: ToolRegistry | None) -> dict[str, Any]:
+def suite_metadata(
+    suite: Suite, registry: ToolRegistry | None, known_hash: str | None = None
+) -> dict[str, Any]:
     """What the tool of a suite is like now; what nobody knows is empty, or 0."""
+    if known_hash is None:
+        known_hash = file_hash(Path(suite.file)) if suite.file else ""
     tool = registry.tools.get(suite.tool_name) if registry is not None else None
     description = tool.description if tool is not None else None
     return {
         "toolVersion": (tool.version or "") if tool is not None else "",
         "descriptionHash": "" if description is None else description_hash(description),
         "registrySize": len(registry) if registry is not None else 0,
-        "evalFileHash": file_hash(Path(suite.file)) if suite.file else "",
+        "evalFileHash": known_hash,
     }
 
 

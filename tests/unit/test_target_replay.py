@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +17,9 @@ from assay.errors import UsageError
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Usage
 from assay.ports import Request
-from assay.targets import replay
+from assay.targets import replay_index
 from assay.targets.replay import Replay, ReplayTarget
+from assay.targets.replay_index import Index
 from unit.asking import answer, answers, fault, request
 
 
@@ -166,7 +169,7 @@ def test_a_line_that_is_no_observation_is_an_error_of_its_case(
 def test_a_line_that_is_too_long_ends_the_reading(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay, "MAX_LINE", 100)
+    monkeypatch.setattr(replay_index, "MAX_LINE", 100)
     target = connected(file, [{"id": "one", "response": "x"}, {"id": "long", "response": "x" * 99}])
     assert answer(target, request()).response == "x"
     (told,) = target.problems()
@@ -197,7 +200,7 @@ def test_lines_that_no_case_asks_for_are_counted(file: Path) -> None:
 
 
 def test_ids_of_one_hash_are_told_apart(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "hash", lambda text: 7, raising=False)
+    monkeypatch.setattr(replay_index, "hash", lambda text: 7, raising=False)
     lines = [{"id": f"c{n % 5}", "response": f"{n}"} for n in range(20)]
     asked = [request(id=f"c{n}", repeat=2) for n in range(5)]
     seen = answers(connected(file, lines), *asked)
@@ -238,3 +241,43 @@ def test_it_may_be_asked_again_after_it_was_closed(file: Path) -> None:
 def test_it_is_called_by_its_name_or_its_file(file: Path) -> None:
     assert ReplayTarget(file="seen.jsonl").label == "replay:seen.jsonl"
     assert ReplayTarget(file="seen.jsonl", name="old").label == "old"
+
+
+def test_a_large_file_is_read_in_two_processes(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[Any] = [{"id": f"c{n % 7}", "response": f"{n}"} for n in range(40)]
+    lines[30] = "{broken"
+    connected(file, lines)
+    whole = Index(file, file.name)
+    monkeypatch.setattr(replay_index, "HALVED_BYTES", 100)
+    other: list[int] = []
+    keep = replay_index._Other.part
+
+    def noted(self: Any) -> Any:
+        part = keep(self)
+        other.append(len(part.offsets))
+        return part
+
+    monkeypatch.setattr(replay_index._Other, "part", noted)
+    halved = Index(file, file.name)
+    assert 10 < other[0] < 30
+    assert halved.offsets == whole.offsets
+    assert halved.end == whole.end
+    assert [halved.lines(f"c{n}") for n in range(8)] == [whole.lines(f"c{n}") for n in range(8)]
+    assert [p.place for p in halved.problems.told()] == [p.place for p in whole.problems.told()]
+    assert halved.problems.told()[0].line == 31
+
+
+def test_a_half_whose_process_died_is_read_here(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected(file, [{"id": f"c{n}", "response": f"{n}"} for n in range(40)])
+    monkeypatch.setattr(replay_index, "HALVED_BYTES", 100)
+    here, keep = os.getpid(), replay_index.read
+
+    def mortal(*place: Any) -> Any:
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return keep(*place)
+
+    monkeypatch.setattr(replay_index, "read", mortal)
+    assert len(Index(file, file.name).offsets) == 40

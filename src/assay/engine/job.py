@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,8 +84,29 @@ def plan_of(job: Job) -> dict[str, Any]:
     return redacted
 
 
+class FileHashes:
+    """The hashes of large eval files, made while other things are done."""
+
+    def __init__(self, suites: Iterable[Suite]) -> None:
+        pool = ThreadPoolExecutor(1)
+        self._found = {
+            suite.file: pool.submit(staleness.file_hash, Path(suite.file))
+            for suite in suites
+            if suite.streamed
+        }
+        pool.shutdown(wait=False)
+
+    def of(self, suite: Suite) -> str | None:
+        """The hash of the suite's file; None when it is not large."""
+        found = self._found.get(suite.file)
+        return None if found is None else found.result()
+
+
 def headers_of(
-    job: Job, plan: Plan, target_of: Callable[[int], str] = lambda index: ""
+    job: Job,
+    plan: Plan,
+    target_of: Callable[[int], str] = lambda index: "",
+    hash_of: Callable[[Suite], str | None] = lambda suite: None,
 ) -> list[SuiteHeader]:
     """What is known of each suite before the first question."""
     registry = staleness.load_registry(job.settings)
@@ -100,7 +122,7 @@ def headers_of(
                 tier=suite.tier,
                 tool_name=suite.tool_name,
                 target=target_of(index),
-                metadata=staleness.suite_metadata(suite, registry),
+                metadata=staleness.suite_metadata(suite, registry, hash_of(suite)),
                 # What is wrong with cases that are not asked is no news of this run.
                 staleness_warnings=staleness.warnings(suite, registry) if asked else [],
                 selected=None if suite.streamed else plan.selected[index],

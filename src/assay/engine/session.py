@@ -16,7 +16,7 @@ from assay import calibrations
 from assay.engine.discretion import DiscreetCache, DiscreetJudge
 from assay.engine.early import Early
 from assay.engine.express import Express
-from assay.engine.job import Job, headers_of, plan_of, project_path
+from assay.engine.job import FileHashes, Job, headers_of, plan_of, project_path
 from assay.engine.lineup import Lineup, unused_lines
 from assay.engine.plan import TIERS, Done, Plan
 from assay.engine.provenance import environment_of
@@ -88,8 +88,9 @@ class _Session:
 
     async def _run(self) -> RunResult:
         job = self.job
+        hashes = FileHashes(job.suites if job.resumed is None else ())
         self._preflight()
-        record = job.resumed or self._record()
+        record = job.resumed or self._record(hashes)
         with job.store.lease(record.id):
             if job.resumed is None:
                 job.store.begin(record)
@@ -120,7 +121,7 @@ class _Session:
         for note in () if self.plan.streams else self.lineup.unused(self.plan):
             self._tell(note)
 
-    def _record(self) -> RunRecord:
+    def _record(self, hashes: FileHashes) -> RunRecord:
         job, now = self.job, self.job.now()
         environment = environment_of(job.settings.root)
         environment["settings"] = job.settings.recorded()
@@ -136,7 +137,7 @@ class _Session:
             plan=plan_of(job),
             options=self.redactor.json(job.options.shown()),
             environment=self.redactor.json(environment),
-            suites=headers_of(job, self.plan, self.lineup.of_suite),
+            suites=headers_of(job, self.plan, self.lineup.of_suite, hashes.of),
         )
 
     def _runner(self, record: RunRecord) -> Runner:

@@ -9,22 +9,17 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, BinaryIO, ClassVar, NamedTuple
 
 import msgspec
 from pydantic import AfterValidator, ValidationInfo
 
-from assay.documents.document import MAX_SCALAR
-from assay.documents.json import Reader
-from assay.documents.source import decode, open_binary
+from assay.documents.source import open_binary
 from assay.errors import (
     EvalFileErrors,
     ObservationError,
-    Problem,
-    Problems,
     TargetError,
     UsageError,
 )
@@ -36,8 +31,7 @@ from assay.observations.reading import read
 from assay.patterns import quick_search
 from assay.ports import Request
 from assay.settings import shown_path
-
-MAX_LINE = 4 * MAX_SCALAR
+from assay.targets.replay_index import HEAD, Index
 
 
 def _found(value: str, info: ValidationInfo) -> str:
@@ -62,21 +56,10 @@ class ReplayTarget(TargetSpec):
         return Replay(self.label, Path(self.file))
 
 
-class _Head(msgspec.Struct):
-    """As much of a line as is needed to find it again."""
-
-    id: str
-
-
-_HEAD = msgspec.json.Decoder(_Head)
 #: What another writer of JSON would have written as the character itself.
 _escaped = quick_search(r"\\[u/]")
 #: How much of the file is read at a time: neighbours are mostly asked one after the other.
 _WINDOW = 128 * 1024
-
-
-#: How much is read at a time when the index is made.
-_BLOCK = 64 * 1024
 
 
 class Recorded(NamedTuple):
@@ -98,7 +81,7 @@ class Replay:
         self._file, self._shown = file, shown_path(file)
         self._lock = threading.Lock()
         self._stream: BinaryIO | None = None
-        self._index: _Index | None = None
+        self._index: Index | None = None
         #: A part of the file, and where in it that begins.
         self._window = (0, b"")
         self._open().close()  # a wrong path is told at once
@@ -121,13 +104,13 @@ class Replay:
             try:
                 data = self._line(index, line)
                 if passed < repeat:
-                    passed += _HEAD.decode(data).id == case_id
+                    passed += HEAD.decode(data).id == case_id
                     continue
                 if (record := plain_record(data)) is not None:
                     if record.id == case_id:  # else only its hash is
                         kept = None if _escaped(data) else data
                         return Recorded(line, of_plain(record, data), kept)
-                elif _HEAD.decode(data).id == case_id:
+                elif HEAD.decode(data).id == case_id:
                     return Recorded(line, read(msgspec.json.decode(data)), None)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObservationError) as e:
                 place = f"{self._shown}:{self._number(index.offsets[line])}"
@@ -181,13 +164,13 @@ class Replay:
             for line, known in enumerate(used)
         )
 
-    def _indexed(self) -> _Index:
+    def _indexed(self) -> Index:
         if self._index is not None:
             return self._index
         with self._lock:
             if self._index is None:
                 self._stream = self._open()
-                self._index = _Index(self._stream, self._shown)
+                self._index = Index(self._file, self._shown)
             return self._index
 
     def _open(self) -> BinaryIO:
@@ -196,7 +179,7 @@ class Replay:
         except EvalFileErrors as error:
             raise UsageError(f"{self._shown}: {error.problems[0].message}") from None
 
-    def _none(self, index: _Index, identity: str, passed: int, repeat: int) -> str:
+    def _none(self, index: Index, identity: str, passed: int, repeat: int) -> str:
         message = f"no recorded observation for {shown(identity)} in {self._shown}"
         if passed:
             message += f": it has {passed}, and this is repeat {repeat + 1}"
@@ -205,7 +188,7 @@ class Replay:
             message += f" (some lines cannot be read; the first: {first.place}: {first.message})"
         return message
 
-    def _line(self, index: _Index, line: int) -> bytes:
+    def _line(self, index: Index, line: int) -> bytes:
         """Read at a place of its own: others, in this process or a forked one, read too."""
         offset, stream = index.offsets[line], self._stream
         end = index.offsets[line + 1] if line + 1 < len(index.offsets) else index.end
@@ -229,101 +212,3 @@ class Replay:
                 number += chunk.count(b"\n")
                 offset -= len(chunk)
             return number
-
-
-class _Index:
-    """Where the lines of every id are: a hash table in three arrays.
-
-    A dictionary would take more than five times the memory. Lines are found by 32 bits of
-    the hash of their id, so whoever reads one looks whether the id is the right one.
-    """
-
-    def __init__(self, stream: BinaryIO, shown: str) -> None:
-        self.offsets, self._hashes = array("Q"), array("I")
-        self.problems = Problems(shown)
-        #: Where the last line ends.
-        self.end = 0
-        self._read(stream, shown)
-        size = 4
-        while size < len(self.offsets) * 1.5:
-            size *= 2
-        slots, mask = array("I", [0]) * size, size - 1
-        for line, hashed in enumerate(self._hashes, 1):
-            slot = hashed & mask
-            while slots[slot]:
-                slot = slot + 1 & mask
-            slots[slot] = line
-        self._slots, self._mask = slots, mask
-
-    def lines(self, identity: str) -> list[int]:
-        """The lines that may have this id, in the order of the file."""
-        return self._with(hash(identity) & 0xFFFFFFFF)
-
-    def like(self, line: int) -> list[int]:
-        """The lines that may have the id of this one."""
-        return self._with(self._hashes[line])
-
-    def _with(self, hashed: int) -> list[int]:
-        slots, mask, found = self._slots, self._mask, []
-        slot = hashed & mask
-        while line := slots[slot]:
-            if self._hashes[line - 1] == hashed:
-                found.append(line - 1)
-            slot = slot + 1 & mask
-        return found
-
-    def _read(self, stream: BinaryIO, shown: str) -> None:
-        offset, number, reader = 0, 1, Reader(shown)
-        found, hashes, head = self.offsets.append, self._hashes.append, _HEAD.decode
-        for data in _lines(stream):
-            if len(data) > MAX_LINE:
-                message = f"the line has more than {MAX_LINE:,} bytes; no line after it is read"
-                self.problems.append(Problem(shown, number, 1, "error", "too-large", message))
-                break
-            start = offset
-            offset += len(data) + 1
-            if start == 0 and data.startswith(b"\xef\xbb\xbf"):
-                start, data = 3, data[3:]
-            try:
-                hashes(hash(head(data).id) & 0xFFFFFFFF)
-                found(start)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                if data and not data.isspace() and not self.problems.full:
-                    self.problems.append(_fault(reader, data, number, error))
-            number += 1
-            self.end = offset
-
-
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file without their ends; of one that is too long as much as shows that."""
-    stream.seek(0)
-    rest = b""
-    while block := stream.read(_BLOCK):
-        lines = (rest + block).split(b"\n")
-        rest = lines.pop()
-        yield from lines
-        if len(rest) > MAX_LINE:
-            break
-    if rest:
-        yield rest
-
-
-def _fault(reader: Reader, data: bytes, number: int, error: Exception) -> Problem:
-    """What is wrong with a line, with its place."""
-    try:
-        document = reader.parse(decode(data, reader.file, number).rstrip("\r\n"), number)
-    except EvalFileErrors as refused:
-        return refused.problems[0]
-    if document.problems:
-        return document.problems[0]
-    if not isinstance(document.data, dict):
-        found = f"the line is {shown(document.data)}, not a mapping"
-        return document.problem((), "wrong-type", found)
-    if "id" not in document.data:
-        return document.problem((), "missing-key", "the key 'id' is missing")
-    identity = document.data["id"]
-    if not isinstance(identity, str):
-        return document.problem(
-            ("id",), "wrong-type", f"'id' is {shown(identity)}; it must be text"
-        )
-    return document.problem((), "json-syntax", str(error))

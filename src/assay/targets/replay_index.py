@@ -1,0 +1,208 @@
+"""Where the lines of a replay file are, by the ids of their cases.
+
+A large file is read in two processes at once: whoever wants an answer has to wait for it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from array import array
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from assay.documents.document import MAX_SCALAR
+from assay.documents.json import Reader
+from assay.documents.source import decode, open_binary
+from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, Problems
+from assay.model.shape import shown
+
+MAX_LINE = 4 * MAX_SCALAR
+#: How much is read at a time.
+_BLOCK = 64 * 1024
+#: Of a file that is at least so large another process reads one half.
+HALVED_BYTES = 16 * 1024 * 1024
+
+
+class Head(msgspec.Struct):
+    """As much of a line as is needed to find it again."""
+
+    id: str
+
+
+HEAD = msgspec.json.Decoder(Head)
+
+
+class Index:
+    """A hash table in three arrays.
+
+    A dictionary would take more than five times the memory. Lines are found by 32 bits of
+    the hash of their id, so whoever reads one looks whether the id is the right one. `end` is
+    where the last line ends.
+    """
+
+    def __init__(self, file: Path, name: str) -> None:
+        self.offsets, self._hashes = array("Q"), array("I")
+        self.problems = Problems(name)
+        self.end = lines = 0
+        for part in _parts(file, name):
+            self.offsets += part.offsets
+            self._hashes += part.hashes
+            self.problems += [replace(p, line=p.line + lines) for p in part.problems]
+            lines += part.lines
+            self.end = part.end
+            if part.broken_off:
+                break
+        size = 4
+        while size < len(self.offsets) * 1.5:
+            size *= 2
+        slots, mask = array("I", [0]) * size, size - 1
+        for line, hashed in enumerate(self._hashes, 1):
+            slot = hashed & mask
+            while slots[slot]:
+                slot = slot + 1 & mask
+            slots[slot] = line
+        self._slots, self._mask = slots, mask
+
+    def lines(self, identity: str) -> list[int]:
+        """The lines that may have this id, in the order of the file."""
+        return self._with(hash(identity) & 0xFFFFFFFF)
+
+    def like(self, line: int) -> list[int]:
+        """The lines that may have the id of this one."""
+        return self._with(self._hashes[line])
+
+    def _with(self, hashed: int) -> list[int]:
+        slots, mask, found = self._slots, self._mask, []
+        slot = hashed & mask
+        while line := slots[slot]:
+            if self._hashes[line - 1] == hashed:
+                found.append(line - 1)
+            slot = slot + 1 & mask
+        return found
+
+
+class Part(NamedTuple):
+    """What was found in a part of a file: where lines begin, and the hashes of their ids.
+
+    The places of problems count from its first line. It is `broken_off` where a line is too long.
+    """
+
+    offsets: array[int]
+    hashes: array[int]
+    problems: list[Problem]
+    lines: int
+    end: int
+    broken_off: bool
+
+
+def _parts(file: Path, name: str) -> Iterator[Part]:
+    with open_binary(file, name) as stream:
+        size = stream.seek(0, 2)
+        stream.seek(size // 2)
+        rest = stream.readline(MAX_LINE + 1)
+    middle = size // 2 + len(rest)
+    # Threads of a server do not fork: others may hold locks that the child would wait for.
+    may_fork = hasattr(os, "fork") and threading.current_thread() is threading.main_thread()
+    if size < HALVED_BYTES or not may_fork or not rest.endswith(b"\n"):
+        yield read(file, name, 0, size)
+        return
+    other = _Other(file, name, middle, size)
+    yield read(file, name, 0, middle)
+    yield other.part()
+
+
+class _Other:
+    """A forked process that reads a part."""
+
+    def __init__(self, file: Path, name: str, start: int, stop: int) -> None:
+        self._wanted = (file, name, start, stop)
+        self._source, sink = os.pipe()
+        self._pid = os.fork()
+        if self._pid:
+            os.close(sink)
+            return
+        # It leaves without cleaning up: what it inherited belongs to its parent.
+        try:
+            with open(sink, "wb") as stream:
+                pickle.dump(read(*self._wanted), stream)
+        finally:
+            os._exit(0)
+
+    def part(self) -> Part:
+        """What it found; read here when it found its end before."""
+        with open(self._source, "rb") as stream:
+            data = stream.read()
+        os.waitpid(self._pid, 0)
+        with suppress(EOFError, pickle.UnpicklingError):
+            part: Part = pickle.loads(data)
+            return part
+        return read(*self._wanted)
+
+
+def read(file: Path, name: str, start: int, stop: int) -> Part:
+    """The lines of a file from one place, where a line begins, to another."""
+    offsets, hashes, problems = array("Q"), array("I"), list[Problem]()
+    found, hashed, head = offsets.append, hashes.append, HEAD.decode
+    offset, number, end, reader = start, 1, start, Reader(name)
+    for data in _lines(file, name, start, stop):
+        if len(data) > MAX_LINE:
+            message = f"the line has more than {MAX_LINE:,} bytes; no line after it is read"
+            problems.append(Problem(name, number, 1, "error", "too-large", message))
+            return Part(offsets, hashes, problems, number, end, broken_off=True)
+        begin = offset
+        offset += len(data) + 1
+        if begin == 0 and data.startswith(b"\xef\xbb\xbf"):
+            begin, data = 3, data[3:]
+        try:
+            hashed(hash(head(data).id) & 0xFFFFFFFF)
+            found(begin)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if data and not data.isspace() and len(problems) <= MAX_PROBLEMS:
+                problems.append(_fault(reader, data, number, error))
+        number += 1
+        end = offset
+    return Part(offsets, hashes, problems, number - 1, end, broken_off=False)
+
+
+def _lines(file: Path, name: str, start: int, stop: int) -> Iterator[bytes]:
+    """The lines without their ends; of one that is too long as much as shows that."""
+    rest, left = b"", stop - start
+    with open_binary(file, name) as stream:
+        stream.seek(start)
+        while block := stream.read(min(_BLOCK, left)):
+            left -= len(block)
+            lines = (rest + block).split(b"\n")
+            rest = lines.pop()
+            yield from lines
+            if len(rest) > MAX_LINE:
+                break
+    if rest:
+        yield rest
+
+
+def _fault(reader: Reader, data: bytes, number: int, error: Exception) -> Problem:
+    """What is wrong with a line, with its place."""
+    try:
+        document = reader.parse(decode(data, reader.file, number).rstrip("\r\n"), number)
+    except EvalFileErrors as refused:
+        return refused.problems[0]
+    if document.problems:
+        return document.problems[0]
+    if not isinstance(document.data, dict):
+        found = f"the line is {shown(document.data)}, not a mapping"
+        return document.problem((), "wrong-type", found)
+    if "id" not in document.data:
+        return document.problem((), "missing-key", "the key 'id' is missing")
+    identity = document.data["id"]
+    if not isinstance(identity, str):
+        return document.problem(
+            ("id",), "wrong-type", f"'id' is {shown(identity)}; it must be text"
+        )
+    return document.problem((), "json-syntax", str(error))
