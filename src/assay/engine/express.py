@@ -105,15 +105,15 @@ class Express:
             held = [part.check.holds(response) for part in parts]
         except TimeoutError:
             return False
-        origin = Origin(self._name, number, 1)
         threshold = self._threshold if line.threshold is UNSET else line.threshold
         if False in held:
             scores = _scores(parts, held, response)
-            case = _case(line, parts, threshold, origin)
+            case = _case(line, parts, threshold, Origin(self._name, number, 1))
             result = aggregate(case, of_plain(record, observation), scores)
             outcome, score, document = result.outcome, result.score, result.recorded(0)
         else:
-            outcome, score, document = "passed", 1.0, _passed(line, parts, record, origin)
+            place = f"{self._name}:{number}"
+            outcome, score, document = "passed", 1.0, _passed(line, parts, record, place)
         key = comparability.plain_key(line, threshold, [part.fingerprint for part in parts])
         position, spent = position_of(self._suite, number - 1), record.duration_ms or 0.0
         taken = self._taken
@@ -129,9 +129,26 @@ class Express:
         pairs = zip(taken.facts, documents[::2], documents[1::2], strict=True)
         run, file = self._trials.run_id, self._file
         made = [
-            TrialRecord(
-                *(run, position, 0, file, case_id, outcome, score, spent, cost, None, key),
-                *(False, None, 1.0, 0, False, True, result, observation),
+            TrialRecord(  # without the names of its fields, which would cost time
+                run,
+                position,
+                0,
+                file,
+                case_id,
+                outcome,
+                score,
+                spent,
+                cost,
+                None,
+                key,
+                False,
+                None,
+                1.0,
+                0,
+                False,
+                True,
+                result,
+                observation,
             )
             for (position, case_id, outcome, score, spent, cost, key), result, observation in pairs
         ]
@@ -191,7 +208,7 @@ def _case(line: PlainLine, parts: list[_Part], threshold: float | None, origin: 
     return EvalCase(line.id, (), specs, _description(line), **more)
 
 
-def _passed(line: PlainLine, parts: list[_Part], record: PlainRecord, origin: Origin) -> bytes:
+def _passed(line: PlainLine, parts: list[_Part], record: PlainRecord, place: str) -> bytes:
     """The JSON of the result of a case of which every check holds."""
     tools = record.tool_calls
     return recorded_pass(
@@ -202,7 +219,7 @@ def _passed(line: PlainLine, parts: list[_Part], record: PlainRecord, origin: Or
         None if tools is None else [call.name for call in tools],
         record.usage,
         record.cost_usd,
-        origin.place,
+        place,
     )
 
 

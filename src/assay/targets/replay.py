@@ -198,9 +198,9 @@ class Replay:
             window = os.pread(stream.fileno(), max(end - offset, _WINDOW), offset)
             start = offset
             self._window = (start, window)
-        data = window[offset - start : end - start]
         # Behind the line there may be others that cannot be read.
-        return data.split(b"\n", 1)[0]
+        stop = window.find(b"\n", offset - start, end - start)
+        return window[offset - start : end - start if stop < 0 else stop]
 
     def _number(self, offset: int) -> int:
         """Which line starts at the offset; counted only when there is something to tell."""
