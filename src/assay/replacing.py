@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from assay.errors import StoreError
+
+_BUFFER = 1 << 16
 
 
 @contextmanager
@@ -29,7 +32,7 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:100]}.")
     try:
-        with os.fdopen(handle, "wb", buffering=1 << 16) as stream:
+        with os.fdopen(handle, "wb", buffering=_BUFFER) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -38,3 +41,37 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+class Nameless:
+    """A file that grows without a name, and gets one when it is complete.
+
+    Whatever happens to the process before that, nothing of it is left behind. Where the system
+    has no such files it is a temporary one, which cannot get a name.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o644)
+        except (AttributeError, OSError):
+            self.stream: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - see close
+            self.can_be_named = False
+        else:
+            self.stream = os.fdopen(handle, "w+b", buffering=_BUFFER)
+            self.can_be_named = os.path.exists(self._place)
+
+    @property
+    def _place(self) -> str:
+        return f"/proc/self/fd/{self.stream.fileno()}"
+
+    def become(self, file: Path) -> None:
+        """Give it its name, in place of a file that may have had it."""
+        self.stream.flush()
+        os.fsync(self.stream.fileno())
+        temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(8)}")
+        # Only with a folder given does Python ask the system to follow the link of that place.
+        os.link(self._place, temporary, src_dir_fd=self.stream.fileno(), follow_symlinks=True)
+        os.replace(temporary, file)
+
+    def close(self) -> None:
+        self.stream.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from assay.model.result import Outcome
 from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord, positions_of
 from assay.model.run_result import RunResult
 from assay.model.score import reaches
-from assay.model.suite_result import EvalSuiteResult, Summary
+from assay.model.suite_result import EvalSuiteResult, Summary, head_of
 from assay.ports import Store
 from assay.replacing import replacing, writing
 from assay.settings import Settings, shown_path
@@ -308,13 +309,18 @@ def write_files(result: RunResult, folder: Path) -> list[Path]:
     """Write the result files; each is there whole, or not at all."""
     files = files_of(result, folder)
     for suite, file in zip(result.suites, files, strict=True):
-        _write(file, suite.chunks())
+        with writing(shown_path(file)):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            tail = chain(suite.tail(), (b"\n",))
+            if suite.written is None or not suite.written.becomes(file, suite.head(), tail):
+                with replacing(file) as stream:
+                    stream.writelines(suite.chunks())
+                    stream.write(b"\n")
     return files
 
 
-def _write(file: Path, chunks: Iterator[bytes]) -> None:
-    with writing(shown_path(file)):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(file) as stream:
-            stream.writelines(chunks)
-            stream.write(b"\n")
+def head_of_suite(record: RunRecord, header: SuiteHeader) -> bytes:
+    """What the result file of a suite begins with."""
+    named = (header.tier, header.tool_name or header.name)
+    known = (header.metadata, header.staleness_warnings)
+    return head_of(record.id, record.started_at, *named, *known)

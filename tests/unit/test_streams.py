@@ -27,6 +27,7 @@ from assay.executors.processes import SHELF_BYTES, Processes
 from assay.history import open_store
 from assay.loaders import jsonl
 from assay.model.run import TrialRecord
+from assay.replacing import Nameless
 from assay.running import Order, carry_out
 from assay.service import project as find_project
 from unit.conftest import Project
@@ -388,7 +389,7 @@ def added(spool: Spool, chunk: int, trials: list[TrialRecord]) -> None:
 
 
 def test_a_spool_has_the_order_of_the_file(tmp_path: Path) -> None:
-    found = Spool(tmp_path / "new")
+    found = Spool(tmp_path / "new", b"head")
     for chunk in (1, 5, 9):
         found.promise(chunk)
     added(found, 9, [trial(9)])
@@ -406,11 +407,52 @@ def test_a_spool_has_the_order_of_the_file(tmp_path: Path) -> None:
     assert list(tmp_path.joinpath("new").iterdir()) == []
 
 
+@pytest.mark.parametrize("can_be_named", [True, False])
+def test_a_spool_becomes_the_result_file(tmp_path: Path, can_be_named: bool) -> None:
+    found = Spool(tmp_path, b"[")
+    assert found._entries is not None
+    found._entries.can_be_named &= can_be_named
+    found.promise(1)
+    added(found, 1, [trial(1), trial(2)])
+    assert b"".join(found.entries()).count(b"\n") == 1
+    file = tmp_path / "found.json"
+    file.write_text("old")
+    assert not found.becomes(file, b"{", iter((b"]",)))
+    assert file.read_text() == "old"
+    named = found.becomes(file, b"[", iter((b"]",)))
+    assert named is can_be_named
+    if named:
+        assert [case["id"] for case in json.loads(file.read_text())] == ["c1", "c2"]
+    found.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["found.json"]
+
+
+class _Unnameable(Nameless):
+    """As on a system that has no such files."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.can_be_named = False
+
+
+def test_result_files_are_the_same_where_no_file_is_nameless(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(streamed, [case(n) for n in range(9)], [seen(n) for n in range(9)])
+    files = []
+    for nameless in (True, False):
+        with monkeypatch.context() as patch:
+            if not nameless:
+                patch.setattr(spool, "Nameless", _Unnameable)
+            files.append(document(assay.run("a.eval.jsonl", target=REPLAY)))
+    assert files[0] == files[1]
+
+
 def test_a_spool_that_would_hold_too_much_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "MOST_WAITING", 2)
-    found = Spool(tmp_path)
+    found = Spool(tmp_path, b"")
     for chunk in range(5):
         found.promise(chunk)
     for chunk in range(1, 5):

@@ -38,7 +38,14 @@ from assay.model.target import RateLimits
 from assay.ports import CaseStream, Resources, Target
 from assay.redaction import Redactor
 from assay.registry import executors
-from assay.results import conclude, folder_shown, recorded_summary, result_of, write_files
+from assay.results import (
+    conclude,
+    folder_shown,
+    head_of_suite,
+    recorded_summary,
+    result_of,
+    write_files,
+)
 from assay.retrying import RetryPolicy
 from assay.roster import Roster
 from assay.stats.sequential import Sequential
@@ -214,7 +221,9 @@ class _Session:
         around = Surroundings(job.store, executor, runner.tell, lambda: job.brake.presses > 0)
         spool = None
         if fresh:
-            spool = self.spools[index] = Spool(job.folder)
+            spool = self.spools[index] = Spool(
+                job.folder, head_of_suite(record, record.suites[index])
+            )
         run = StreamRun(grader, stream, answers, around, spool)
         try:
             run.run()
@@ -338,5 +347,5 @@ def _noted(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
     """The result with its cases as they were noted, where they were."""
     suites = list(result.suites)
     for index, spool in spools.items():
-        suites[index] = replace(suites[index], written=(spool.entries, spool.keys))
+        suites[index] = replace(suites[index], written=spool)
     return replace(result, suites=tuple(suites))

@@ -1,4 +1,4 @@
-"""Spool: what a result file says of the cases of a stream, noted while they are graded.
+"""Spool: the result file of a stream, which grows while its cases are graded.
 
 Reading all of it back from the store would take nearly as long as grading it. The spool is a
 help and not a need: when it cannot be kept, its suite is read from the store.
@@ -6,6 +6,7 @@ help and not a need: when it cannot be kept, its suite is read from the store.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ import msgspec
 from assay.folding import by_case, entry_of
 from assay.model.run import TrialRecord
 from assay.model.suite_result import pair_of
+from assay.replacing import Nameless
 from assay.results import Count
 
 #: How many chunks may wait for one before them, which somebody is still at work on.
@@ -49,16 +51,18 @@ class Spool:
     Chunks are promised in their order, and come in any.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, head: bytes) -> None:
         self.count = Count()
+        self._head, self._is_first = head, True
         self._promised: deque[int] = deque()
         self._waiting: dict[int, tuple[Sequence[TrialRecord], Noted]] = {}
-        self._entries: IO[bytes] | None = None
+        self._entries: Nameless | None = None
         self._keys: IO[bytes] | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._entries = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - see close
-            self._keys = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+            self._entries = Nameless(folder)
+            self._keys = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - see close
+            self._entries.stream.write(head)
         except OSError:
             self.close()
 
@@ -86,11 +90,22 @@ class Spool:
 
     def entries(self) -> Iterator[bytes]:
         """What stands between the brackets of the list of cases."""
-        return _pieces(self._entries)
+        assert self._entries is not None
+        return _pieces(self._entries.stream, len(self._head))
 
     def keys(self) -> Iterator[bytes]:
         """What stands between the braces of the keys."""
+        assert self._keys is not None
         return _pieces(self._keys)
+
+    def becomes(self, file: Path, head: bytes, tail: Iterator[bytes]) -> bool:
+        """Make the entries the result file, which they have been growing into."""
+        if self._entries is None or not self._entries.can_be_named or head != self._head:
+            return False
+        self._entries.stream.seek(0, os.SEEK_END)
+        self._entries.stream.writelines(tail)
+        self._entries.become(file)
+        return True
 
     def close(self) -> None:
         for stream in (self._entries, self._keys):
@@ -100,19 +115,21 @@ class Spool:
         self._waiting.clear()
 
     def _keep(self, trials: Sequence[TrialRecord], noted: Noted) -> None:
+        assert self._entries is not None
+        assert self._keys is not None
+        if not trials:
+            return
         for case in by_case(trials):
             self.count.add(case)
-        _append(self._entries, b",\n", noted.entries)
-        _append(self._keys, b",", noted.keys)
+        if not self._is_first:
+            self._entries.stream.write(b",\n")
+            self._keys.write(b",")
+        self._is_first = False
+        self._entries.stream.write(noted.entries)
+        self._keys.write(noted.keys)
 
 
-def _append(stream: IO[bytes] | None, between: bytes, data: bytes) -> None:
-    if stream is not None and data:
-        stream.write(between + data if stream.tell() else data)
-
-
-def _pieces(stream: IO[bytes] | None) -> Iterator[bytes]:
-    assert stream is not None
-    stream.seek(0)
+def _pieces(stream: IO[bytes], start: int = 0) -> Iterator[bytes]:
+    stream.seek(start)
     while piece := stream.read(_PIECE):
         yield piece

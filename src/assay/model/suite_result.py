@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import msgspec
 
@@ -93,7 +94,34 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
         return {k: v for k, v in result.items() if v is not None or k == "coverage"}
 
 
-Pieces = Callable[[], Iterator[bytes]]
+class Written(Protocol):
+    """The cases of a suite and their keys as a result file has them, in any pieces."""
+
+    def entries(self) -> Iterator[bytes]: ...
+    def keys(self) -> Iterator[bytes]: ...
+    def becomes(self, file: Path, head: bytes, tail: Iterator[bytes]) -> bool:
+        """Make it the file, with what stands before and after the cases; false if it cannot be."""
+        ...
+
+
+def head_of(
+    run_id: str,
+    timestamp: str,
+    tier: Tier,
+    tool_name: str,
+    metadata: Mapping[str, Any],
+    staleness_warnings: Sequence[str],
+) -> bytes:
+    """A result file up to its first case."""
+    head = {
+        "runId": run_id,
+        "timestamp": timestamp,
+        "tier": tier,
+        "toolName": tool_name,
+        "metadata": metadata,
+        "stalenessWarnings": staleness_warnings,
+    }
+    return msgspec.json.encode(head)[:-1] + b',"cases":['
 
 
 def pair_of(identity: str, key: str) -> bytes:
@@ -105,8 +133,8 @@ def pair_of(identity: str, key: str) -> bytes:
 class EvalSuiteResult:
     """What became of a suite. `entries` gives the JSON of every case anew, in file order.
 
-    `comparability` gives the key of every case by its id. `written` gives both as a result file
-    has them, in any pieces, where that is quicker. `regressions` and the other lists of ids are
+    `comparability` gives the key of every case by its id. `written` has both as a result file
+    has them, where they were noted. `regressions` and the other lists of ids are
     about the baseline, and empty when there is none.
     """
 
@@ -133,7 +161,7 @@ class EvalSuiteResult:
     statistics: Mapping[str, Any] = field(default_factory=dict)
     comparability: Callable[[], Iterator[tuple[str, str]]] = lambda: iter(())
     notes: Sequence[str] = ()
-    written: tuple[Pieces, Pieces] | None = None
+    written: Written | None = None
 
     @property
     def cases(self) -> Iterator[CaseResult]:
@@ -147,13 +175,26 @@ class EvalSuiteResult:
 
     def chunks(self) -> Iterator[bytes]:
         """The JSON document in pieces."""
-        head = msgspec.json.encode(self._head())
-        yield head[:-1] + b',"cases":['
-        entries, keys = self.written or (self._entries, self._keys)
-        yield from entries()
+        yield self.head()
+        yield from self._entries() if self.written is None else self.written.entries()
+        yield from self.tail()
+
+    def head(self) -> bytes:
+        """The document up to its first case."""
+        return head_of(
+            self.run_id,
+            self.timestamp,
+            self.tier,
+            self.tool_name,
+            self.metadata,
+            self.staleness_warnings,
+        )
+
+    def tail(self) -> Iterator[bytes]:
+        """The document after its last case."""
         yield b'],"summary":' + msgspec.json.encode(self.summary.to_dict())
         yield b"," + msgspec.json.encode(self._tail())[1:-1] + b',"comparability":{'
-        yield from keys()
+        yield from self._keys() if self.written is None else self.written.keys()
         yield b"}}"
 
     def _entries(self) -> Iterator[bytes]:
@@ -168,16 +209,6 @@ class EvalSuiteResult:
         """The whole document; it holds all cases at once."""
         document: dict[str, Any] = msgspec.json.decode(b"".join(self.chunks()))
         return document
-
-    def _head(self) -> dict[str, Any]:
-        return {
-            "runId": self.run_id,
-            "timestamp": self.timestamp,
-            "tier": self.tier,
-            "toolName": self.tool_name,
-            "metadata": self.metadata,
-            "stalenessWarnings": self.staleness_warnings,
-        }
 
     def _tail(self) -> dict[str, Any]:
         baseline = {"baselineRunId": self.baseline_run_id} if self.baseline_run_id else {}
