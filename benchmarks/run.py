@@ -105,6 +105,11 @@ def recorded(cases: int, rounds: int, *, peers: bool) -> None:
         )
     journal = Path(".assay/assay.db").stat().st_size / 1e6
     print(f"          the store of the last run: {journal:.0f} MB")
+    work = [ASSAY, "run", "w1-0.eval.jsonl", "--target", "replay:w1-0.jsonl"]
+    without = min(wall([*work, "--store", "memory:"], expected=1)[0] for _ in range(rounds))
+    what = f"the journal, {cases:,} cases: time / without it, in memory"
+    detail = f"{spent_by_us[0]:.1f} s / {without:.1f} s"
+    print(f"{spent_by_us[0] / without:6.2f} x   (no bar)   {what}   [{detail}]", flush=True)
 
 
 def write(name: str, cases: int, steps: int) -> None:
