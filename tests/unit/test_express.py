@@ -15,6 +15,7 @@ from assay import service
 from assay.engine import express
 from assay.engine.express import Express
 from assay.engine.plan import Plan
+from assay.errors import EvalFileErrors
 from assay.evaluators.text import ContainsEvaluator
 from assay.executors.local import Local
 from assay.history import open_store
@@ -157,3 +158,23 @@ def test_a_class_that_judges_in_its_own_way_is_no_check_of_a_text() -> None:
     entry = {"type": "contains", "value": "x"}
     assert express._Form.of(ContainsEvaluator.model_validate(entry)) is not None
     assert express._Form.of(Own.model_validate(entry)) is None
+
+
+def test_bytes_that_are_no_text_are_told_with_their_place(streamed: Project) -> None:
+    """Also in an evaluator, of which the lane alone reads the text."""
+    cases = [json.dumps(case).encode() for case, _ in alike(8)]
+    cases[6] = cases[6].replace(b"it is 6", b"it is \xff")
+    streamed.write("a.eval.jsonl", b"\n".join(cases))
+    streamed.write("seen.jsonl", "".join(json.dumps(answer) + "\n" for _, answer in alike(8)))
+    with pytest.raises(EvalFileErrors) as caught:
+        assay.run("a.eval.jsonl", target="replay:seen.jsonl")
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.line) == ("encoding", 7)
+
+
+@pytest.mark.parametrize("key", ["durationMs", "costUsd"])
+def test_whole_numbers_of_more_than_64_bits_can_be_stored(streamed: Project, key: str) -> None:
+    found = alike(4)
+    found[2][1][key] = 10**20
+    trial = trials(streamed, found)[2]
+    assert 1e20 in (trial.duration_ms, trial.cost_usd)

@@ -179,7 +179,7 @@ class Express:
         """An entry with a free text and nothing else, of a type that was met before."""
         try:
             entry = _decode(text)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         if entry.type not in self._forms:
             model = self._reading.models.get(entry.type)

@@ -14,7 +14,7 @@ from assay.observations import agentv
 from assay.observations.calls import read_call, slips
 from assay.observations.measures import measures
 from assay.observations.pairing import last_said
-from assay.observations.records import Record, as_text, error_text
+from assay.observations.records import MAX_WHOLE, Record, as_text, error_text
 
 _KEYS = frozenset(
     {
@@ -23,7 +23,7 @@ _KEYS = frozenset(
     }
 )
 #: A number that something can take.
-_Measure = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0, lt=1e300)]
+_Measure = Annotated[int, Meta(ge=0, le=MAX_WHOLE)] | Annotated[float, Meta(ge=0, lt=1e300)]
 
 
 class PlainCall(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):

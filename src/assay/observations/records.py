@@ -13,6 +13,8 @@ _TEXT_BLOCKS = ("text", "input_text", "output_text", "refusal")
 BAD_JSON = "the input is not valid JSON and is kept as text"
 PLAIN_TEXT = "the input is plain text"
 KEPT_AS_TEXT = frozenset({BAD_JSON, PLAIN_TEXT})
+#: The largest whole number of 64 bits.
+MAX_WHOLE = 2**63 - 1
 
 
 class Record:
@@ -60,7 +62,8 @@ class Record:
     def number(self, *names: str) -> float | None:
         name, value = self.find(*names)
         if value is None or is_measure(value):
-            return value
+            # No store keeps a longer whole number.
+            return float(value) if type(value) is int and value > MAX_WHOLE else value
         raise broken(self.place(name), f"is {shown(value)}, not a number from 0")
 
     def count(self, *names: str) -> int | None:

@@ -162,3 +162,8 @@ def test_bytes_that_are_nested_too_deeply_are_refused() -> None:
     deep = b'{"response": "", "toolCalls": [{"name": "t", "params": ' + b"[" * 200 + b"]" * 200
     with pytest.raises(ObservationError, match="nested deeper than 100 levels"):
         read_json(deep + b"}]}")
+
+
+def test_whole_numbers_that_no_store_keeps_become_others() -> None:
+    seen = read({"response": "", "durationMs": 2**63, "costUsd": 2**63 - 1})
+    assert [type(seen.duration_ms), type(seen.cost_usd)] == [float, int]
