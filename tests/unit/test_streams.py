@@ -27,6 +27,7 @@ from assay.executors.processes import SHELF_BYTES, Processes
 from assay.history import open_store
 from assay.loaders import jsonl
 from assay.model.run import TrialRecord
+from assay.ports import Chunk
 from assay.replacing import Nameless
 from assay.running import Order, carry_out
 from assay.service import project as find_project
@@ -499,3 +500,29 @@ def test_broken_lines_of_the_recording_are_told_of_a_stream_too(streamed: Projec
     write(streamed, [case(0)], [seen(0), []])
     (note,) = assay.run("a.eval.jsonl", target=REPLAY).notes
     assert ": 1 line cannot be read; the first: seen.jsonl:2:1: " in note
+
+
+@pytest.mark.parametrize("kept", [2, 9], ids=["shorter", "another"])
+def test_a_file_that_changes_while_it_is_read_leaves_no_run(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    """Some of its cases would be gone, or of another version than the hash of the run says."""
+    write(streamed, [case(n) for n in range(9)], [seen(n) for n in range(9)])
+    other = [case(n, description="other") for n in range(kept)]
+    chunks = jsonl.UncheckedCases.chunks
+    passes: list[int] = []
+
+    def first(self: jsonl.UncheckedCases) -> Iterator[Chunk]:
+        found = list(chunks(self))
+        passes.append(len(found))
+        if len(passes) == 2:  # the first pass only warms up
+            write(streamed, other, [seen(n) for n in range(9)])
+        yield from found
+
+    monkeypatch.setattr(jsonl.UncheckedCases, "chunks", first)
+    with pytest.raises(EvalFileErrors) as caught:
+        assay.run("a.eval.jsonl", target=REPLAY)
+    assert [problem.code for problem in caught.value.problems] == ["file-changed"]
+    store = open_store(find_project(), None)
+    assert store.runs(10) == []
+    store.close()

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import tracemalloc
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -281,3 +282,43 @@ def test_a_half_whose_process_died_is_read_here(
 
     monkeypatch.setattr(replay_index, "read", mortal)
     assert len(Index(file, file.name).offsets) == 40
+
+
+def test_a_half_that_nobody_needs_is_not_waited_for(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a line that is too long no other is read; the process that read them is ended."""
+    lines = [{"id": f"c{n}", "response": "x" * (500 if n == 3 else 0)} for n in range(40)]
+    connected(file, lines)
+    monkeypatch.setattr(replay_index, "HALVED_BYTES", 100)
+    monkeypatch.setattr(replay_index, "MAX_LINE", 400)
+    ended: list[int] = []
+    keep = os.waitpid
+
+    def noted(pid: int, options: int) -> tuple[int, int]:
+        ended.append(pid)
+        return keep(pid, options)
+
+    monkeypatch.setattr(os, "waitpid", noted)
+    before = len(os.listdir("/proc/self/fd"))
+    assert len(Index(file, file.name).offsets) == 3
+    assert len(ended) == 1
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_other_process_does_not_outlive_whoever_reads(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own end of the pipe would keep it waiting for a reader."""
+    connected(file, [{"id": f"c{n}", "response": ""} for n in range(40)])
+    here, keep = os.getpid(), replay_index.read
+
+    def large(*place: Any) -> Any:
+        part = keep(*place)
+        return part if os.getpid() == here else part._replace(offsets=array("Q", bytes(800_000)))
+
+    monkeypatch.setattr(replay_index, "read", large)
+    other = replay_index._Other(file, file.name, 0, 100)
+    other._source.close()
+    _, status = os.waitpid(other._pid, 0)  # it would never come back
+    assert os.waitstatus_to_exitcode(status) == 0

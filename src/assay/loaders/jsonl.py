@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -221,8 +222,8 @@ class CaseLines:
         with open_binary(self.file, self.name) as stream:
             yield from self._read(stream)
 
-    def changed(self) -> EvalFileErrors:
-        message, hint = "the file has fewer cases than when it was loaded", "load it again"
+    def changed(self, how: str = "has fewer cases than when it was loaded") -> EvalFileErrors:
+        message, hint = f"the file {how}", "load it again"
         return EvalFileErrors([Problem(self.name, 0, 0, "error", "file-changed", message, hint)])
 
     def _read(self, stream: BinaryIO, number: int = 1, skipped: int = 0) -> Iterator[EvalCase]:
@@ -295,6 +296,12 @@ class CaseLines:
                 seen.setdefault(identity, line.number)
 
 
+def _stamp(stream: BinaryIO) -> tuple[int, int, int]:
+    """What tells an open file from others, and from itself after a change."""
+    found = os.fstat(stream.fileno())
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def _hash(identity: str) -> int:
     return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8).digest())
 
@@ -307,6 +314,8 @@ class UncheckedCases(Sequence[EvalCase]):
         self.name = lines.name
         self._reader, self._parser = lines._reader(), Reader(lines.name)
         self.reading, self.inherited = self._reader.reading, self._reader.inherited
+        with open_binary(lines.file, self.name) as stream:
+            self._stamp = _stamp(stream)
 
     def chunks(self) -> Iterator[Chunk]:
         """The file in pieces of whole lines."""
@@ -323,6 +332,8 @@ class UncheckedCases(Sequence[EvalCase]):
         with open_binary(self._lines.file, self.name) as stream:
             stream.seek(chunk.offset)
             data = stream.read(chunk.size)
+            if _stamp(stream) != self._stamp:  # cases may be gone, or of two versions of it
+                raise self._lines.changed("was changed while it was read")
         number, start = chunk.number, 0
         while start < len(data):
             end = data.find(b"\n", start + PART_BYTES) + 1 or len(data)

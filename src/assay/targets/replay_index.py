@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import threading
 from array import array
 from collections.abc import Iterator
@@ -114,8 +115,11 @@ def _parts(file: Path, name: str) -> Iterator[Part]:
         yield read(file, name, 0, size)
         return
     other = _Other(file, name, middle, size)
-    yield read(file, name, 0, middle)
-    yield other.part()
+    try:
+        yield read(file, name, 0, middle)
+        yield other.part()
+    finally:
+        other.end()
 
 
 class _Other:
@@ -123,13 +127,16 @@ class _Other:
 
     def __init__(self, file: Path, name: str, start: int, stop: int) -> None:
         self._wanted = (file, name, start, stop)
-        self._source, sink = os.pipe()
+        source, sink = os.pipe()
+        self._source = open(source, "rb")  # noqa: SIM115 - see end
         self._pid = os.fork()
         if self._pid:
             os.close(sink)
             return
-        # It leaves without cleaning up: what it inherited belongs to its parent.
+        # It leaves without cleaning up: what it inherited belongs to its parent. But for its own
+        # end of the pipe: with that it would wait for a reader when its parent is dead.
         try:
+            self._source.close()
             with open(sink, "wb") as stream:
                 pickle.dump(read(*self._wanted), stream)
         finally:
@@ -137,13 +144,17 @@ class _Other:
 
     def part(self) -> Part:
         """What it found; read here when it found its end before."""
-        with open(self._source, "rb") as stream:
-            data = stream.read()
-        os.waitpid(self._pid, 0)
         with suppress(EOFError, pickle.UnpicklingError):
-            part: Part = pickle.loads(data)
+            part: Part = pickle.loads(self._source.read())
             return part
         return read(*self._wanted)
+
+    def end(self) -> None:
+        """Nobody waits for it any more: it may have what no reader comes for."""
+        self._source.close()
+        with suppress(OSError):  # whoever called us may reap all children
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
 
 
 def read(file: Path, name: str, start: int, stop: int) -> Part:
