@@ -105,14 +105,19 @@ def sure_object(data: bytes) -> dict[str, Any] | None:
         value: dict[str, Any] = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return value if _encode(value).count(b":") == data.count(b":") else None
+    return value if same_keys(value, data) else None
+
+
+def same_keys(value: Any, data: bytes) -> bool:
+    """Whether a value has all keys of the sure text it was read from.
+
+    One that repeats is lost in the value: written again, that has fewer colons.
+    """
+    return _encode(value).count(b":") == data.count(b":")
 
 
 def is_sure(data: bytes) -> bool:
-    """Whether all that is left to find out is its syntax, its depth, and keys that repeat.
-
-    Those are lost in its value: written again, it has fewer colons.
-    """
+    """Whether all that is left to find out is its syntax, its depth, and keys that repeat."""
     return (
         data.startswith(b"{")
         and len(data) <= MAX_SCALAR

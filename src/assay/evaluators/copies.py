@@ -31,7 +31,7 @@ def _case(case: EvalCase) -> EvalCase:
 def _observation(seen: Observation) -> Observation:
     calls = None if seen.tool_calls is None else tuple(map(_call, seen.tool_calls))
     messages = tuple(map(_message, seen.messages))
-    return seen.replace(tool_calls=calls, messages=messages, record=_json(seen.raw))
+    return seen.replace(tool_calls=calls, messages=messages, raw=_json(seen.raw))
 
 
 def _message(message: Message) -> Message:

@@ -63,8 +63,11 @@ class _Record(msgspec.Struct, frozen=True):
                     schema = core_schema.with_default_schema(schema, default=given.default)
                 fields[given.name] = core_schema.typed_dict_field(schema, required=given.required)
         mapping = core_schema.typed_dict_schema(fields, cls=cls, extra_behavior="forbid")
-        return core_schema.no_info_after_validator_function(
-            lambda given: cls(**given), mapping, ref=cls.__name__
+        return core_schema.no_info_wrap_validator_function(
+            lambda given, read: given if isinstance(given, cls) else cls(**read(given)),
+            mapping,
+            ref=cls.__name__,
+            serialization=core_schema.plain_serializer_function_ser_schema(cls.to_dict),
         )
 
     @classmethod

@@ -36,8 +36,7 @@ class Observation(msgspec.Struct, frozen=True, eq=False):
     """One answer of a target, and everything it did on the way.
 
     `tool_calls` is None when the target cannot tell which tools it called, and empty when
-    it called none. Everything else that is None was not reported. `record` is what was read;
-    as `raw` it is decoded.
+    it called none. Everything else that is None was not reported. `raw` is what was read.
     """
 
     response: str = ""
@@ -49,13 +48,16 @@ class Observation(msgspec.Struct, frozen=True, eq=False):
     llm_calls: int | None = None
     error: str | None = None
     notes: tuple[str, ...] = ()
-    record: Any = None
+    raw: Any = None
 
     def __eq__(self, other: object) -> bool:
         """Observations are equal whatever they were read from."""
         if type(other) is not Observation:
             return NotImplemented
         return astuple(self)[:-1] == astuple(other)[:-1]
+
+    def __hash__(self) -> int:
+        return hash(astuple(self)[:-1])
 
     def __repr__(self) -> str:
         said = [f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__[:-1]]
@@ -64,12 +66,6 @@ class Observation(msgspec.Struct, frozen=True, eq=False):
     def replace(self, **changes: Any) -> Observation:
         """A copy with other values."""
         return replace(self, **changes)
-
-    @property
-    def raw(self) -> Any:
-        """What was read, as plain data."""
-        read = self.record
-        return msgspec.json.decode(read) if type(read) is msgspec.Raw else read
 
     def to_dict(self) -> dict[str, Any]:
         """The interchange form, as a line of a replay file has it."""

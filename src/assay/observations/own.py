@@ -77,7 +77,7 @@ def of_plain(line: PlainRecord, data: bytes) -> Observation:
             ]
         )
     said = (line.response, calls, (), line.usage, line.cost_usd, line.duration_ms)
-    return Observation(*said, record=msgspec.Raw(data))
+    return Observation(*said, raw=msgspec.json.decode(data))
 
 
 def fits(value: Any) -> bool:
@@ -107,7 +107,7 @@ def read(value: Any) -> Observation:
         llm_calls=record.count("llmCalls", "llm_calls"),
         error=measured.error,
         notes=notes,
-        record=value,
+        raw=value,
     )
 
 

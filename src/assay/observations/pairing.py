@@ -150,7 +150,7 @@ def observe(
         llm_calls=replies if llm_calls is None else llm_calls,
         error=measures.error,
         notes=tuple(pairs.notes),
-        record=raw,
+        raw=raw,
     )
 
 

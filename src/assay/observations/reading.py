@@ -42,7 +42,7 @@ def read(value: Any) -> Observation:
     if isinstance(value, Observation):
         return value
     if isinstance(value, str):
-        return Observation(response=value, record=value)
+        return Observation(response=value, raw=value)
     if not isinstance(value, (dict, list)):
         raise _unknown(value)
     if too_deep(value):

@@ -107,7 +107,7 @@ class _Messages:
             text = json.dumps(answers[0], ensure_ascii=False)
             seen = seen.replace(response=text, tool_calls=())
         price = cost(self._spec.model, seen.usage, self._spec.prices)
-        return seen.replace(cost_usd=price, duration_ms=reply.duration_ms, record=data)
+        return seen.replace(cost_usd=price, duration_ms=reply.duration_ms, raw=data)
 
 
 def _messages(step: Step) -> list[dict[str, Any]]:

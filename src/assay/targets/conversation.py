@@ -90,5 +90,5 @@ def _joined(turns: Sequence[Turn]) -> Observation:
         duration_ms=sum(each.duration_ms or 0.0 for each in seen),
         llm_calls=len(turns),
         notes=tuple(dict.fromkeys(notes)),
-        record=[each.raw for each in seen],
+        raw=[each.raw for each in seen],
     )

@@ -9,6 +9,7 @@ import os
 import pickle
 import signal
 import threading
+import warnings
 from array import array
 from collections.abc import Iterator
 from contextlib import suppress
@@ -129,7 +130,10 @@ class _Other:
         self._wanted = (file, name, start, stop)
         source, sink = os.pipe()
         self._source = open(source, "rb")  # noqa: SIM115 - see end
-        self._pid = os.fork()
+        with warnings.catch_warnings():
+            # Newer Pythons warn of threads. Ours hash a file, or write to the store.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid = os.fork()
         if self._pid:
             os.close(sink)
             return

@@ -28,7 +28,7 @@ def observation(data: dict[str, Any], read: Callable[[Any], Observation]) -> Obs
         seen = read({**data, "usage": None})
     except ObservationError as error:
         raise TargetError(f"the reply cannot be read: {error}") from None
-    return seen.replace(usage=_usage(data.get("usage")), record=data)
+    return seen.replace(usage=_usage(data.get("usage")), raw=data)
 
 
 def _usage(raw: Any) -> Usage | None:

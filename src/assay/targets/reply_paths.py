@@ -91,7 +91,7 @@ class ReplyReader:
         if isinstance(calls := record.get("toolCalls"), list):
             record["toolCalls"] = [self._call(call) for call in calls]
         try:
-            return read(record).replace(record=reply)
+            return read(record).replace(raw=reply)
         except ObservationError as error:
             raise TargetError(f"the reply cannot be used: {error}") from None
 
