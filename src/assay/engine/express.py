@@ -21,7 +21,7 @@ from assay.grading import aggregate
 from assay.model.case import EvalCase, Origin
 from assay.model.plain import PlainLine
 from assay.model.result import Outcome, recorded_pass
-from assay.model.run import TrialRecord, position_of
+from assay.model.run import TrialRecord, entry_with, position_of
 from assay.model.score import EvaluationScore, WrittenScore, full_marks
 from assay.observations.own import PlainRecord, of_plain
 from assay.ports import CaseStream
@@ -40,17 +40,6 @@ class PlainAnswers(Protocol):
         ...
 
 
-class _Check(Protocol):
-    """What an evaluator checks by one text."""
-
-    @property
-    def holds(self) -> Callable[[str], bool]: ...
-    @property
-    def hit(self) -> str: ...
-    @property
-    def miss(self) -> Callable[[str], str]: ...
-
-
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     """An evaluator that is a type and a free text, and nothing else."""
 
@@ -64,21 +53,26 @@ _decode = msgspec.json.Decoder(_Entry).decode
 class _Part(msgspec.Struct, frozen=True):
     """An evaluator of a case: its check, what is written when that holds, and its fingerprint.
 
-    `spec` may have another text than the check; nothing else about it differs.
+    `spec` may have another text; nothing else about it differs.
     """
 
     spec: Any
-    check: _Check
+    text: str
+    holds: Callable[[str], bool]
     passed: msgspec.Raw
     fingerprint: bytes
 
 
 class _Taken(msgspec.Struct):
-    """Position, id, outcome, score, duration, cost and key of trials, and in pairs their JSON."""
+    """Position, id, outcome, score, duration, cost and key of trials, and in pairs their JSON.
+
+    `used` are the numbers of the answers, `responses` what they say.
+    """
 
     facts: list[tuple[int, str, Outcome, float | None, float, float | None, str]] = []
     documents: list[bytes] = []
     used: list[int] = []
+    responses: list[str] = []
 
 
 class Express:
@@ -103,7 +97,7 @@ class Express:
         used, record, observation = found
         response = record.response
         try:
-            held = [part.check.holds(response) for part in parts]
+            held = [part.holds(response) for part in parts]
         except TimeoutError:
             return False
         threshold = self._threshold if line.threshold is UNSET else line.threshold
@@ -121,10 +115,14 @@ class Express:
         taken.facts.append((position, line.id, outcome, score, spent, record.cost_usd, key))
         taken.documents += (document, observation)
         taken.used.append(used)
+        taken.responses.append(response)
         return True
 
-    def trials(self) -> tuple[list[TrialRecord], list[int]]:
-        """What was taken since it was last asked, and the answers that were used for it."""
+    def trials(self) -> tuple[list[TrialRecord], list[int], dict[int, bytes]]:
+        """What was taken since it was last asked, and the answers that were used for it.
+
+        Also the entries of result files by their positions, unless there was something to hide.
+        """
         taken, self._taken = self._taken, _Taken()
         documents = self._trials.redact.all_encoded(taken.documents)
         pairs = zip(taken.facts, documents[::2], documents[1::2], strict=True)
@@ -153,7 +151,11 @@ class Express:
             )
             for (position, case_id, outcome, score, spent, cost, key), result, observation in pairs
         ]
-        return made, taken.used
+        entries = {}
+        if documents is taken.documents:
+            for trial, response in zip(made, taken.responses, strict=True):
+                entries[trial.position] = entry_with(trial.result, _encode(response))
+        return made, taken.used, entries
 
     def _filled(self, line: PlainLine) -> list[_Part]:
         """The evaluators of a case; none when one of them is no check of a text."""
@@ -170,10 +172,10 @@ class Express:
         return parts if len({part.spec.name for part in parts}) == len(parts) else []
 
     def _part(self, text: bytes) -> _Part | None:
-        spec = self._reading.known.get(text) or self._reading.known.again(text)
-        if spec is None:
-            return self._free(text)
-        form = _Form.of(spec)
+        if (part := self._free(text)) is not None:
+            return part
+        spec: Any = self._reading.known.get(text) or self._reading.known.again(text)
+        form = None if spec is None else _Form.of(spec)
         return None if form is None or spec.values is not None else form.filled(spec.value)
 
     def _free(self, text: bytes) -> _Part | None:
@@ -195,9 +197,9 @@ class Express:
 
 def _scores(parts: list[_Part], held: list[bool], response: str) -> list[EvaluationScore]:
     return [
-        full_marks((part.check.hit,))
+        full_marks((part.spec.hit(part.text),))
         if holds
-        else EvaluationScore(0.0, misses=(part.check.miss(response),))
+        else EvaluationScore(0.0, misses=(part.spec.text_check(part.text).miss(response),))
         for part, holds in zip(parts, held, strict=True)
     ]
 
@@ -247,11 +249,10 @@ class _Form(msgspec.Struct, frozen=True):
         return cls(spec, _around(_encode(score)), _around(blank.fingerprint()))
 
     def filled(self, text: str) -> _Part:
-        check = self.spec.text_check(text)
-        before, after = self.passed
-        passed = msgspec.Raw(before + _encode(check.hit) + after)
+        spec, (before, after) = self.spec, self.passed
+        passed = msgspec.Raw(before + _encode(spec.hit(text)) + after)
         before, after = self.fingerprint
-        return _Part(self.spec, check, passed, before + _encode(text) + after)
+        return _Part(spec, text, spec.holder(text), passed, before + _encode(text) + after)
 
 
 def _checks_a_text(kind: type) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -34,10 +34,14 @@ class Noted(msgspec.Struct, array_like=True):
     keys: bytes = b""
 
 
-def noted(trials: Sequence[TrialRecord]) -> Noted:
-    """What is to be noted of trials, which come by position and repeat."""
+def noted(trials: Sequence[TrialRecord], known: Mapping[int, bytes] | None = None) -> Noted:
+    """What is to be noted of trials, which come by position and repeat.
+
+    `known` are entries that are there already, by their positions.
+    """
     if len({trial.position for trial in trials}) == len(trials):
-        firsts, entries = trials, [trial.entry for trial in trials]
+        known = known or {}
+        firsts, entries = trials, [known.get(trial.position) or trial.entry for trial in trials]
     else:
         cases = list(by_case(trials))
         firsts, entries = [case[0] for case in cases], [entry_of(case) for case in cases]

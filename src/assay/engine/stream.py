@@ -106,11 +106,14 @@ class ChunkGrader:
 
     def __call__(self, chunk: Chunk) -> bytes:
         graded = Graded(chunk.number, 0, [], [], [], [])
+        entries: dict[int, bytes] = {}
         for part in self._stream.parts(chunk):
             trials = self._graded(self._planned(*part, self._express), graded)
-            graded.trials += trials if self._express is None else self._joined(trials, graded)
+            if self._express is not None:
+                trials = self._joined(trials, self._express, graded, entries)
+            graded.trials += trials
         if self._spooled:
-            graded.noted = noted(graded.trials)
+            graded.noted = noted(graded.trials, entries)
         graded.problems = [problem.to_dict() for problem in self._stream.problems()]
         uses = self._preparation.uses
         graded.judges = list(uses.values())
@@ -151,12 +154,15 @@ class ChunkGrader:
             for (trial, grader), result in zip(opened, results, strict=True)
         ]
 
-    def _joined(self, trials: list[TrialRecord], graded: Graded) -> list[TrialRecord]:
+    @staticmethod
+    def _joined(
+        trials: list[TrialRecord], express: Express, graded: Graded, entries: dict[int, bytes]
+    ) -> list[TrialRecord]:
         """The trials with those that took the express lane, in their order."""
-        assert self._express is not None
-        taken, used = self._express.trials()
+        taken, used, known = express.trials()
         graded.cases += len(taken)
         graded.used += used
+        entries |= known
         return sorted(trials + taken, key=lambda trial: trial.position) if trials else taken
 
     def _open(self, planned: Planned, graded: Graded) -> list[_Open]:

@@ -84,19 +84,28 @@ class _TextSpec(NegatableSpec, Ruled):
 
     def text_check(self, value: str) -> TextCheck:
         """What is checked by one value."""
-        (do, does), shown_value = self.verb, quoted(value)
-        check = TextCheck(
-            self.finder(value),
-            f"{does} {shown_value}",
+        do, shown_value = self.verb[0], quoted(value)
+        if self.negate:
+            miss = f"expected the answer not to {do} {shown_value}, but it does"
+            return TextCheck(self.holder(value), self.hit(value), lambda text: miss)
+        return TextCheck(
+            self.holder(value),
+            self.hit(value),
             lambda text: (
                 f"expected the answer to {do} {shown_value}, found {quoted(text)}"
                 f"{self.hint(text, value)}"
             ),
         )
-        if not self.negate:
-            return check
-        miss = f"expected the answer not to {do} {shown_value}, but it does"
-        return inverted(check, f"does not {do} {shown_value}", miss)
+
+    def holder(self, value: str) -> Callable[[str], bool]:
+        """Whether a text holds the check by one value."""
+        finds = self.finder(value)
+        return (lambda text: not finds(text)) if self.negate else finds
+
+    def hit(self, value: str) -> str:
+        """What is said of a text that holds it."""
+        do, does = self.verb
+        return f"does not {do} {quoted(value)}" if self.negate else f"{does} {quoted(value)}"
 
 
 class ContainsEvaluator(_TextSpec):

@@ -128,7 +128,12 @@ class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
             entry: dict[str, Any] = msgspec.json.decode(self.result)
             entry["details"] |= {"response": answer}
             return msgspec.json.encode(entry)
-        return b'%b,"response":%b}}' % (self.result[:-2], answer)
+        return entry_with(self.result, bytes(answer))
+
+
+def entry_with(result: bytes, answer: bytes) -> bytes:
+    """The entry of a result that has no answer, with the JSON of that."""
+    return b'%b,"response":%b}}' % (result[:-2], answer)
 
 
 class _Answer(msgspec.Struct):
