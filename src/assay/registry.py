@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
-from importlib.metadata import EntryPoint
+from contextlib import suppress
+from functools import cache, cached_property
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from assay.errors import PluginError, UnknownName, cause_of
@@ -36,10 +37,8 @@ class Registry(Generic[T]):
 
     @cached_property
     def _entries(self) -> dict[str, list[EntryPoint]]:
-        from importlib.metadata import entry_points
-
         entries: dict[str, list[EntryPoint]] = {}
-        for entry in entry_points(group=self.group):
+        for entry in _installed().select(group=self.group):
             same = entries.setdefault(self._spelled(entry.name), [])
             if all(entry.value != other.value for other in same):
                 same.append(entry)
@@ -73,7 +72,11 @@ class Registry(Generic[T]):
 
     def usable(self) -> dict[str, T]:
         """All that can be loaded; what is broken is left out."""
-        return {entry.name: self.get(entry.name) for entry in self.listed() if not entry.fault}
+        found = {}
+        for name in self:
+            with suppress(PluginError):
+                found[name] = self.get(name)
+        return found
 
     def listed(self) -> Iterator[Registered]:
         """Everything that is registered; each is loaded to see whether it can be."""
@@ -118,6 +121,12 @@ class _Evaluators(Registry["type[EvaluatorSpec]"]):
             what = f"{found!r}, neither an EvaluatorSpec nor a function with @assay.evaluator"
             raise PluginError(f"the evaluator {name!r} is {what}")
         return found
+
+
+@cache
+def _installed() -> EntryPoints:
+    """All entry points that there are: to find them, every installed package is looked at."""
+    return cast(EntryPoints, entry_points())  # Python 3.11 wraps them, and they `select` alike
 
 
 def _distribution(entry: EntryPoint) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,20 @@ def test_a_plugin_that_crashes_on_import_is_a_plugin_error(
         filled(crash=["assay_crashing_plugin:thing"]).get("crash")
 
 
+def test_what_is_broken_is_left_out_of_what_is_usable() -> None:
+    made = filled(good=["json:dumps"], broken=["no_such_module_of_anyone:thing"])
+    assert made.usable() == {"good": json.dumps}
+
+
 def test_two_plugins_with_one_name_are_both_named() -> None:
     with pytest.raises(PluginError, match="json:dumps and json:loads"):
         filled(twin=["json:loads", "json:dumps"]).get("twin")
 
 
 def test_entry_points_of_evaluators_may_have_kebab_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = [EntryPoint("my-check", "assay.evaluators.text:ContainsEvaluator", "g")]
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
+    check = EntryPoint("my-check", "assay.evaluators.text:ContainsEvaluator", "g")
+    other = EntryPoint("not-mine", "json:dumps", "other")
+    monkeypatch.setattr("assay.registry._installed", lambda: EntryPoints((check, other)))
     made = type(registry.evaluators)("g", "evaluator")
     assert made.get("my_check") is ContainsEvaluator
     suffixes: registry.Registry[Any] = registry.Registry("g", "loader")
