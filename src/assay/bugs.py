@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,7 @@ from assay.settings import Settings, shown_path
 from assay.staleness import file_hash
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """A bug report. `source` is RUN/CASE; `force` takes a result that passed, or is outdated.
 
     `contains` and `tools_called` are expected beside what the case itself expects.
@@ -42,8 +40,7 @@ class Report:
     force: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """A case of a recorded run."""
 
     run: RunRecord

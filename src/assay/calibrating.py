@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -37,8 +36,7 @@ from assay.stats.estimates import Estimate
 from assay.stats.proportions import wilson
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """An answer to label, as a person sees it: without what the judge said."""
 
     ref: CaseRef
@@ -47,8 +45,7 @@ class Answer:
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
+class Calibrated(msgspec.Struct, frozen=True):
     """What labels say about a judge. `passed` of `judged` answers of the run passed with it.
 
     `unknown` labels belong to no answer that the judge judged in the run.

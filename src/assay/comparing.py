@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from assay.deciding import (
     NAMED,
@@ -99,30 +100,29 @@ def _exit_code(failed: bool, decision: str, strict: bool) -> int:
     return 4 if strict and decision in ("inconclusive", "not_comparable") else 0
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(msgspec.Struct):
     """What is counted while the pairs go by; of a pair that is the same hardly anything is kept."""
 
     both: int = 0
     lost: int = 0
     gained: int = 0
     neither: int = 0
-    watched: Watched = field(default_factory=Watched)
-    new_passes: list[CaseRef] = field(default_factory=list)
-    added: list[CaseRef] = field(default_factory=list)
-    removed: list[CaseRef] = field(default_factory=list)
-    not_comparable: list[CaseRef] = field(default_factory=list)
-    unjudged: list[CaseRef] = field(default_factory=list)
-    flaky: list[CaseRef] = field(default_factory=list)
-    skipped: list[CaseRef] = field(default_factory=list)
+    watched: Watched = msgspec.field(default_factory=Watched)
+    new_passes: list[CaseRef] = []
+    added: list[CaseRef] = []
+    removed: list[CaseRef] = []
+    not_comparable: list[CaseRef] = []
+    unjudged: list[CaseRef] = []
+    flaky: list[CaseRef] = []
+    skipped: list[CaseRef] = []
     skipped_twice: int = 0
     repeated: int = 0
     graded_before: bool = False
     graded_now: bool = False
-    differences: dict[str, array[float]] = field(default_factory=dict)
-    changes: array[int] = field(default_factory=lambda: array("b"))
-    clusters: array[int] = field(default_factory=lambda: array("l"))
-    numbers: dict[str, int] = field(default_factory=dict)
+    differences: dict[str, array[float]] = {}
+    changes: array[int] = msgspec.field(default_factory=lambda: array("b"))
+    clusters: array[int] = msgspec.field(default_factory=lambda: array("l"))
+    numbers: dict[str, int] = {}
 
     def add(self, before: CaseOutcome | None, now: CaseOutcome | None) -> None:
         if now is None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, get_args
+
+import msgspec
+from msgspec.structs import replace
 
 from assay.errors import UnknownName, UsageError
 from assay.model.comparison import CaseRef, Decision
@@ -34,8 +36,7 @@ E_PROCESS = "e-process"
 _NO_TEST = PValue(1.0, E_PROCESS)
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """When the gate fails, as the options of a run say.
 
     `confirmed` are the critical regressions that failed in every rerun. Give it for a live
@@ -63,8 +64,7 @@ class Rules:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """The numbers, and what they say."""
 
     pairs: Pairs
@@ -185,19 +185,18 @@ def scores_of(differences: Mapping[str, Sequence[float]]) -> tuple[dict[str, Any
     )
 
 
-@dataclass(slots=True)
-class Watched:
+class Watched(msgspec.Struct):
     """The cases that the gate looks at one by one."""
 
-    regressions: list[CaseRef] = field(default_factory=list)
-    critical: list[CaseRef] = field(default_factory=list)
-    flips: list[CaseRef] = field(default_factory=list)
+    regressions: list[CaseRef] = []
+    critical: list[CaseRef] = []
+    flips: list[CaseRef] = []
     #: Of the flips, the fewest trials in both runs together.
     flip_trials: int = 0
     #: How many cases passed some of their trials only.
     flaky: int = 0
-    failed_added: list[CaseRef] = field(default_factory=list)
-    failed_changed: list[CaseRef] = field(default_factory=list)
+    failed_added: list[CaseRef] = []
+    failed_changed: list[CaseRef] = []
     judged_without_baseline: int = 0
 
     @property

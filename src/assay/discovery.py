@@ -6,9 +6,10 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from assay.documents import yaml
 from assay.documents.source import is_absent, read_text
@@ -24,17 +25,16 @@ if TYPE_CHECKING:
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 
 
-@dataclass(slots=True)
-class Discovery:
+class Discovery(msgspec.Struct):
     """The eval files, what looked like one and was passed over, and paths that are wrong.
 
     `lost` are regression files that are not there although their lock is.
     """
 
-    files: list[Path] = field(default_factory=list)
-    lost: list[Path] = field(default_factory=list)
-    passed_over: list[tuple[Path, str]] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    files: list[Path] = []
+    lost: list[Path] = []
+    passed_over: list[tuple[Path, str]] = []
+    problems: list[Problem] = []
 
 
 def discover(paths: Iterable[Path], settings: Settings) -> Discovery:

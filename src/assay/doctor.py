@@ -10,11 +10,12 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
+
+import msgspec
 
 from assay.agentv import targets_file
 from assay.blocking import wait_for
@@ -40,8 +41,7 @@ LITTLE, TOO_FEW = 1 << 30, 50 << 20
 _NO_BASELINE = "\x00doctor"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """What one check found, and what to do about it."""
 
     area: str
@@ -64,8 +64,7 @@ def _free(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(msgspec.Struct, frozen=True):
     """How the world is looked at: raises OSError when nobody listens; free bytes of a disk."""
 
     reach: Callable[[str, int], None] = _reach

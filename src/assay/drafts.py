@@ -17,9 +17,10 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from assay.documents import yaml
 from assay.documents.document import DocPath, Document
@@ -37,8 +38,7 @@ _TEMPLATE = re.compile(r"\{\{|\{%")
 _SPLIT = re.compile("[,;]")
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """A test case to be: what was written, unchecked, and where."""
 
     file: str
@@ -53,12 +53,11 @@ class Draft:
         return Problem(self.file, self.line, 1 if self.line else 0, "error", code, message, hint)
 
 
-@dataclass(slots=True)
-class Drafts:
+class Drafts(msgspec.Struct):
     """The test cases of a file, and what is wrong with it."""
 
-    found: list[Draft] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    found: list[Draft] = []
+    problems: list[Problem] = []
 
 
 def read_drafts(file: Path) -> Drafts | None:

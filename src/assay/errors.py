@@ -28,9 +28,10 @@ warnings are both problems; only errors are raised.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Literal, Self
+
+import msgspec
 
 #: The longest message or hint, in characters.
 MAX_MESSAGE = 500
@@ -109,8 +110,7 @@ SLUGS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One thing wrong in one place. Lines and columns count from 1; 0 means the whole file."""
 
     file: str
@@ -127,10 +127,10 @@ class Problem:
             text = getattr(self, name)
             if len(text) > MAX_MESSAGE:
                 half = MAX_MESSAGE // 2 - 3
-                object.__setattr__(self, name, f"{text[:half]} ... {text[-half:]}")
+                msgspec.structs.force_setattr(self, name, f"{text[:half]} ... {text[-half:]}")
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return msgspec.structs.asdict(self)
 
     @property
     def place(self) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import replace
 from hashlib import sha256
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.model.calibration import JudgeUse
 from assay.model.case import EvalCase

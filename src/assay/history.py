@@ -6,13 +6,14 @@ import os
 import shutil
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from assay import calibrations, registry
@@ -53,8 +54,7 @@ AnyRun = str | os.PathLike[str] | RunResult
 LISTED = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """A run in a list: its record, and the baselines that it is."""
 
     record: RunRecord

@@ -8,11 +8,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
+
+import msgspec
 
 from assay import test_cases
 from assay.discovery import discover
@@ -40,8 +41,7 @@ _YAML_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SIMPLE_TAG = re.compile(r"[^\s,;\[][^,;]*(?<!\s)")
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(msgspec.Struct, frozen=True):
     """How many test cases were new, changed, and the same as before."""
 
     added: int

@@ -10,10 +10,11 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
 
 from assay.documents import checking
 from assay.documents import json as documents
@@ -31,8 +32,7 @@ PREFIX = "regression — "
 Status = Literal["locked", "unlocked", "changed", "gone", "archived"]
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
+class LedgerEntry(msgspec.Struct, frozen=True):
     """One case of a regression file, or one that the lock or the archive knows."""
 
     id: str
@@ -42,8 +42,7 @@ class LedgerEntry:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bug:
+class Bug(msgspec.Struct, frozen=True):
     """A bug that must not come back: what was asked, what should come, where it was fixed."""
 
     prompt: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import msgspec
 
 from assay.folding import mean_score
 from assay.model.comparison import CaseRef
@@ -36,8 +37,7 @@ class Tries(NamedTuple):
         return Attempts(self.passed + missing_pass * (self.asked - self.judged), self.asked)
 
 
-@dataclass(slots=True)
-class Unit:
+class Unit(msgspec.Struct):
     """The cases of one cluster: their number and passes, and the same for those with a score."""
 
     cases: int = 0
@@ -47,17 +47,16 @@ class Unit:
     squares: float = 0.0
 
 
-@dataclass(slots=True)
-class Measure:
+class Measure(msgspec.Struct):
     """Adds up cases. `join` adds those of another suite."""
 
     passed: int = 0
     judged: int = 0
-    scores: Moments = field(default_factory=Moments)
+    scores: Moments = msgspec.field(default_factory=Moments)
     graded: bool = False
-    clusters: dict[str, Unit] = field(default_factory=dict)
-    tries: dict[Tries, int] = field(default_factory=dict)
-    flaky: list[CaseRef] = field(default_factory=list)
+    clusters: dict[str, Unit] = {}
+    tries: dict[Tries, int] = {}
+    flaky: list[CaseRef] = []
 
     def add(self, trials: Sequence[TrialFacts | TrialRecord], outcome: str) -> None:
         """One case: its repeats, and what they come to."""
@@ -87,7 +86,7 @@ class Measure:
         self.graded = self.graded or other.graded
         for name, unit in other.clusters.items():
             mine = self.clusters.setdefault(name, Unit())
-            for part in Unit.__slots__:
+            for part in Unit.__struct_fields__:
                 setattr(mine, part, getattr(mine, part) + getattr(unit, part))
         for tries, count in other.tries.items():
             self.tries[tries] = self.tries.get(tries, 0) + count

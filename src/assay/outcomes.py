@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from assay.comparing import fold
 from assay.errors import NotInStore, UsageError
@@ -28,8 +29,7 @@ NAME_PATTERN += rf"(?!(?=[A-Fa-f]*[0-9-])[0-9A-Fa-f-]{{{SHORTEST},}}$).+$"
 _PAGE = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A run to compare: what it is called, and its cases, which can be read again and again."""
 
     label: str

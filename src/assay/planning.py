@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+import msgspec
 
 from assay import service
 from assay.engine.job import project_path
@@ -41,8 +42,7 @@ DISCORDANT = 0.2
 _LOOKED_AT = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
+class Basis(msgspec.Struct, frozen=True):
     """How much differs between two runs that are equally good, and how we know.
 
     `discordant` is the share of cases that change, `variances` is about their scores.
@@ -55,8 +55,7 @@ class Basis:
     graded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteCost:
+class SuiteCost(msgspec.Struct, frozen=True):
     """What asking a suite takes, told by the last run that had it; None where none had."""
 
     file: str
@@ -77,8 +76,7 @@ class SuiteCost:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True):
     """What a plan is asked for."""
 
     cases: int | None = None
@@ -88,8 +86,7 @@ class Wish:
     run: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(msgspec.Struct, frozen=True):
     """What `cases` show, and how many `difference` needs; None where nothing would do."""
 
     wish: Wish
@@ -309,8 +306,7 @@ def _cost(file: str, cases: int, trials: int, known: _Known | None) -> SuiteCost
     return SuiteCost(file, cases, trials, known.run_id, cost, known.duration_ms * trials)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True):
     """What a trial of a suite took on average in a run."""
 
     run_id: str

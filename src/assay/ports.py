@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO, TypeVar
+
+import msgspec
 
 from assay.errors import Problem, UsageError
 from assay.model.case import EvalCase, Suite
@@ -100,8 +101,7 @@ class CaseStream(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """What a target is asked: messages, and the case they came from when there is one.
 
     `reply_schema` asks for a JSON reply; a target that cannot promise one ignores it.
@@ -313,8 +313,7 @@ def no_judge(target: str | None, model: str | None) -> Target:
     raise UsageError("no judge is set: name one under 'judge' in assay.yaml")
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(msgspec.Struct, frozen=True):
     """What evaluators may use beside the case: given once, when they are prepared.
 
     `judge` finds the target that judges, by the evaluator's `target` and `model`; it raises
@@ -323,7 +322,7 @@ class Resources:
     """
 
     judge: Callable[[str | None, str | None], Target] = no_judge
-    sources: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, Any] = {}
     cache: Cache | None = None
 
 

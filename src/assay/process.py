@@ -18,9 +18,10 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 from uuid import uuid4
+
+import msgspec
 
 State = Literal["exited", "timed_out", "too_much_output", "not_started"]
 
@@ -33,8 +34,7 @@ MARK = "ASSAY_CHILD"
 _MOST_SWEEPS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """What a child may use; `grace` is the time from being told to stop to being killed.
 
     Memory and processor time are those of each process, not of the group as a whole.
@@ -47,8 +47,7 @@ class Limits:
     grace_seconds: float = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True):
     """How a child ended. `fault` says what went wrong, and is empty after exit code 0.
 
     `returncode` is negative for a signal, as in `subprocess`, and None when nothing was

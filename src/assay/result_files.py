@@ -19,7 +19,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -45,8 +44,7 @@ _BYTE = re.compile(r" \(byte (\d+)\)$")
 _TIERS_OF_CRITICAL = ("golden", "regression")
 
 
-@dataclass(frozen=True, slots=True)
-class ResultFile:
+class ResultFile(msgspec.Struct, frozen=True):
     """The cases of a file, to be read as often as one likes; `run_id` is empty if not known."""
 
     run_id: str
@@ -277,8 +275,7 @@ def _promptfoo_id(line: _Line) -> str:
     return f"{text[:_LONG]}... {sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
 
 
-@dataclass(slots=True)
-class _Together:
+class _Together(msgspec.Struct):
     """The lines of one case; several are repeats, and all must pass."""
 
     passed: int = 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import asdict, replace
 
 from assay.folding import by_case, entry_of, outcome_of, repeats_of
 from assay.judgements import JudgeStatistics
@@ -30,16 +32,15 @@ from assay.stats.sequential import Sequential
 _FEW, _LEAST_DRAWS = 20, 1000
 
 
-@dataclass(slots=True)
-class Count:
+class Count(msgspec.Struct):
     """Adds up the cases of a suite, or of a run."""
 
-    outcomes: dict[Outcome, int] = field(default_factory=dict)
+    outcomes: dict[Outcome, int] = {}
     skipped_assertions: int = 0
     duration_ms: float = 0.0
-    costs: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    unknown: list[bool] = field(default_factory=lambda: [True, True])
-    measure: Measure = field(default_factory=Measure)
+    costs: list[float] = msgspec.field(default_factory=lambda: [0.0, 0.0])
+    unknown: list[bool] = msgspec.field(default_factory=lambda: [True, True])
+    measure: Measure = msgspec.field(default_factory=Measure)
 
     def add(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
         repeats = trials if len(trials) == 1 else repeats_of(trials) or trials

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
 from random import Random
 from typing import Protocol
+
+import msgspec
 
 from assay.errors import TargetError
 from assay.model.observation import Observation
@@ -44,8 +45,7 @@ class SystemClock:
         return asyncio.timeout(seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(msgspec.Struct, frozen=True):
     """How often to ask again, and how long to wait before: `first` seconds, doubling.
 
     `longest` is where the doubling stops. `longest_asked` is the limit of a wait that the target
@@ -93,8 +93,7 @@ class Open:
     def charge(self, requests: int, tokens: int) -> None: ...
 
 
-@dataclass(slots=True)
-class Effort:
+class Effort(msgspec.Struct):
     """What a question has taken so far; it is true after an error and a cancellation, too.
 
     `waited` are the seconds that a rate limit took: they are neither the target's time nor

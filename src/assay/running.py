@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+from msgspec.structs import replace
 from pydantic import TypeAdapter, ValidationError
 
 from assay import registry, snapshot
@@ -57,8 +58,7 @@ _ANEW = ("baseline", "gate", "stop_when")
 _ORIGINS = ("rerunFailed", "regraded")
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
+class Door(msgspec.Struct, frozen=True):
     """How a door follows a run, and stops it."""
 
     listen: Listener = lambda event: None
@@ -67,8 +67,7 @@ class Door:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(msgspec.Struct, frozen=True):
     """What a door asks for. Of `resume`, `rerun_failed` and `regrade` at most one names a run.
 
     `resume` may be "", the newest unfinished run with the same paths, target and options.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import weakref
 from collections.abc import Iterator
-from dataclasses import fields
+from typing import Any
+
+from msgspec.structs import asdict
 
 from assay.engine.recorded import was_asked
 from assay.model.run_result import RunResult
@@ -13,7 +15,7 @@ from assay.ports import Store
 from assay.registry import reporters
 
 
-class Run(RunResult):
+class Run(RunResult, frozen=True, kw_only=True, weakref=True):
     """A RunResult that can be printed, and read for as long as somebody holds it.
 
     run = assay.run("evals/", target=my_agent)
@@ -25,10 +27,15 @@ class Run(RunResult):
     @classmethod
     def of(cls, result: RunResult, store: Store) -> Run:
         """The result with the store that its cases are read from; it is closed with the run."""
-        run = cls(**{field.name: getattr(result, field.name) for field in fields(result)})
-        object.__setattr__(run, "store", store)  # the record itself is frozen
+        given: dict[str, Any] = asdict(result)
+        run = cls(**given, store=store)
         weakref.finalize(run, store.close)
         return run
+
+    def __repr__(self) -> str:
+        """One line: all its suites would fill the page of a notebook."""
+        counts = f"{self.summary.passed} of {self.summary.total_cases} passed"
+        return f"<Run {self.id}: {counts}, exit code {self.exit_code}>"
 
     def report(self, format: str = "text") -> str:  # noqa: A002 - what users call it
         """The run as a text: for the terminal, or in any format of `assay run -o`."""

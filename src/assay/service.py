@@ -10,11 +10,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import date
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from assay import ledger, registry
 from assay.discovery import discover, loader_for
@@ -41,8 +43,7 @@ STREAMED_BYTES = 4 * 1024 * 1024
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """What came of loading: suites that are right, everything that is not, what was skipped."""
 
     suites: tuple[Suite, ...]

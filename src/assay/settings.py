@@ -11,10 +11,10 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from assay.documents import yaml
@@ -117,12 +117,11 @@ class Config(Shape):
     defaults: RunOptions = Empty(RunOptions)
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """Where the project is and how it is set up."""
 
     root: Path
-    config: Config = field(default_factory=Config)
+    config: Config = msgspec.field(default_factory=Config)
     #: The configuration as it was written, to find the place of what turns out wrong later.
     document: Document | None = None
 

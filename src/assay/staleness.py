@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from assay.documents.checking import check
 from assay.documents.document import Document
@@ -24,8 +25,7 @@ MOST_GROWTH = 1.5
 _MAJOR = re.compile(r"\s*[vV]?0*([0-9]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRegistry:
+class ToolRegistry(msgspec.Struct, frozen=True):
     """The tools that the agent has now, by name."""
 
     tools: Mapping[str, ToolEntry]

@@ -6,8 +6,9 @@ import io
 import os
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, TextIO, cast
+
+import msgspec
 
 from assay.errors import printable
 from assay.settings import environment
@@ -22,8 +23,7 @@ _LOG_COMMAND = re.compile(r"#(?=#\w*\[)|^ *:(?=:)")
 _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(msgspec.Struct, frozen=True):
     """What a stream can show. `live` says that a line can be drawn anew."""
 
     live: bool = False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from assay.errors import UsageError, nearest
 from assay.history import store_to_read
@@ -19,8 +20,7 @@ from assay.stats.proportions import wilson
 LAST = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     """The pass rate of one run, or of one of its suites."""
 
     run_id: str

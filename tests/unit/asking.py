@@ -33,9 +33,7 @@ def in_file(path: Path) -> Any:
 
 def file_part(path: Path, value: str) -> ContentPart:
     """A file part as a loader leaves it."""
-    part = ContentPart("file", value)
-    object.__setattr__(part, "path", path)
-    return part
+    return ContentPart("file", value, path)
 
 
 def answers(target: Target, *requests: Request) -> list[Observation]:

@@ -63,8 +63,7 @@ def told(context: Context = CONTEXT, **keys: Any) -> dict[str, Any]:
 
 
 def test_the_program_is_told_everything_under_the_keys_of_the_contract(tmp_path: Path) -> None:
-    part = ContentPart("file", "data.csv")
-    object.__setattr__(part, "path", tmp_path / "data.csv")
+    part = ContentPart("file", "data.csv", tmp_path / "data.csv")
     case = EvalCase(
         "one",
         (Message("system", "Be kind"), Message("user", (ContentPart("text", "Sum it"), part))),

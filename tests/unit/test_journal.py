@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from assay.engine.job import Job
 from assay.engine.journal import Journal

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from assay.engine.job import Job
 from assay.engine.runner import GRACE_SECONDS

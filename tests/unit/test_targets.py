@@ -68,9 +68,7 @@ def claude(server: ProviderServer, **settings: Any) -> Target:
 
 def file_part(path: Path, value: str) -> ContentPart:
     """A file part as a loader leaves it."""
-    part = ContentPart("file", value)
-    object.__setattr__(part, "path", path)
-    return part
+    return ContentPart("file", value, path)
 
 
 def test_openai_sends_the_messages_and_only_what_is_set() -> None:

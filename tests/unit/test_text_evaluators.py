@@ -160,9 +160,8 @@ def test_a_case_without_an_expected_output_is_errored(kind: str) -> None:
 
 
 def test_expected_parts_are_their_text_and_the_text_of_their_files(tmp_path: Path) -> None:
-    file = ContentPart("file", "right.txt")
+    file = ContentPart("file", "right.txt", tmp_path / "right.txt")
     (tmp_path / "right.txt").write_text("and more", encoding="utf-8")
-    object.__setattr__(file, "path", tmp_path / "right.txt")
     expected = (ContentPart("text", "hello"), file)
     assert judged("equals", "hello\nand more", expected=expected).score == 1
 

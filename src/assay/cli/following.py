@@ -6,9 +6,10 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from types import FrameType
 from typing import Any, NoReturn
+
+from msgspec.structs import replace
 
 from assay import running
 from assay.blocking import wait_for

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from assay import bugs, service
 from assay.cli.documents import store_option

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from assay import history
 from assay.cli.documents import print_report, store_option

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
+
+import msgspec
 
 from assay import staleness
 from assay.engine.gating import lonely_rubrics
@@ -41,8 +42,7 @@ class Compare(Protocol):
     ) -> Comparison: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """What is to be run, and with what.
 
     `resumed` is the run to go on with, and `origin` the one that cases or answers are taken from.
@@ -56,16 +56,16 @@ class Job:
     target: Target | None = None
     judge: Target | None = None
     defaults: tuple[EvaluatorSpec, ...] = ()
-    sources: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, Any] = {}
     secrets: frozenset[str] = frozenset()
     resumed: RunRecord | None = None
     wanted: Callable[[int, EvalCase], bool] | None = None
     compare: Compare | None = None
     base: Iterable[CaseOutcome] = ()
     listen: Listener = lambda event: None
-    brake: Brake = field(default_factory=Brake)
+    brake: Brake = msgspec.field(default_factory=Brake)
     door: str = ""
-    origin: Mapping[str, str] = field(default_factory=dict)
+    origin: Mapping[str, str] = {}
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def plan(self) -> Plan:

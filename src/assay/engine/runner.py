@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from assay.engine.early import Early
 from assay.engine.gating import rubric_refusals
@@ -69,15 +70,14 @@ class Brake:
             pressed()
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(msgspec.Struct):
     """What decides whether it makes sense to go on asking."""
 
     options: RunOptions
     cost_usd: float = 0.0
     failures: int = 0
-    failed_trials: dict[int, int] = field(default_factory=dict)
-    unreachable: dict[str, int] = field(default_factory=dict)
+    failed_trials: dict[int, int] = {}
+    unreachable: dict[str, int] = {}
 
     @property
     def has_limits(self) -> bool:

@@ -6,11 +6,11 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from operator import or_
 from typing import Any, cast
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from assay import calibrations
 from assay.engine.discretion import DiscreetCache, DiscreetJudge

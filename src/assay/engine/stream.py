@@ -11,7 +11,6 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -200,8 +199,7 @@ async def _waited_for(result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
     return await result
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What a stream is run with. `stop` is asked between chunks."""
 
     store: Store

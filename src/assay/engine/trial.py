@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol
 
@@ -36,8 +35,7 @@ class Redact(Protocol):
     def all_encoded(self, documents: list[bytes]) -> list[bytes]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What came back, and whether the target could be reached at all."""
 
     observation: Observation
@@ -45,8 +43,7 @@ class Asked:
     unreachable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True):
     """A trial that is over; `unreachable` tells the runner that asking on may be in vain."""
 
     record: TrialRecord

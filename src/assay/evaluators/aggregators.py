@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from assay.evaluators.code_judge import ask_program, contract, folder_of
 from assay.evaluators.judge import Judge
@@ -18,8 +19,7 @@ from assay.ports import Resources
 from assay.scoring import failed_gate
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """One evaluator of a composite with the weight that it has there, and its score."""
 
     spec: EvaluatorSpec

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Protocol
+
+import msgspec
 
 from assay.errors import AssayError
 from assay.evaluators.prompt import Material
@@ -49,14 +50,13 @@ class Form(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Spending:
+class Spending(msgspec.Struct):
     """The calls made to a judge, what they cost, and how many questions the cache answered."""
 
     calls: int = 0
     cached: int = 0
-    usage: dict[str, int] = field(default_factory=dict)
-    costs: list[float | None] = field(default_factory=list)
+    usage: dict[str, int] = {}
+    costs: list[float | None] = []
 
     @property
     def cost_usd(self) -> float | None:
@@ -88,8 +88,7 @@ class JudgeFault(Exception):
         self.reply = reply
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(msgspec.Struct, frozen=True):
     """A target that judges. `choice` are the evaluator's keys that chose it."""
 
     target: Target
@@ -162,8 +161,7 @@ class Judge:
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(msgspec.Struct, frozen=True, dict=True):
     """A form, the task in words, and the material; `sample` counts equal questions."""
 
     form: Form

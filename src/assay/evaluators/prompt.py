@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from assay.errors import UsageError, nearest
 from assay.evaluators.code_judge import contract
@@ -64,8 +65,7 @@ Reply with one JSON object and nothing else:
 {reply}"""
 
 
-@dataclass(frozen=True)
-class Material:
+class Material(msgspec.Struct, frozen=True, dict=True):
     """The untrusted pieces of a prompt, by name."""
 
     pieces: Mapping[str, str]

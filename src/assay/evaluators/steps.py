@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -121,8 +120,7 @@ class ExpectedStep(msgspec.Struct, frozen=True):
         return min(options, key=lambda o: (len(o.differences(call)), -o.timing(call)))
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(msgspec.Struct, frozen=True):
     """All steps beside all calls.
 
     `fits` has the timing of each call that suits a step; `near` has the number of

@@ -7,11 +7,13 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, overload
+
+import msgspec
+from msgspec.structs import replace
 
 from assay.documents import yaml
 from assay.documents.document import MAX_SCALAR, Document
@@ -125,8 +127,7 @@ def _lines(stream: BinaryIO, file: str, number: int = 1) -> Iterator[_Line]:
         number += 1
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(msgspec.Struct):
     cases: list[EvalCase]
     starts: Starts
     problems: Problems

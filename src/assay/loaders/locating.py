@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -17,8 +16,7 @@ from assay.model.shape import Shape
 from assay.model.suite import CaseFile
 
 
-@dataclass(slots=True)
-class Locator:
+class Locator(msgspec.Struct):
     """Finds the parts of the case at `path` of a document.
 
     `shape` knows their aliases; `suite` is the document with the suite's keys when it is

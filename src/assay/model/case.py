@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -126,8 +125,7 @@ class EvalCase(msgspec.Struct, frozen=True, eq=False):
         return tuple(call for message in self.expected_messages for call in message.tool_calls)
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
+class Suite(msgspec.Struct, frozen=True):
     """A named list of cases, usually one file.
 
     `cases` can be iterated again and again and has a length; for a very large JSONL file
@@ -143,7 +141,7 @@ class Suite:
     tool_name: str = ""
     target: str | None = None
     workers: int | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = {}
     warnings: tuple[Problem, ...] = ()
     streamed: bool = False
 

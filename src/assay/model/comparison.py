@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from assay.model.result import Outcome
 
@@ -44,8 +45,7 @@ def comparable(before: str, now: str) -> bool:
     return before == now or not before or not now
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """Two runs, case by case. The lists name cases of the candidate, `removed` those of the base.
 
     `critical_regressions` are those of the regressions that the gate watches by themselves;

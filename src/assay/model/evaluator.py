@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
+from msgspec.structs import replace
 from pydantic import (
     BeforeValidator,
     Field,

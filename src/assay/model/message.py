@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_type_hints
 
@@ -108,32 +107,21 @@ class ToolCall(_Record, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ContentPart:
-    """A piece of a message: text, or a file, which `path` locates."""
+class ContentPart(_Record, frozen=True):
+    """A piece of a message: text, or a file, which `path` locates; nobody writes that."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid", defer_build=True)
     keys = ("type", "value")
 
     type: Literal["text", "file"]
     value: str
-    path: Path | None = field(default=None, init=False, compare=False, repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"type": self.type, "value": self.value}
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
-        schema: dict[str, Any] = handler(core)
-        Spelling(frozenset(cls.keys)).describe(handler.resolve_ref_schema(schema))
-        return schema
+    path: Path | None = None
 
 
 def _find_file(part: ContentPart, info: ValidationInfo) -> ContentPart:
     reading: Reading | None = info.context
     if part.type == "file" and reading is not None:
         try:
-            object.__setattr__(part, "path", reading.find_file(part.value))
+            return part.replace(path=reading.find_file(part.value))
         except PydanticCustomError as error:
             raise together([error], ("value",)) from None
     return part

@@ -7,9 +7,9 @@ A key is given when it is written and not null; where null is a value like any o
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -59,8 +59,7 @@ class _OfKeys:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class NeedsOne(_OfKeys):
+class NeedsOne(_OfKeys, msgspec.Struct, frozen=True):
     """At least one of the keys is given."""
 
     keys: tuple[str, ...]
@@ -78,8 +77,7 @@ class NeedsOne(_OfKeys):
         return {"anyOf": [shape.given(key) for key in self.keys]}
 
 
-@dataclass(frozen=True, slots=True)
-class Needs(_OfKeys):
+class Needs(_OfKeys, msgspec.Struct, frozen=True):
     """The key means something only beside the other one."""
 
     key: str
@@ -94,8 +92,7 @@ class Needs(_OfKeys):
         return {"if": shape.given(self.key), "then": shape.given(self.other)}
 
 
-@dataclass(frozen=True, slots=True)
-class Excludes(_OfKeys):
+class Excludes(_OfKeys, msgspec.Struct, frozen=True):
     """When the first key is given, none of the others is."""
 
     key: str
@@ -126,8 +123,7 @@ class Excludes(_OfKeys):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class BelongsTo:
+class BelongsTo(msgspec.Struct, frozen=True):
     """The key is for some values of another key; `needed`: they cannot do without it."""
 
     key: str
@@ -157,8 +153,7 @@ class BelongsTo:
         return rule | {"then": given} if self.needed else rule
 
 
-@dataclass(frozen=True, slots=True)
-class Asserts(_OfKeys):
+class Asserts(_OfKeys, msgspec.Struct, frozen=True):
     """At least one of the keys says something: it is given, not false and not empty."""
 
     keys: tuple[str, ...]
@@ -189,12 +184,11 @@ class Asserts(_OfKeys):
         return {"anyOf": said}
 
 
-@dataclass(frozen=True, slots=True)
-class Holds:
+class Holds(msgspec.Struct, frozen=True):
     """A rule of one shape alone: its check, and what JSON Schema can say of it."""
 
     broken: Callable[[Any], Sequence[Refusal]]
-    told: dict[str, Any] = field(default_factory=dict)
+    told: dict[str, Any] = {}
 
     def stands(self, wrong: Container[str]) -> bool:
         return False

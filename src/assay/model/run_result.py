@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -13,8 +12,7 @@ from assay.model.run import RunRecord
 from assay.model.suite_result import EvalSuiteResult, Summary
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(msgspec.Struct, frozen=True):
     """What came of a run. `reasons` say in words why the exit code is what it is.
 
     `statistics` are about all suites together. `folder` has the result files, if any were written.
@@ -27,7 +25,7 @@ class RunResult:
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     comparison: Comparison | None = None
-    statistics: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Mapping[str, Any] = {}
     folder: str = ""
 
     @property

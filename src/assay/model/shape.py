@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
 
+import msgspec
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -42,8 +42,7 @@ from assay.remembering import Remembered
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(msgspec.Struct, frozen=True):
     """Something to tell about one key of one raw container; the loader finds its position."""
 
     container: object
@@ -54,23 +53,22 @@ class Note:
     hint: str = ""
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(msgspec.Struct):
     """What validating one file needs beyond the data, and what it notes on the way."""
 
     find_file: Callable[[str], Path]
     find_folder: Callable[[str], Path]
     find_evaluator: Callable[[str], type[Any]]
     evaluators: Container[str] = ()
-    notes: list[Note] = field(default_factory=list)
+    notes: list[Note] = []
     #: how the types of evaluators that were met are validated, so that none is looked for twice
-    validators: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    validators: dict[str, Callable[..., Any]] = {}
     #: evaluators with nothing but a free text, by their types; others differ in the text alone
-    models: dict[str, Any] = field(default_factory=dict)
+    models: dict[str, Any] = {}
     #: whether lists of evaluators are looked at entry by entry, as something in them is wrong
     careful: bool = False
     #: entries that were met before, by their content; equal ones are one object, prepared once
-    known: Remembered[bytes, Any] = field(default_factory=Remembered)
+    known: Remembered[bytes, Any] = msgspec.field(default_factory=Remembered)
 
 
 #: What a validator may raise: one problem with the value itself, or several at their places.

@@ -7,7 +7,6 @@ by one, and the document is written in pieces.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -129,8 +128,7 @@ def pair_of(identity: str, key: str) -> bytes:
     return b'%b:"%b"' % (msgspec.json.encode(identity), key.encode())
 
 
-@dataclass(frozen=True, slots=True)
-class EvalSuiteResult:
+class EvalSuiteResult(msgspec.Struct, frozen=True):
     """What became of a suite. `entries` gives the JSON of every case anew, in file order.
 
     `comparability` gives the key of every case by its id. `written` has both as a result file
@@ -156,9 +154,9 @@ class EvalSuiteResult:
     not_comparable: Sequence[str] = ()
     unjudged: Sequence[str] = ()
     target: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    statistics: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = {}
+    environment: Mapping[str, Any] = {}
+    statistics: Mapping[str, Any] = {}
     comparability: Callable[[], Iterator[tuple[str, str]]] = lambda: iter(())
     notes: Sequence[str] = ()
     written: Written | None = None

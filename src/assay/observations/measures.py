@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from assay.model.observation import Usage
 from assay.observations.records import Record, error_text
@@ -14,8 +15,7 @@ _OUTPUT = ("outputTokens", "output_tokens", "completion_tokens", "output")
 _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens", "cached")
 
 
-@dataclass(frozen=True, slots=True)
-class Measures:
+class Measures(msgspec.Struct, frozen=True):
     """What a record says beside its messages; None is not reported."""
 
     usage: Usage | None = None

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from assay.model.message import ToolCall
 from assay.model.observation import Observation, Usage
@@ -57,17 +59,16 @@ def read(value: Any) -> Observation:
     return seen.replace(tool_calls=known, llm_calls=len(story.models) or None)
 
 
-@dataclass(slots=True)
-class _Story:
+class _Story(msgspec.Struct):
     """The turns that the spans tell of, put together in the order in which spans ended."""
 
-    turns: list[Turn] = field(default_factory=list)
-    models: list[Span] = field(default_factory=list)
-    agents: list[Span] = field(default_factory=list)
-    tools: list[Span] = field(default_factory=list)
-    heard: Counter[Any] = field(default_factory=Counter)
-    ran: set[tuple[int, int]] = field(default_factory=set)
-    answered: set[str] = field(default_factory=set)
+    turns: list[Turn] = []
+    models: list[Span] = []
+    agents: list[Span] = []
+    tools: list[Span] = []
+    heard: Counter[Any] = msgspec.field(default_factory=Counter)
+    ran: set[tuple[int, int]] = set()
+    answered: set[str] = set()
 
     def add(self, span: Span) -> None:
         operation = span.attributes.get("gen_ai.operation.name")

@@ -8,8 +8,9 @@ tool where the result names one. What is left over says so in notes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from assay.model.message import Message, Role, ToolCall
 from assay.model.observation import Observation
@@ -37,8 +38,7 @@ ROLES: dict[str, Role] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """What came back from a tool."""
 
     output: Any = None
@@ -48,8 +48,7 @@ class Result:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """One message of any provider: what was said, called and returned in it."""
 
     role: Role
@@ -72,13 +71,12 @@ def role_of(record: Record) -> Role:
     return ROLES[role]
 
 
-@dataclass(slots=True)
-class Pairs:
+class Pairs(msgspec.Struct):
     """All calls so far, those of them that wait for a result, and the results of no call."""
 
-    calls: list[ToolCall] = field(default_factory=list)
-    open: list[int] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = []
+    open: list[int] = []
+    notes: list[str] = []
 
     def add(self, call: ToolCall) -> int:
         place = len(self.calls)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,8 +14,7 @@ from assay.model.shape import shown
 from assay.observations import agentv, anthropic, openai, otel, own, responses
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """A family of records: what it is known by, in words and in code."""
 
     name: str

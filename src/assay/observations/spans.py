@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from assay.model.shape import shown
 from assay.observations.records import Record, broken, records
@@ -13,8 +14,7 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 _NAMES = {"spanId", "span_id", "context", "traceId", "trace_id", "startTimeUnixNano", "start_time"}
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """One span; times are in nanoseconds."""
 
     attributes: dict[str, Any]
@@ -26,7 +26,7 @@ class Span:
     end: int | None = None
     success: bool | None = None
     message: str | None = None
-    at: str = field(default="", compare=False)
+    at: str = ""
 
     @property
     def duration_ms(self) -> float | None:

@@ -7,7 +7,6 @@ and what is left out is counted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -27,8 +26,7 @@ MAX_REASONS, MAX_REASON, MAX_STEPS = 20, 1000, 40
 MAX_SKIPS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(msgspec.Struct, frozen=True):
     """A case that did not pass; its texts are cut to size, and not yet escaped.
 
     `diffs` are trajectories drawn line by line, each under the name of its evaluator.
@@ -49,14 +47,13 @@ class Excerpt:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-@dataclass(slots=True)
-class Excerpts:
+class Excerpts(msgspec.Struct):
     """The cases of a run that did not pass: the first of each outcome."""
 
-    failed: list[Excerpt] = field(default_factory=list)
-    errored: list[Excerpt] = field(default_factory=list)
+    failed: list[Excerpt] = []
+    errored: list[Excerpt] = []
     #: How many cases were skipped for each reason.
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = {}
 
 
 class _Details(msgspec.Struct):

@@ -9,10 +9,12 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from assay import history, running
 from assay.engine.runner import Brake
@@ -39,14 +41,13 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(slots=True)
-class Job:
+class Job(msgspec.Struct):
     """A run under way. `begun` has its id once it is recorded."""
 
     feed: Feed
     begun: asyncio.Future[str]
     ended: asyncio.Event
-    brake: Brake = field(default_factory=Brake)
+    brake: Brake = msgspec.field(default_factory=Brake)
     cancelled: bool = False
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, get_args
 
@@ -22,8 +21,7 @@ _END = 2**62
 _CASE = msgspec.json.Decoder(CaseResult)
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(msgspec.Struct, frozen=True):
     """Which results are wanted. `words` are in lower case; `after` is a position, -1 for all."""
 
     outcome: str | None = None

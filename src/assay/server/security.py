@@ -6,10 +6,10 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Collection
-from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
 
+import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,8 +28,7 @@ _API_HEADERS = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """Who is let in. Without tokens everybody is who reaches the server by one of its names.
 
     `hosts` are the names that the server answers to; None stands for every address, as only

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 from starlette.requests import Request
 
 from assay.ports import Store
@@ -16,8 +16,7 @@ from assay.settings import Settings
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(msgspec.Struct, frozen=True):
     """The project that is served, where it is stored, and the runs under way."""
 
     settings: Settings

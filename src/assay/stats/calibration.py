@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from assay.stats.distributions import interval_z
 from assay.stats.estimates import Estimate
 from assay.stats.proportions import wilson, wilson_limits
 
 
-@dataclass(frozen=True, slots=True)
-class Confusion:
+class Confusion(msgspec.Struct, frozen=True):
     """Labelled answers by what the human said and what the judge said; "right" means agreed."""
 
     right_passes: int

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+
+class Interval(msgspec.Struct, frozen=True):
     """All values from `low` to `high`, both included."""
 
     low: float
@@ -25,8 +26,7 @@ class Interval:
         return {"low": _finite(self.low), "high": _finite(self.high)}
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True):
     """A number, and the interval that holds the truth in `level` of all such samples."""
 
     estimate: float
@@ -49,8 +49,7 @@ class Estimate:
         return {**numbers, "level": self.level, "method": self.method}
 
 
-@dataclass(frozen=True, slots=True)
-class PValue:
+class PValue(msgspec.Struct, frozen=True):
     """How often chance alone gives a result at least as extreme, and by which test."""
 
     value: float

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from random import Random
+
+import msgspec
 
 from assay.stats.distributions import binomial_cdf, interval_z, t_two_sided
 from assay.stats.estimates import Estimate, PValue
@@ -23,8 +24,7 @@ _WHOLE_NUMBERS_UP_TO = 1000
 _BYTE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(msgspec.Struct, frozen=True):
     """How many cases passed in both runs, lost the pass, gained it, failed in both."""
 
     both: int

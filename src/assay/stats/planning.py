@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from assay.stats.distributions import binomial_cdf, check_level, critical_z, normal_cdf
 from assay.stats.distributions import normal_quantile as quantile
@@ -16,8 +17,7 @@ _SUM_UP_TO = 400
 _SIGMAS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Aim:
+class Aim(msgspec.Struct, frozen=True):
     """How rare a false alarm shall be, and how sure a real difference is to be found."""
 
     alpha: float = 0.05
@@ -111,8 +111,7 @@ def approximate_cases(difference: float, discordant: float, aim: Aim = DEFAULT) 
     return math.ceil((spread / difference) ** 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Variances:
+class Variances(msgspec.Struct, frozen=True):
     """For graded scores: of the difference between cases, and of attempts at a case per run."""
 
     between: float

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from assay.stats.estimates import Estimate
 from assay.stats.means import DRAWS, bootstrap, mean
 
 
-@dataclass(frozen=True, slots=True)
-class Attempts:
+class Attempts(msgspec.Struct, frozen=True):
     """How often one case passed, of how many attempts that got a verdict."""
 
     passed: int
@@ -49,8 +49,7 @@ def mean_pass_hat_k(
     return _over_cases([case.pass_hat_k(k) for case in cases], level, draws, seed)
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(msgspec.Struct, frozen=True):
     """Variance of the score between cases, and of attempts at one case."""
 
     between: float

@@ -9,8 +9,10 @@ order of the cases must be random.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from assay.stats.distributions import beta_cdf, log_beta
 
@@ -39,8 +41,7 @@ def e_value(lost: int, gained: int, side: Side = "both") -> float:
     return math.exp(log) if log < 709 else math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Sequential:
+class Sequential(msgspec.Struct, frozen=True):
     """The test so far. Add each pair as it comes and stop when there is a verdict."""
 
     alpha: float = 0.05

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, field
+
+import msgspec
 
 from assay.stats.estimates import Estimate
 from assay.stats.means import BOOTSTRAP_BELOW, DRAWS, bootstrap, t_estimate
 from assay.stats.proportions import clustered_wilson
 
 
-@dataclass(slots=True)
-class Moments:
+class Moments(msgspec.Struct):
     """Count, mean and spread of values, by Welford's way; the first few are kept as they are."""
 
     count: int = 0
     mean: float = 0.0
     squares: float = 0.0
-    first: list[float] = field(default_factory=list)
+    first: list[float] = []
 
     @classmethod
     def of(cls, value: float, count: int) -> Moments:
@@ -64,8 +64,7 @@ class Moments:
         return None if found is None else found.clipped(0.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(msgspec.Struct, frozen=True):
     """Values by their clusters: sum and size of each that has a name.
 
     The others are clusters of their own: how many, their sum and the sum of their squares.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
@@ -32,8 +33,7 @@ class Model(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """One reply: what the model said in it, and the results of calls that it is to be told.
 
     The calls of `message` have ids and results.

@@ -11,13 +11,13 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import responses
 from typing import Any
 
 import aiohttp
+import msgspec
 
 from assay.errors import TargetError, printable
 from assay.model.values import from_json
@@ -46,8 +46,7 @@ _HOPELESS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HttpReply:
+class HttpReply(msgspec.Struct, frozen=True):
     """What a server sent, whatever the status. `duration_ms` is of this request alone."""
 
     url: str

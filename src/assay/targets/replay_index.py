@@ -13,11 +13,11 @@ import warnings
 from array import array
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.documents.document import MAX_SCALAR
 from assay.documents.json import Reader

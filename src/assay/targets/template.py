@@ -11,10 +11,10 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any
 
+import msgspec
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from assay.errors import nearest
@@ -90,8 +90,7 @@ CommandOrAddress = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(msgspec.Struct, frozen=True):
     """What is run for one question; the prompt is on stdin when no argument has it."""
 
     argv: list[str]

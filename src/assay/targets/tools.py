@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
+import msgspec
 from pydantic import AfterValidator
 
 from assay.model.json_schema import check_schema
@@ -46,8 +46,7 @@ def offered(tools: Iterable[ToolDefinition], names: Iterable[str]) -> list[ToolD
     return list(known.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """A call of the model with its result, and the text in which the model is told."""
 
     call: ToolCall

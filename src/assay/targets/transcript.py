@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from assay.errors import TargetError
 from assay.model.message import Message, Role
@@ -11,14 +13,13 @@ from assay.targets.chat import text_of
 from assay.targets.tools import Answer, as_told
 
 
-@dataclass(slots=True, eq=False)
-class Step:
+class Step(msgspec.Struct, eq=False):
     """A message that is no result of a tool; `answers` are its calls with their results."""
 
     role: Role
     text: str
     name: str | None = None
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Answer] = []
 
 
 def steps(messages: Sequence[Message]) -> list[Step]:
