@@ -177,6 +177,13 @@ def test_most_cases_are_plain() -> None:
     assert (case.threshold, case.tags, case.metadata) == (1.0, ("t",), {"a": {"b": 1}})
 
 
+@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 1e300])
+def test_a_great_number_is_plain(number: float) -> None:
+    case = plainly(PLAIN.replace(b'{"b": 1}', b"%b" % json.dumps(number).encode()))
+    assert case is not None
+    assert case.metadata == {"a": number}
+
+
 @pytest.mark.parametrize(
     ("part", "instead"),
     [
@@ -188,6 +195,9 @@ def test_most_cases_are_plain() -> None:
         (b'"input"', b'"inputs"'),
         (b'"id": "a"', b'"id": "a\\u0000"'),
         (b'"b": 1', b'"b": 123456789012345678901'),
+        (b'"a": {"b": 1}', b'"a": 18446744073709551616'),
+        (b'"a": {"b": 1}', b'"a": -9223372036854775809'),
+        (b'"value": "x"', b'"value": "x", "weight": 18446744073709551616'),
     ],
 )
 def test_a_line_that_needs_a_closer_look_is_not_plain(part: bytes, instead: bytes) -> None:

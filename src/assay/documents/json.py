@@ -37,7 +37,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 #: they do no harm, they only cost time.
 _disguised = quick_search(r"u003a|u003A|\\u0000")
 #: So many digits may be more than 64 bits.
-_long_number = quick_search("[0-9]{19}")
+has_long_number = quick_search("[0-9]{19}")
 _decode, _encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
 
 
@@ -118,12 +118,17 @@ def same_keys(value: Any, data: bytes) -> bool:
 
 def is_sure(data: bytes) -> bool:
     """Whether all that is left to find out is its syntax, its depth, and keys that repeat."""
-    return (
-        data.startswith(b"{")
-        and len(data) <= MAX_SCALAR
-        and not _disguised(data)
-        and not _long_number(data)
-    )
+    return is_open(data) and not has_long_number(data)
+
+
+def is_open(data: bytes) -> bool:
+    """The same, but for numbers that are too great."""
+    return data.startswith(b"{") and len(data) <= MAX_SCALAR and not _disguised(data)
+
+
+def fits_64_bits(number: int) -> bool:
+    """Whether a whole number is one that every reader of the file can have."""
+    return -(2**63) <= number < 2**64
 
 
 def _decoder() -> tuple[_Hooks, Callable[[str], Any]]:
@@ -154,7 +159,7 @@ class _Hooks:
     def whole(self, text: str) -> int:
         if len(text) < 19:
             return int(text)
-        if len(text) > 20 or not -(2**63) <= int(text) < 2**64:
+        if len(text) > 20 or not fits_64_bits(int(text)):
             self.suspect = True
             return 0
         return int(text)

@@ -12,7 +12,14 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from assay.documents.json import is_shallow, is_sure, same_keys, sure_object
+from assay.documents.json import (
+    fits_64_bits,
+    has_long_number,
+    is_open,
+    is_shallow,
+    same_keys,
+    sure_object,
+)
 from assay.model.case import EvalCase, Origin
 from assay.model.evaluator import EvaluatorSpec, at_once
 from assay.model.message import Message
@@ -25,13 +32,13 @@ _decode = msgspec.json.Decoder(PlainLine).decode
 
 def plain_line(data: bytes) -> PlainLine | None:
     """The line when it is plain; None when it has to be looked at closely."""
-    if not is_sure(data):
+    if not is_open(data):
         return None
     try:
         line = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if line.metadata is not UNSET and not _is_flat(line.metadata) and not is_shallow(data):
+    if line.metadata is not UNSET and not _is_simple(line.metadata) and not _is_safe(data):
         return None
     if not same_keys(line, data):
         return None
@@ -68,15 +75,22 @@ def _is_plain(identity: str) -> bool:
     return identity.isprintable() and identity == identity.strip() != ""
 
 
-def _is_flat(metadata: dict[str, Any]) -> bool:
-    for value in metadata.values():  # noqa: SIM110 - all() would make a generator for every case
-        if type(value) in (dict, list):
+def _is_simple(metadata: dict[str, Any]) -> bool:
+    """Whether nothing in it is nested, or too great a number."""
+    for value in metadata.values():
+        kind = type(value)
+        if kind is dict or kind is list or (kind is int and not fits_64_bits(value)):
             return False
     return True
 
 
+def _is_safe(text: bytes) -> bool:
+    """Whether nothing is nested too deeply, and no number can be too great."""
+    return is_shallow(text) and not has_long_number(text)
+
+
 def _entry(text: bytes) -> dict[str, Any] | None:
-    return sure_object(text) if is_shallow(text) else None
+    return sure_object(text) if _is_safe(text) else None
 
 
 def _asks(said: str | list[Said]) -> bool:

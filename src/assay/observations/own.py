@@ -50,20 +50,31 @@ _PLAIN = msgspec.json.Decoder(PlainRecord)
 
 def plain_record(data: bytes) -> PlainRecord | None:
     """What a plain line says; None when it has to be looked at closely."""
-    # So few brackets cannot be nested too deeply.
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
-        return None
     try:
         line = _PLAIN.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     used = line.usage
     if used is not None and (used.input_tokens is None or used.output_tokens is None):
         return None
+    flat = True
     for call in line.tool_calls or ():
         if type(call.params) is str:  # it may be JSON
             return None
-    return line
+        flat = flat and _is_flat(call.params) and _is_flat(call.result)
+    # So few brackets cannot be nested too deeply.
+    return line if flat or data.count(b"{") + data.count(b"[") <= MAX_DEPTH else None
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether nothing is nested in it."""
+    if type(value) is list:
+        return False
+    if type(value) is dict:
+        for inside in value.values():
+            if type(inside) in (dict, list):
+                return False
+    return True
 
 
 def of_plain(line: PlainRecord, data: bytes) -> Observation:

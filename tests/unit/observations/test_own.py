@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from assay.errors import ObservationError
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation, Usage
+from assay.observations.own import plain_record
 from assay.observations.reading import read, read_json
 from assay.observations.records import BAD_JSON, PLAIN_TEXT
 
@@ -167,3 +168,16 @@ def test_bytes_that_are_nested_too_deeply_are_refused() -> None:
 def test_whole_numbers_that_no_store_keeps_become_others() -> None:
     seen = read({"response": "", "durationMs": 2**63, "costUsd": 2**63 - 1})
     assert [type(seen.duration_ms), type(seen.cost_usd)] == [float, int]
+
+
+@pytest.mark.parametrize("depth", [200, 50_000])
+@pytest.mark.parametrize("key", ["params", "result"])
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_a_line_that_is_nested_too_deeply_is_not_plain(
+    key: str, opening: bytes, depth: int
+) -> None:
+    closing = b"]" if opening == b"[" else b"}"
+    nested = opening * depth + b"0" + closing * depth
+    head = b'{"response":"","toolCalls":[{"name":"t","%b":' % key.encode()
+    assert plain_record(head + nested + b"}]}") is None
+    assert plain_record(head + opening * 3 + b"0" + closing * 3 + b"}]}") is not None
