@@ -86,7 +86,7 @@ LAYERS: list[list[str]] = [
         "planning",
         "doctor",
     ],
-    ["testing", "server", "cli", ""],
+    ["testing", "server", "cli", "", "__main__"],
 ]
 #: Layers whose members never import each other, and those whose members do in list order.
 ORDERED = {0, 1, 3, 4, 5}

@@ -24,7 +24,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def assay(site: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from assay.cli.main import main; main()", *arguments]
+    command = [sys.executable, "-m", "assay", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(site)}
     return subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=60

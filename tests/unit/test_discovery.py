@@ -668,7 +668,7 @@ def test_what_was_passed_over_is_listed_on_stderr(project: Project) -> None:
     project.write("notes.yaml", "a: 1\n")
     project.write("table.csv", CSV)
     done = subprocess.run(
-        [sys.executable, "-m", "assay.cli.main", "validate", "."],
+        [sys.executable, "-m", "assay", "validate", "."],
         cwd=project.root,
         timeout=60,
         capture_output=True,

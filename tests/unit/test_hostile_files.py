@@ -384,7 +384,7 @@ def test_problems_as_json(tmp_path: Path) -> None:
         raw = content()
         (tmp_path / file).write_bytes(raw if isinstance(raw, bytes) else raw.encode())
     done = subprocess.run(
-        [sys.executable, "-m", "assay.cli.main", "validate", ".", "--json"],
+        [sys.executable, "-m", "assay", "validate", ".", "--json"],
         cwd=tmp_path,
         timeout=60,
         capture_output=True,

@@ -26,7 +26,3 @@ def main() -> None:
         sys.exit(130)
     finally:
         gc.freeze()  # the process ends: nobody needs the room that garbage takes
-
-
-if __name__ == "__main__":
-    main()
