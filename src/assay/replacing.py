@@ -1,9 +1,13 @@
-"""Replace a file in one step: whoever looks sees the old one or the new one, never half of it."""
+"""Replace a file in one step: whoever looks sees the old one or the new one, never half of it.
+
+What is no file, such as a device or a pipe, is written to instead.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,9 +29,24 @@ def writing(what: str) -> Iterator[None]:
         raise StoreError(f"{what} cannot be written: {reason}") from error
 
 
+def is_device(file: Path) -> bool:
+    """Whether it is there to be written to, and must not be replaced; also what links to such."""
+    try:
+        mode = file.stat().st_mode
+    except OSError:
+        return False
+    # /dev/stdout may be a link to a file that somebody else is writing to.
+    in_dev = file.is_absolute() and file.is_relative_to("/dev")
+    return not stat.S_ISDIR(mode) and (in_dev or not stat.S_ISREG(mode))
+
+
 @contextmanager
 def replacing(file: Path) -> Iterator[IO[bytes]]:
     """A stream that becomes the file when all went well, and leaves no trace otherwise."""
+    if is_device(file):
+        with open(file, "ab", buffering=_BUFFER) as stream:
+            yield stream
+        return
     file = Path(os.path.realpath(file))  # a link stays a link
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:100]}.")

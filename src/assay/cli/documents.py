@@ -15,7 +15,7 @@ import click
 from assay.errors import StoreError, UsageError
 from assay.model.run_result import RunResult
 from assay.registry import reporters
-from assay.replacing import replacing, writing
+from assay.replacing import is_device, replacing, writing
 from assay.settings import environment, shown_path
 from assay.terminal import on_screen
 
@@ -121,7 +121,10 @@ def _format(file: Path) -> str:
 def writable(file: Path) -> None:
     """Refuse a file that could not be written, before anything is done for it."""
     folder = file.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
+    if is_device(file):
+        if not os.access(file, os.W_OK):
+            raise UsageError(f"{shown_path(file)} is not writable")
+    elif not folder.is_dir() or not os.access(folder, os.W_OK):
         raise UsageError(f"{shown_path(file)}: its folder is not there, or not writable")
     if file.is_dir():
         raise UsageError(f"{shown_path(file)} is a folder, not a file")
