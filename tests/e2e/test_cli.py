@@ -44,6 +44,24 @@ def test_version() -> None:
     assert assay("--version").stdout.startswith("assay ")
 
 
+@pytest.mark.parametrize("command", ["--version", "--help", "schema eval", "schema --help"])
+def test_a_full_disk_under_stdout_is_told(command: str) -> None:
+    script = f'"$0" {command} > /dev/full'
+    program = str(Path(sys.executable).with_name("assay"))
+    done = subprocess.run(["sh", "-c", script, program], capture_output=True, text=True, timeout=60)
+    assert done.stderr == "assay: stdout cannot be written: No space left on device\n"
+    assert done.returncode == 3
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
+    Path("bad.eval.yaml").write_text(BAD)
+    script = '{ "$0" validate . --json; echo "exit $?" >&2; } | true'
+    program = str(Path(sys.executable).with_name("assay"))
+    done = subprocess.run(["sh", "-c", script, program], capture_output=True, text=True, timeout=60)
+    assert "exit 2" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_help_lists_the_commands_and_each_has_examples() -> None:
     text = assay("--help").stdout
     for command in ("init", "lint", "regression", "schema", "validate"):

@@ -249,7 +249,7 @@ def test_a_report_that_nobody_can_write_is_told_and_the_run_is_kept(talkative: P
             timeout=PATIENCE,
         )
     assert "Traceback" not in done.stderr
-    assert "assay: the report cannot be written: No space left on device" in done.stderr
+    assert "assay: stdout cannot be written: No space left on device" in done.stderr
     assert done.returncode == 3
     assert talkative.runs()[0][1] == "finished"
 

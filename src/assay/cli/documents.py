@@ -12,7 +12,7 @@ from typing import IO, Any, TextIO
 
 import click
 
-from assay.errors import StoreError, UsageError
+from assay.errors import UsageError
 from assay.model.run_result import RunResult
 from assay.registry import reporters
 from assay.replacing import is_device, replacing, writing
@@ -47,11 +47,9 @@ class Documents:
 
     def write(self, result: RunResult) -> None:
         """Print the report, write the files, and tell GitHub when it listens."""
-        try:
-            print_report(result, sys.stdout, as_json=self._as_json)
-        finally:  # a full disk under stdout takes the files of another one not along
-            self.write_files(result)
-            self._tell_github(result)
+        print_report(result, sys.stdout, as_json=self._as_json)
+        self.write_files(result)
+        self._tell_github(result)
 
     def write_files(self, result: RunResult) -> None:
         """Each file whole, or not at all."""
@@ -63,9 +61,7 @@ class Documents:
         found = environment(["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"])
         if found.get("GITHUB_ACTIONS") != "true":
             return
-        out = sys.stderr if self._as_json else sys.stdout
-        with _printing(out):
-            reporters.get("github").write(result, out)
+        reporters.get("github").write(result, sys.stderr if self._as_json else sys.stdout)
         if summary := found.get("GITHUB_STEP_SUMMARY"):
             text = io.StringIO()
             reporters.get("md").write(result, text)
@@ -78,11 +74,11 @@ class Documents:
 
 def print_report(result: RunResult, out: TextIO, *, as_json: bool) -> None:
     """The report for the terminal, or the JSON document."""
-    with _printing(out):
-        if as_json and out.isatty():
-            report_to(on_screen(out.buffer), "json", result)
-        else:
-            reporters.get("json" if as_json else "text").write(result, out)
+    if as_json and out.isatty():
+        report_to(on_screen(out.buffer), "json", result)
+    else:
+        reporters.get("json" if as_json else "text").write(result, out)
+    out.flush()  # what is said on stderr comes after it
 
 
 def report_to(stream: IO[bytes], name: str, result: RunResult) -> None:
@@ -91,20 +87,6 @@ def report_to(stream: IO[bytes], name: str, result: RunResult) -> None:
     reporters.get(name).write(result, text)
     text.flush()
     text.detach()
-
-
-@contextmanager
-def _printing(out: TextIO) -> Iterator[None]:
-    """A reader that has seen enough, as `head` has, changes nothing; other faults are told."""
-    try:
-        with writing("the report"):
-            yield
-            out.flush()
-    except StoreError as error:
-        # Python would try to write the rest at the exit, and fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
-        if not isinstance(error.__cause__, BrokenPipeError):
-            raise
 
 
 def _format(file: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
+from assay.cli import streams
 from assay.version import __version__
 
 #: So many new objects are looked through for garbage at once. Python's 700 would mean hundreds of
@@ -14,11 +15,12 @@ GARBAGE_AFTER = 20_000
 
 def main() -> None:
     """Entry point of the console script."""
-    if sys.argv[1:] in (["--version"], ["-V"]):
-        print(f"assay {__version__}")
-        return
-    gc.set_threshold(GARBAGE_AFTER)
+    streams.guard()
     try:
+        if sys.argv[1:] in (["--version"], ["-V"]):
+            print(f"assay {__version__}")
+            return
+        gc.set_threshold(GARBAGE_AFTER)
         from assay.cli.app import app
 
         app(prog_name="assay")
@@ -26,3 +28,6 @@ def main() -> None:
         sys.exit(130)
     finally:
         gc.freeze()  # the process ends: nobody needs the room that garbage takes
+        if fault := streams.fault():
+            print(f"assay: stdout cannot be written: {fault}", file=sys.stderr)
+            sys.exit(3)
