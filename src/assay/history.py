@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import structs
 from msgspec.structs import replace
 from pydantic import ValidationError
 
@@ -198,7 +197,7 @@ def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Com
 def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> None:
     """Call a run interrupted that nobody works on; it keeps its trials and can be resumed."""
     ended = timestamp(now)
-    record = structs.replace(record, status="interrupted", finished_at=ended)
+    record = replace(record, status="interrupted", finished_at=ended)
     result = conclude(result_of(store, record, notes=(reason,)), _options(record))
     store.finish(record.id, "interrupted", ended, recorded_summary(result))
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from operator import or_
 from typing import Any, cast
 
-from msgspec import structs
 from msgspec.structs import replace
 
 from assay import calibrations
@@ -235,7 +234,7 @@ class _Session:
             known = uses_of(record)
             record.environment["judges"] = self.redactor.json(_listed([*known, *run.judges]))
         if not job.brake.presses:  # else how many cases it has is not known yet
-            record.suites[index] = structs.replace(record.suites[index], selected=run.cases)
+            record.suites[index] = replace(record.suites[index], selected=run.cases)
         job.store.describe(record.id, record.suites, record.environment)
         return run
 
@@ -306,7 +305,7 @@ class _Session:
         if runner.decided:
             self.notes.append(f"stopped early: {runner.decided}")
         ended = timestamp(job.now())
-        record = structs.replace(job.store.run(record.id), status=status, finished_at=ended)
+        record = replace(job.store.run(record.id), status=status, finished_at=ended)
         spools = {index: spool for index, spool in self.spools.items() if spool.is_kept}
         result = result_of(
             job.store,
@@ -319,7 +318,7 @@ class _Session:
         gave_up = "" if runner.stopped else runner.gave_up
         result = conclude(result, job.options, gave_up=gave_up)
         summary = recorded_summary(result, self.confirmed, self._test)
-        result = replace(result, record=structs.replace(record, summary=summary))
+        result = replace(result, record=replace(record, summary=summary))
         folder = folder_shown(write_files(_noted(result, spools), job.folder))
         # Last of all: a run that is called finished has its files, whenever we are killed.
         job.store.finish(record.id, status, ended, summary)

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.engine import comparability
 from assay.engine.plan import Planned
@@ -178,10 +179,10 @@ def _with_judges(grader: Grader, result: EvalCaseResult) -> EvalCaseResult:
     scores = [
         score
         if ready.use is None
-        else msgspec.structs.replace(score, details=score.details | {"judgeId": ready.use.id})
+        else replace(score, details=score.details | {"judgeId": ready.use.id})
         for ready, score in zip(grader.ready, result.scores, strict=True)
     ]
-    return msgspec.structs.replace(result, scores=tuple(scores))
+    return replace(result, scores=tuple(scores))
 
 
 def answer_key(target: Retrying, planned: Planned, repeat: int) -> str:

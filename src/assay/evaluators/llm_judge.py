@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from typing import Annotated, Any
 
-import msgspec
+from msgspec.structs import replace
 from pydantic import AfterValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
@@ -180,7 +180,7 @@ async def vote(
     votes = [task.result() for task in tasks]
     spent = judge.spent(spending)
     if len(votes) == 1:
-        return msgspec.structs.replace(votes[0], details=votes[0].details | {"judge": spent})
+        return replace(votes[0], details=votes[0].details | {"judge": spent})
     return _counted(votes, spent)
 
 

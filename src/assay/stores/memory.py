@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.errors import NotInStore, RunHeld, StoreError
 from assay.model.result import Outcome
@@ -63,15 +64,13 @@ class MemoryStore:
         self, run_id: str, status: RunStatus, finished_at: str, summary: dict[str, Any]
     ) -> None:
         with self._open():
-            self._runs[run_id] = msgspec.structs.replace(
+            self._runs[run_id] = replace(
                 self.run(run_id), status=status, finished_at=finished_at, summary=summary
             )
 
     def describe(self, run_id: str, suites: list[SuiteHeader], environment: dict[str, Any]) -> None:
         with self._open():
-            self._runs[run_id] = msgspec.structs.replace(
-                self.run(run_id), suites=suites, environment=environment
-            )
+            self._runs[run_id] = replace(self.run(run_id), suites=suites, environment=environment)
 
     def run(self, run_id: str) -> RunRecord:
         with self._open():
