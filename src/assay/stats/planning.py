@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
@@ -58,26 +59,22 @@ def paired_power(n: int, discordant: float, difference: float, alpha: float = 0.
 def detectable_difference(n: int, discordant: float, aim: Aim = DEFAULT) -> float | None:
     """The smallest difference of pass rates that n paired cases show; None when none would."""
     _check(discordant, 0.0)
-    if paired_power(n, discordant, discordant, aim.alpha) < aim.power:
-        return None
-    low, high = 0.0, discordant
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        if paired_power(n, discordant, middle, aim.alpha) < aim.power:
-            low = middle
-        else:
-            high = middle
-    return high
+    return _smallest(lambda d: paired_power(n, discordant, d, aim.alpha), discordant, aim)
 
 
 def one_way_difference(n: int, aim: Aim = DEFAULT) -> float | None:
     """The same when every case that changes changes for the worse: what few cases can show."""
-    if paired_power(n, 1.0, 1.0, aim.alpha) < aim.power:
+    return _smallest(lambda d: paired_power(n, d, d, aim.alpha), 1.0, aim)
+
+
+def _smallest(power: Callable[[float], float], most: float, aim: Aim) -> float | None:
+    """The smallest difference up to `most` that is found, by halving; None when none is."""
+    if power(most) < aim.power:
         return None
-    low, high = 0.0, 1.0
+    low, high = 0.0, most
     while high - low > 1e-6:
         middle = (low + high) / 2
-        if paired_power(n, middle, middle, aim.alpha) < aim.power:
+        if power(middle) < aim.power:
             low = middle
         else:
             high = middle

@@ -1,4 +1,4 @@
-"""Cases that were tried several times: pass@k, pass^k, flaky ones, where the spread comes from."""
+"""Cases that were tried several times: pass@k, pass^k, flaky ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from assay.stats.estimates import Estimate
-from assay.stats.means import DRAWS, bootstrap, mean
+from assay.stats.means import DRAWS, bootstrap
 
 
 class Attempts(msgspec.Struct, frozen=True):
@@ -49,28 +49,6 @@ def mean_pass_hat_k(
     return _over_cases([case.pass_hat_k(k) for case in cases], level, draws, seed)
 
 
-class Spread(msgspec.Struct, frozen=True):
-    """Variance of the score between cases, and of attempts at one case."""
-
-    between: float
-    within: float
-
-    def of_mean(self, cases: int, repeats: int) -> float:
-        """The variance of a run's mean score with that many cases and attempts at each."""
-        return (self.between + self.within / repeats) / cases
-
-
-def spread(cases: Sequence[Sequence[float]]) -> Spread | None:
-    """Where the variance comes from; None without two cases of two attempts each."""
-    if len(cases) < 2 or any(len(case) < 2 for case in cases):
-        return None
-    inside = [_variance(case) for case in cases]
-    within = math.fsum(inside) / len(inside)
-    noise = math.fsum(v / len(case) for v, case in zip(inside, cases, strict=True)) / len(cases)
-    means = [math.fsum(case) / len(case) for case in cases]
-    return Spread(max(_variance(means) - noise, 0.0), within)
-
-
 def _drawn(marked: int, n: int, k: int, shown: Callable[[float], float]) -> float | None:
     """What k of n attempts, drawn without putting back, say when all are marked."""
     if k < 1:
@@ -86,11 +64,6 @@ def _over_cases(
         return None
     found = bootstrap(known, level, draws=draws, seed=seed)
     return None if found is None else found.clipped(0.0, 1.0)
-
-
-def _variance(values: Sequence[float]) -> float:
-    centre = mean(values) or 0.0
-    return math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1)
 
 
 def at_least_by_chance(count: int, expected: float) -> float:

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from assay.stats.repeats import (
     Attempts,
-    Spread,
     at_least_by_chance,
     mean_pass_at_k,
     mean_pass_hat_k,
-    spread,
 )
 
 
@@ -96,18 +94,6 @@ def test_the_mean_is_over_cases() -> None:
 def test_a_case_with_too_few_attempts_is_not_left_out_in_silence() -> None:
     assert mean_pass_hat_k([Attempts(4, 4), Attempts(1, 1)], 2) is None
     assert mean_pass_at_k([], 1) is None
-
-
-def test_the_spread_is_split_between_cases_and_attempts() -> None:
-    steady = spread([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
-    assert steady is not None
-    assert steady.between == pytest.approx(1 / 3)
-    assert steady.within == 0
-    shaky = spread([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    assert shaky == Spread(0, 0.5)
-    assert spread([[1.0, 0.0]]) is None
-    assert spread([[1.0], [0.0]]) is None
-    assert Spread(0.2, 0.1).of_mean(10, 2) == pytest.approx(0.025)
 
 
 @pytest.mark.parametrize(
