@@ -11,7 +11,7 @@ from assay.errors import TargetError
 from assay.model.case import EvalCase
 from assay.model.observation import Observation
 from assay.model.run import RunRecord, TrialRecord
-from assay.observations.reading import read
+from assay.observations.reading import read_json
 from assay.ports import Request, Store
 from assay.redaction import MARK
 
@@ -66,7 +66,7 @@ class StoredAnswers:
             raise TargetError("the case was not asked in that run")
         if MARK.encode() in trial.observation:
             self.redacted += 1
-        return read(msgspec.json.decode(trial.observation))
+        return read_json(trial.observation)
 
 
 def was_asked(trial: TrialRecord) -> bool:
