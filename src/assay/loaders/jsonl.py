@@ -148,11 +148,6 @@ class Starts:
             self._numbers.append(line.number)
         self.count += 1
 
-    @property
-    def kept_bytes(self) -> int:
-        """What the index takes."""
-        return sum(part.itemsize * len(part) for part in (self._offsets, self._numbers))
-
     def place(self, position: int) -> tuple[int, int, int]:
         """Offset and number of a line that is kept, and how many cases further on this one is."""
         part, skipped = divmod(position, self.EVERY)
