@@ -77,9 +77,7 @@ class Details(Struct, rename="camel"):
     tools_called: list[str] | UnsetType = UNSET
     usage: Usage | UnsetType = UNSET
     cost_usd: Amount | UnsetType = UNSET
-    source: Annotated[str, Meta(description="file:line where the case was written")] | UnsetType = (
-        UNSET
-    )
+    source: Place | UnsetType = UNSET
     skipped_assertions: Count | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
     critical: bool | UnsetType = UNSET
