@@ -7,7 +7,7 @@ import inspect
 import json
 import threading
 from collections.abc import Awaitable, Callable
-from importlib import import_module
+from functools import partial
 from typing import Any
 
 from assay.blocking import wait_for
@@ -15,6 +15,7 @@ from assay.documents import json as documents
 from assay.documents.document import Document
 from assay.documents.source import read_text
 from assay.errors import AssayError, ConfigError, EvalFileErrors, cause_of, printable
+from assay.functions import imported
 from assay.model.source import Source
 from assay.process import Finished, Limits, run
 from assay.settings import Settings, environment_of_child, shown_path
@@ -72,27 +73,12 @@ def _absent(failure: Failure, message: str) -> AssayError:
 def _returned(source: Source, settings: Settings, failure: Failure) -> str:
     """What a function returns, as JSON."""
     settings.lead_path()
-    value = _called(_imported(source, failure), source, failure)
+    function = imported(source.callable or "", partial(_absent, failure))
+    value = _called(function, source, failure)
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise failure(f"{source.label} returned something that is no JSON: {error}") from None
-
-
-def _imported(source: Source, failure: Failure) -> Callable[[], Any]:
-    module, _, names = (source.callable or "").partition(":")
-    try:
-        found: Any = import_module(module)
-        for name in names.split("."):
-            found = getattr(found, name)
-    except (Exception, SystemExit) as error:  # whatever a project's module does on import
-        raise _absent(
-            failure, f"{source.label} could not be imported: {cause_of(error)}"
-        ) from error
-    if not callable(found):
-        raise _absent(failure, f"{source.label} is {type(found).__name__}, not a function")
-    function: Callable[[], Any] = found
-    return function
 
 
 def _called(function: Callable[[], Any], source: Source, failure: Failure) -> Any:

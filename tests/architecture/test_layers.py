@@ -43,6 +43,7 @@ LAYERS: list[list[str]] = [
         "retrying",
         "rate",
         "registry",
+        "functions",
     ],
     ["loaders", "evaluators", "targets", "executors", "stores", "reporters"],
     [

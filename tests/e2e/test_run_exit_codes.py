@@ -75,10 +75,10 @@ def test_what_a_user_wrote_wrong_is_told_before_anybody_is_asked(
     ("config", "words"),
     [
         ({"plugins": ["nowhere_to_be_found"]}, "assay.yaml:2:3: error[plugin-failed]"),
-        ({"snapshot": "python:nowhere_to_be_found:f"}, "could not be imported"),
+        ({"snapshot": "python:nowhere_to_be_found:f"}, "there is no module"),
         ({"snapshot": {"command": ["no-such-program"]}}, "was not found on PATH"),
         ({"snapshot": "nowhere.json"}, "is neither a function nor a program"),
-        ({"tools": "python:nowhere_to_be_found:f"}, "could not be imported"),
+        ({"tools": "python:nowhere_to_be_found:f"}, "there is no module"),
         ({"tools": "nowhere.json"}, "nowhere.json: error[not-found]"),
         ({"store": "nosuch:file"}, "no store is called 'nosuch'"),
         ({"defaults": {"workers": 0}}, "'workers' is 0"),
@@ -95,7 +95,7 @@ def test_a_wrong_configuration_is_2(home: Project, config: dict[str, Any], words
 def test_an_evaluator_that_names_no_function_is_2(home: Project) -> None:
     wrong = case("good") | {"evaluators": [{"type": "python:nowhere_to_be_found:f"}]}
     project_of(home).write("one.eval.yaml", {"cases": [wrong]})
-    assert "could not be imported" in home.call("run", ".", code=2).stderr
+    assert "there is no module" in home.call("run", ".", code=2).stderr
 
 
 def test_a_wrong_file_is_told_by_the_real_command(home: Project) -> None:

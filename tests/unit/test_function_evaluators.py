@@ -345,7 +345,7 @@ def test_loading_runs_no_code_of_the_project(project: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "error", "words"),
     [
-        ("{type: 'python:nowhere:warm'}", PluginError, "ModuleNotFoundError"),
+        ("{type: 'python:nowhere:warm'}", PluginError, "there is no module 'nowhere'"),
         ("{type: 'python:checks:cold'}", PluginError, "cold"),
         ("{type: 'python:leaves:warm'}", PluginError, "imported: SystemExit: 7"),
         ("{type: 'python:checks:NUMBER'}", PluginError, "is int, not a function"),

@@ -10,7 +10,6 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
-from importlib import import_module
 from types import UnionType
 from typing import (
     Annotated,
@@ -28,8 +27,10 @@ from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError,
 
 from assay.errors import PluginError, UsageError, cause_of
 from assay.evaluators import copies
+from assay.functions import imported
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.function import REFERENCE
 from assay.model.score import EvaluationScore, Verdict
 from assay.model.shape import problem
 from assay.model.written import as_json
@@ -53,8 +54,7 @@ _TEXTS = frozenset({"response", "question"})
 _SCALARS = (bool, int, float, str)
 _HOLDERS = (list, tuple, set, frozenset, dict, Sequence, Mapping)
 _LABELS: dict[str, float] = {"pass": 1.0, "borderline": 0.6, "fail": 0.0}
-_NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
-_REFERENCE = f"python:({_NAME}):({_NAME})"
+_TYPE = f"python:{REFERENCE}"
 
 
 class FunctionSpec(EvaluatorSpec):
@@ -196,7 +196,7 @@ def _all_of(scores: list[EvaluationScore]) -> EvaluationScore:
 
 
 def _reference(value: str) -> str:
-    if not re.fullmatch(_REFERENCE, value):
+    if not re.fullmatch(_TYPE, value):
         message = f"{value!r} does not have the form 'python:package.module:function'"
         raise problem("unknown-evaluator", message)
     return value
@@ -210,12 +210,12 @@ class PythonEvaluator(EvaluatorSpec):
     type: Annotated[
         str,
         AfterValidator(_reference),
-        Field(json_schema_extra={"pattern": f"^{_REFERENCE}$"}),
+        Field(json_schema_extra={"pattern": f"^{_TYPE}$"}),
     ]
 
     def prepare(self, resources: Resources) -> Check:
         """Import the function; loading a file never runs a project's code, preparing does."""
-        made = spec_class(self._function())
+        made = spec_class(imported(self.type.removeprefix("python:"), PluginError))
         given = {"type": self.type, "name": self.name, **(self.model_extra or {})}
         try:
             return made.model_validate(given).prepare(resources)
@@ -223,18 +223,3 @@ class PythonEvaluator(EvaluatorSpec):
             first = error.errors(include_url=False)[0]
             key = ".".join(map(str, first["loc"])) or "its keys"
             raise UsageError(f"{self.type}: {key}: {first['msg']}") from None
-
-    def _function(self) -> Callable[..., Any]:
-        match = re.fullmatch(_REFERENCE, self.type)
-        module, names = match.groups() if match else ("", "")
-        try:
-            found: Any = import_module(module)
-            for name in names.split("."):
-                found = getattr(found, name)
-        # whatever a project's module does when it is imported
-        except (Exception, SystemExit) as error:
-            raise PluginError(f"{self.type} could not be imported: {cause_of(error)}") from error
-        if not callable(found):
-            raise PluginError(f"{self.type} is {type(found).__name__}, not a function")
-        function: Callable[..., Any] = found
-        return function

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator
 
+from assay.model.function import Function
 from assay.model.rules import Excludes, NeedsOne, Rule, Ruled
 from assay.model.script import Script
 from assay.model.shape import Empty, Positive, Text, problem, shown
-
-_NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
-_FUNCTION = re.compile(rf"{_NAME}:{_NAME}")
-
-
-def _function(value: str) -> str:
-    if not _FUNCTION.fullmatch(value):
-        message = f"{value!r} does not have the form 'package.module:function'"
-        raise problem("wrong-value", message)
-    return value
 
 
 class Source(Ruled):
@@ -32,7 +22,7 @@ class Source(Ruled):
     )
 
     file: Text | None = None
-    callable: Annotated[Text, AfterValidator(_function)] | None = None
+    callable: Function | None = None
     command: Script | None = None
     cwd: Text = "."
     env: list[Text] = Empty(list)

@@ -10,35 +10,22 @@ import asyncio
 import contextvars
 import inspect
 import json
-import os
-import re
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import AfterValidator
-
-from assay.errors import MAX_MESSAGE, ObservationError, TargetError, UsageError, nearest, printable
+from assay.errors import MAX_MESSAGE, ObservationError, TargetError, UsageError, printable
+from assay.functions import imported, raised
 from assay.model.case import EvalCase
+from assay.model.function import Function
 from assay.model.observation import Observation
-from assay.model.shape import Text, problem
+from assay.model.shape import Text
 from assay.model.target import TargetSpec
 from assay.observations.reading import read
 from assay.ports import Request, Target
 from assay.targets.chat import question
-
-_NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
-
-
-def _reference(value: str) -> str:
-    if not re.fullmatch(f"{_NAME}:{_NAME}", value):
-        message = f"{value!r} does not have the form 'package.module:function'"
-        raise problem("wrong-value", message)
-    return value
 
 
 class PythonTarget(TargetSpec):
@@ -47,14 +34,14 @@ class PythonTarget(TargetSpec):
     inline_key: ClassVar[str] = "callable"
 
     provider: Text = "python"
-    callable: Annotated[Text, AfterValidator(_reference)]
+    callable: Function
 
     @property
     def label(self) -> str:
         return self.name or f"python:{self.callable}"
 
     def connect(self) -> Target:
-        return self.of(_imported(self.callable), self.label)
+        return self.of(imported(self.callable, UsageError), self.label)
 
     @staticmethod
     def of(function: Callable[[Any], Any], name: str = "") -> Target:
@@ -77,7 +64,7 @@ class _Python:
         try:
             said = await _called(self._function, argument)
         except (Exception, SystemExit) as error:  # the user's code may raise anything
-            raise TargetError(f"{self.name} raised {_words(error)}") from error
+            raise TargetError(f"{self.name} raised {raised(error)}") from error
         spent = (time.perf_counter() - started) * 1000
         seen = self._observation(said)
         return seen if seen.duration_ms is not None else seen.replace(duration_ms=spent)
@@ -141,41 +128,6 @@ async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
     if error is not None:
         raise error
     return said
-
-
-def _words(error: BaseException) -> str:
-    """The type, the words and the line of an error of the user's code."""
-    frames = traceback.extract_tb(error.__traceback__)
-    at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
-    said = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return printable(said)[: MAX_MESSAGE - len(at)] + at
-
-
-def _imported(reference: str) -> Callable[[Any], Any]:
-    module, _, names = reference.partition(":")
-    try:
-        found: Any = import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise _broken(reference, error) from error
-        message = f"python:{reference}: there is no module {error.name!r}"
-        raise UsageError(f"{message} in the project or in what is installed") from None
-    except (Exception, SystemExit) as error:  # whatever a project's module does on import
-        raise _broken(reference, error) from error
-    for name in names.split("."):
-        if not hasattr(found, name):
-            hint = nearest(name, [known for known in dir(found) if not known.startswith("_")])
-            message = f"python:{reference}: {module!r} has no {name!r}"
-            raise UsageError(f"{message} ({hint})" if hint else message)
-        found = getattr(found, name)
-    if not callable(found):
-        raise UsageError(f"python:{reference} is {type(found).__name__}, not a function")
-    function: Callable[[Any], Any] = found
-    return function
-
-
-def _broken(reference: str, error: BaseException) -> UsageError:
-    return UsageError(f"python:{reference} could not be imported: {_words(error)}")
 
 
 def _wish(function: Callable[[Any], Any], name: str) -> Wish:

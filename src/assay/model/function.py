@@ -1,0 +1,23 @@
+"""How functions of a project are written: `package.module:function`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from assay.model.shape import Text, problem
+
+_NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+REFERENCE = f"{_NAME}:{_NAME}"
+
+
+def _reference(value: str) -> str:
+    if not re.fullmatch(REFERENCE, value):
+        message = f"{value!r} does not have the form 'package.module:function'"
+        raise problem("wrong-value", message)
+    return value
+
+
+Function = Annotated[Text, AfterValidator(_reference)]
