@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
 from datetime import datetime
 from itertools import islice
@@ -96,11 +96,16 @@ def store_to_read(settings: Settings, url: str | None = None) -> Store:
 def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[Listed]:
     """The newest runs, the newest first."""
     with _project_store(store) as opened:
-        names: dict[str, list[str]] = {}
-        for name, run_id in opened.baselines().items():
-            names.setdefault(run_id, []).append(name)
         newest = islice(newest_first(opened), max(limit, 0))
-        return [Listed(record, tuple(names.get(record.id, ()))) for record in newest]
+        return with_baselines(newest, opened.baselines())
+
+
+def with_baselines(records: Iterable[RunRecord], baselines: Mapping[str, str]) -> list[Listed]:
+    """The runs, each with the names that it has among the baselines of its store."""
+    names: dict[str, list[str]] = {}
+    for name, run_id in baselines.items():
+        names.setdefault(run_id, []).append(name)
+    return [Listed(record, tuple(names.get(record.id, ()))) for record in records]
 
 
 def show(run: str = "latest", *, store: str | None = None) -> Run:
@@ -190,8 +195,7 @@ def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Com
     one, other = (
         stored(find_run(name, store), store, name).not_empty() for name in (base, candidate)
     )
-    names = (one.name, other.name)
-    return compared(one, other, rules.checked(), names=names, notes=(*one.notes, *other.notes))
+    return _compared(one, other, rules.checked())
 
 
 def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> None:
@@ -261,8 +265,12 @@ def compare(
     with ExitStack() as stack:
         found = _sources((base, candidate), stack, store)
         one, other = (source.not_empty() for source in found)
-        names = (one.name, other.name)
-        return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
+        return _compared(one, other, rules)
+
+
+def _compared(one: Source, other: Source, rules: Rules) -> Comparison:
+    names = (one.name, other.name)
+    return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
 
 
 def _sources(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list[Source]:

@@ -112,14 +112,8 @@ def _row(name: str, run: RunRecord) -> dict[str, Any]:
         "status": run.status,
         "target": run.target,
         "suites": [suite.file for suite in run.suites],
-        "summary": _counts(run),
+        "summary": run.counts,
     }
-
-
-def _counts(run: RunRecord) -> dict[str, Any] | None:
-    if run.summary is None:
-        return None
-    return {name: value for name, value in run.summary.items() if name != "verdict"}
 
 
 def _text(value: Any) -> str:

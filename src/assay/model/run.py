@@ -83,6 +83,12 @@ class RunRecord(msgspec.Struct, frozen=True):
     summary: dict[str, Any] | None = None
 
     @property
+    def counts(self) -> dict[str, Any] | None:
+        """The rest of the summary: what was counted and measured; None before the end."""
+        counts = {name: value for name, value in (self.summary or {}).items() if name != "verdict"}
+        return counts or None
+
+    @property
     def verdict(self) -> dict[str, Any]:
         """The part of the summary that says how it ended, and why; empty before that."""
         found: dict[str, Any] = (self.summary or {}).get("verdict", {})

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from assay.model.events import Event, Notice, RunFinished, RunStarted, TrialFinished
+from assay.model.result import Outcome
 from assay.model.run import RunStatus
 
 #: So many events are kept for those who come late or read slowly.
@@ -42,9 +43,13 @@ class Progress(msgspec.Struct, rename="camel"):
         if isinstance(event, RunStarted):
             self.run_id, self.planned, self.done = event.run_id, event.planned, event.done
         elif isinstance(event, TrialFinished):
-            self.done += 1
-            setattr(self, event.outcome, getattr(self, event.outcome) + 1)
-            self.cost_usd += event.cost_usd or 0.0
+            self.add(event.outcome, event.cost_usd)
+
+    def add(self, outcome: Outcome, cost_usd: float | None) -> None:
+        """One more trial."""
+        self.done += 1
+        setattr(self, outcome, getattr(self, outcome) + 1)
+        self.cost_usd += cost_usd or 0.0
 
 
 class Sent(msgspec.Struct):

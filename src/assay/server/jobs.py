@@ -20,6 +20,7 @@ from assay import history, running
 from assay.engine.runner import Brake
 from assay.model.events import Event, RunStarted
 from assay.model.run import RunRecord, RunStatus
+from assay.outcomes import newest_first
 from assay.ports import Store
 from assay.server.envelope import invalid
 from assay.server.feed import Feed
@@ -32,7 +33,6 @@ DOOR = "serve"
 MOST = 16
 #: What a run says that the end of the server stopped: it is to go on with the next one.
 STOPPED = "stopped with the server"
-_PAGE = 100
 
 Clock = Callable[[], datetime]
 
@@ -131,14 +131,11 @@ class Jobs:
 
     def _left_behind(self) -> Iterator[RunRecord]:
         """The runs that nobody works on although they are to go on."""
-        before: str | None = None
-        while page := self.store.runs(_PAGE, before):
-            for record in page:
-                notes = (record.summary or {}).get("verdict", {}).get("notes", ())
-                stopped = record.status == "interrupted" and STOPPED in notes
-                if (record.status == "running" or stopped) and not self.store.held(record.id):
-                    yield record
-            before = page[-1].id
+        for record in newest_first(self.store):
+            notes = record.verdict.get("notes", ())
+            stopped = record.status == "interrupted" and STOPPED in notes
+            if (record.status == "running" or stopped) and not self.store.held(record.id):
+                yield record
 
     def _order(self, **more: Any) -> running.Order:
         # Forking beside the threads of a server could hang: files are not streamed here.

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from assay.errors import NotInStore
-from assay.history import Listed
+from assay.history import with_baselines
 from assay.model.run import RunRecord
 from assay.server import bodies, described_runs
 from assay.server.bodies import json_object, known_uuid
@@ -45,8 +45,8 @@ async def listed(request: Request) -> Response:
         raise invalid("Query parameter 'before' must be the id of a run")
     store = state_of(request).store
     records = await asyncio.to_thread(store.runs, limit, before)
-    names = _names(await asyncio.to_thread(store.baselines))
-    rows = [Listed(record, tuple(names.get(record.id, ()))).to_dict() for record in records]
+    baselines = await asyncio.to_thread(store.baselines)
+    rows = [run.to_dict() for run in with_baselines(records, baselines)]
     last = records[-1].id if len(records) == limit else None
     return success({"runs": rows, "count": len(rows), "next": last})
 
@@ -130,23 +130,14 @@ async def _record(request: Request) -> RunRecord:
 async def _shown(run_id: str, state: State) -> dict[str, Any]:
     """A run with all that is known of it beside its results."""
     record, baselines = await state.read(lambda: (state.store.run(run_id), state.store.baselines()))
-    names = _names(baselines).get(run_id, ())
+    (shown,) = with_baselines([record], baselines)
     job = state.jobs.find(run_id)
     progress = job.feed.progress() if job is not None else None
-    summary = record.summary or {}
-    return Listed(record, tuple(names)).to_dict() | {
+    return shown.to_dict() | {
         "options": record.options,
         "environment": record.environment,
-        "summary": {k: v for k, v in summary.items() if k != "verdict"} or None,
-        "reasons": list(summary.get("verdict", {}).get("reasons", ())),
-        "notes": list(summary.get("verdict", {}).get("notes", ())),
+        "summary": record.counts,
+        "reasons": list(record.verdict.get("reasons", ())),
+        "notes": list(record.verdict.get("notes", ())),
         "progress": progress,
     }
-
-
-def _names(baselines: dict[str, str]) -> dict[str, list[str]]:
-    """The names of every run that is a baseline."""
-    names: dict[str, list[str]] = {}
-    for name, run_id in baselines.items():
-        names.setdefault(run_id, []).append(name)
-    return names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any, get_args
 
@@ -86,13 +85,8 @@ def progress_of(store: Store, record: RunRecord) -> dict[str, Any]:
     repeats = record.options.get("repeat") or 1
     planned = None if None in selected else sum(filter(None, selected)) * repeats
     progress = Progress(record.id, planned)
-    for trial in _asked(store, record):
-        progress.done += 1
-        setattr(progress, trial.outcome, getattr(progress, trial.outcome) + 1)
-        progress.cost_usd += trial.cost_usd or 0.0
+    for trial in store.facts(record.id):
+        if not trial.confirms:
+            progress.add(trial.outcome, trial.cost_usd)
     found: dict[str, Any] = msgspec.to_builtins(progress)
     return found
-
-
-def _asked(store: Store, record: RunRecord) -> Iterator[TrialFacts]:
-    return (trial for trial in store.facts(record.id) if not trial.confirms)
