@@ -96,8 +96,7 @@ def _together(
     listed: list[dict[str, Any]],
 ) -> dict[str, Any]:
     details: dict[str, Any] = {"outcome": outcome, "trials": listed}
-    scores = [trial.score for trial in trials if trial.score is not None]
-    details["score"] = sum(scores) / len(scores) if scores else None
+    details["score"] = mean_score(trials)
     if judged := sum(trial.outcome in JUDGED for trial in trials):
         details["passRate"] = sum(trial.outcome == "passed" for trial in trials) / judged
     costs = [trial.cost_usd for trial in trials if trial.cost_usd is not None]
