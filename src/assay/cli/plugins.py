@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from assay import service
+from assay.cli.json import echo_json
 from assay.errors import printable
 
 
@@ -25,7 +24,7 @@ def command(as_json: bool) -> None:
     """
     entries = service.plugins()
     if as_json:
-        click.echo(json.dumps([entry._asdict() for entry in entries], indent=2))
+        echo_json([entry._asdict() for entry in entries])
     else:
         for kind, name, source, fault in entries:
             line = f"{kind:16} {name:20} {source}"
