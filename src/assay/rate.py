@@ -11,11 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from assay.errors import TargetError
-from assay.retrying import Clock
+from assay.retrying import LONGEST_ASKED, Clock
 
-#: The longest that a target may close the gate: a run that rests for an hour looks like one
-#: that hangs.
-LONGEST_HOLD = 300.0
 #: Nobody waits for what is lost when floating point numbers are rounded.
 _NEARLY = 1e-6
 
@@ -93,7 +90,7 @@ class RateGate:
     def _ease(self, begun: int, asked: float) -> None:
         """Fewer at once. All that were in flight may fail together: they count as one."""
         now = self._clock.monotonic()
-        self._opens = max(self._opens, now + min(asked, LONGEST_HOLD))
+        self._opens = max(self._opens, now + min(asked, LONGEST_ASKED))
         self._answers = 0
         if begun == self._round:
             self._round += 1

@@ -19,6 +19,10 @@ from assay.errors import TargetError
 from assay.model.observation import Observation
 from assay.ports import Request, Target
 
+#: The longest wait, in seconds, that a target may ask for: a run that sleeps for an hour looks
+#: like one that hangs.
+LONGEST_ASKED = 300.0
+
 
 class Clock(Protocol):
     """Time, so that tests need not spend any."""
@@ -49,14 +53,13 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     """How often to ask again, and how long to wait before: `first` seconds, doubling.
 
     `longest` is where the doubling stops. `longest_asked` is the limit of a wait that the target
-    asked for: a run that sleeps for an hour looks like one that hangs. `timeout` is for all
-    attempts of a question together.
+    asked for. `timeout` is for all attempts of a question together.
     """
 
     max_retries: int = 3
     first: float = 1.0
     longest: float = 60.0
-    longest_asked: float = 300.0
+    longest_asked: float = LONGEST_ASKED
     timeout: float | None = None
 
     def pause(self, retry: int, random: Random) -> float:

@@ -14,6 +14,7 @@ from assay.agentv import targets_file, translated
 from assay.documents.checking import check
 from assay.documents.document import DocPath, Document, TextMark
 from assay.errors import AssayError, ConfigError, Problem, UnknownName, UsageError
+from assay.model.options import WORKERS
 from assay.model.shape import Reading
 from assay.model.target import RateLimits, TargetSpec
 from assay.ports import Target
@@ -57,11 +58,18 @@ class Roster:
 
     def target(self, name: str) -> Retrying:
         """The target called `name`, or written inline, as `provider:setting` or an address."""
-        return self._connect((name, None), lambda: self._named(name))
+        return self._connect((name, None), lambda: self.spec(name))
 
     def spec(self, name: str) -> TargetSpec:
         """The settings of the target called `name`, or written inline."""
-        return self._named(name)
+        for index, entry in enumerate(self.settings.config.targets):
+            if entry.name == name:
+                return self._configured(("targets", index))
+        raw = _inline(name)
+        if raw is not None:
+            document = Document(f"target {name!r}", raw, [], TextMark(-1, -1, 0))
+            return self._spec(document, (), Path.cwd())
+        return self._of_agentv(name)
 
     def adopt(self, target: Target) -> Retrying:
         """A target at hand, under the policy of this roster; it stays the caller's to close."""
@@ -113,7 +121,7 @@ class Roster:
     ) -> None:
         await self.close()
 
-    def _connect(self, key: tuple[str | None, str | None], find: Any) -> Retrying:
+    def _connect(self, key: tuple[str | None, str | None], find: Callable[[], Any]) -> Retrying:
         if key not in self._connected:
             spec = find()
             self._connected[key] = self._retrying(spec.connect(), spec.identity, spec)
@@ -138,12 +146,12 @@ class Roster:
 
     def _judging(self, target: str | None, model: str | None) -> TargetSpec:
         if model is not None and ":" in model and model.partition(":")[0] in providers:
-            return self._named(model)
+            return self.spec(model)
         spec = self._judge_spec(target)
         if spec is None:
             if model is None:
                 raise UsageError(NO_JUDGE)
-            return self._named(f"openai:{model}")
+            return self.spec(f"openai:{model}")
         if model is None:
             return spec
         if "model" not in type(spec).model_fields:
@@ -156,17 +164,7 @@ class Roster:
             return self._configured(("judge",))
         if name is not None and not isinstance(name, str):
             raise UsageError("the judge that was given has no model that could be changed")
-        return None if name is None else self._named(name)
-
-    def _named(self, name: str) -> TargetSpec:
-        for index, entry in enumerate(self.settings.config.targets):
-            if entry.name == name:
-                return self._configured(("targets", index))
-        raw = _inline(name)
-        if raw is not None:
-            document = Document(f"target {name!r}", raw, [], TextMark(-1, -1, 0))
-            return self._spec(document, (), Path.cwd())
-        return self._of_agentv(name)
+        return None if name is None else self.spec(name)
 
     def _of_agentv(self, name: str) -> TargetSpec:
         document, entries = targets_file(self.settings.root)
@@ -211,8 +209,6 @@ class Roster:
         return spec
 
 
-#: How many questions a target is asked at once when nobody says.
-WORKERS = 10
 NO_JUDGE = (
     "a judge is needed and none is set: write 'judge: openai:MODEL' in assay.yaml, "
     "or give the evaluator a 'target' or 'model'"

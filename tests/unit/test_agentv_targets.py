@@ -31,7 +31,7 @@ def entries(*targets: dict[str, Any]) -> str:
 def settings(project: Project, **entry: Any) -> dict[str, Any]:
     """The settings of the target that an entry stands for."""
     known = roster(project, entries({"name": "mine", **entry}))
-    return known._named("mine").model_dump(exclude_unset=True)
+    return known.spec("mine").model_dump(exclude_unset=True)
 
 
 def refused(project: Project, agentv: str, name: str = "mine") -> str:

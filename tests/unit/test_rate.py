@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from assay.errors import TargetError
-from assay.rate import LONGEST_HOLD, RateGate
+from assay.rate import RateGate
+from assay.retrying import LONGEST_ASKED
 from unit.virtual_time import LoopClock, at_once
 
 
@@ -171,7 +172,7 @@ def test_no_target_closes_the_gate_for_an_hour() -> None:
         await fails(wide, busy(after=3600))
         return [await passes(wide)]
 
-    assert times(run) == [LONGEST_HOLD]
+    assert times(run) == [LONGEST_ASKED]
 
 
 def test_requests_are_spread_over_the_minute() -> None:

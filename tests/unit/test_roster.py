@@ -50,7 +50,7 @@ def test_a_target_may_be_written_inline(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/ask?key=secret", "https://host/ask"])
 def test_an_address_is_an_inline_target(tmp_path: Path, url: str) -> None:
-    spec: Any = roster(tmp_path)._named(url)
+    spec: Any = roster(tmp_path).spec(url)
     assert (spec.provider, spec.url, spec.label) == ("http", url, url.partition("?")[0])
 
 
@@ -61,11 +61,11 @@ def test_paths_of_an_inline_target_begin_in_the_working_directory(
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    inline: Any = known._named("replay:seen.jsonl")
-    configured: Any = known._named("old")
+    inline: Any = known.spec("replay:seen.jsonl")
+    configured: Any = known.spec("old")
     assert inline.file == str(here / "seen.jsonl")
     assert configured.file == str(tmp_path / "seen.jsonl")
-    command: Any = known._named("command:cat -n")
+    command: Any = known.spec("command:cat -n")
     assert (command.command, command.cwd) == (["cat", "-n"], str(here))
 
 
@@ -316,7 +316,7 @@ def test_the_providers_own_variable_has_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-from-environment")
-    spec = roster(tmp_path)._named("openai:gpt-4")
+    spec = roster(tmp_path).spec("openai:gpt-4")
     assert spec.model_dump()["api_key"].get_secret_value() == "sk-from-environment"
     assert "sk-from" not in repr(spec)
     assert "sk-from" not in spec.identity
@@ -324,7 +324,7 @@ def test_the_providers_own_variable_has_the_key(
 
 def test_prices_of_the_configuration_reach_the_target(tmp_path: Path) -> None:
     config = "prices: {local: {input: 1, output: 2}}\n"
-    spec: Any = roster(tmp_path, config)._named("openai:local")
+    spec: Any = roster(tmp_path, config).spec("openai:local")
     assert spec.prices["local"].output == 2
 
 
