@@ -19,10 +19,10 @@ from assay.model.comparison import CaseOutcome, comparable
 from assay.model.options import WORKERS
 from assay.model.result import JUDGED
 from assay.model.run import RunRecord, TrialFacts, positions_of
+from assay.options import options_of
 from assay.outcomes import find_run, newest_first, outcomes_of, stored
 from assay.pairing import pair
 from assay.ports import Store
-from assay.running import options_of
 from assay.service import Paths, as_paths, working_directory
 from assay.settings import Settings
 from assay.stats.planning import (

@@ -6,7 +6,6 @@ store, whoever is asked, and what it is compared with.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
@@ -15,14 +14,11 @@ from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
-from pydantic import TypeAdapter, ValidationError
 
 from assay import registry, snapshot
 from assay.blocking import wait_for
 from assay.comparing import compare
 from assay.confidential import secrets_of
-from assay.documents.checking import check
-from assay.documents.document import Document, TextMark
 from assay.engine import session
 from assay.engine.job import Compare, Job, project_path
 from assay.engine.recorded import StoredAnswers
@@ -32,28 +28,25 @@ from assay.errors import EvalFileErrors, UnknownName, UsageError
 from assay.history import open_store, rules_of
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
-from assay.model.evaluator import Evaluators, EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec
 from assay.model.events import Listener, Notice
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
-from assay.model.shape import Reading
+from assay.options import ANEW, default_evaluators, options_of
 from assay.outcomes import Source, find_run, outcomes_of, stored
 from assay.ports import Store, Target
-from assay.redaction import MARK
 from assay.roster import Roster
 from assay.runs import Run
 from assay.seeds import Seeds
 from assay.service import Paths, as_paths, project, validate, working_directory
-from assay.settings import OVERRIDES, Settings, environment
+from assay.settings import Settings
 from assay.stats.sequential import Sequential
 from assay.test_cases import is_reference, suite_of
 
 AnyTarget = str | Target | Callable[[Any], Any]
 Cases = Paths | Sequence[Suite]
 Baseline = str | os.PathLike[str] | RunResult
-#: What a run does not take over from the one before: with what it is compared, and how.
-_ANEW = ("baseline", "gate", "stop_when")
 #: How a run may go back to another one, as its plan calls it.
 _ORIGINS = ("rerunFailed", "regraded")
 
@@ -161,57 +154,6 @@ async def carry_out_in(
     return await session.run(_job(order, given, settings, store))
 
 
-def options_of(
-    given: dict[str, Any],
-    settings: Settings,
-    earlier: RunRecord | None,
-    forgotten: Collection[str] = _ANEW,
-) -> RunOptions:
-    """What is given wins over the run before, unless it is forgotten, and that over the file."""
-    defaults = settings.config.defaults
-    known = {name: getattr(defaults, name) for name in defaults.model_fields_set}
-    known |= _environment()
-    if earlier is not None:
-        known |= {k: v for k, v in earlier.options.items() if k not in forgotten}
-        _check_complete(earlier, known.keys() - given.keys())
-    written = known | {RunOptions.spelling.aliases.get(k, k): v for k, v in given.items()}
-    document = Document("options", written, [], TextMark(-1, -1, 0))
-    options, problems = check(RunOptions, document, (), written, _reading(settings))
-    if options is None or problems:
-        words = [p.message + (f" ({p.hint})" if p.hint else "") for p in problems]
-        raise UsageError("; ".join(words))
-    return options
-
-
-def _environment() -> dict[str, Any]:
-    """Options in the environment, such as ASSAY_WORKERS; a list has commas."""
-    names = [name for name in RunOptions.model_fields if name not in OVERRIDES]
-    found = environment(f"ASSAY_{name.upper()}" for name in names)
-    values: dict[str, Any] = {}
-    for name in names:
-        if text := found.get(f"ASSAY_{name.upper()}"):
-            default = RunOptions.model_fields[name].default
-            values[name] = text.split(",") if default == () else _scalar(text)
-    return values
-
-
-def _scalar(text: str) -> Any:
-    """A number or a flag where it is one, else the text."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if isinstance(value, (bool, int, float)) else text
-
-
-def _check_complete(earlier: RunRecord, names: Collection[str]) -> None:
-    """What holds a secret was recorded without it, and has to be given again."""
-    for name in names:
-        if MARK in str(earlier.options.get(name)):
-            message = f"the {name} of the run {earlier.id} held a secret, which is not recorded"
-            raise UsageError(f"{message}: give it again")
-
-
 def _check_order(order: Order) -> None:
     """A run goes back to one other run. That of `--rerun-failed` may have begun, and go on."""
     if order.resume and order.rerun_failed is not None:
@@ -224,7 +166,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     named = {"target": order.target, "judge": order.judge}
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
     earlier = find_run(order.earlier, store) if order.earlier else None
-    forgotten = [] if order.resume else list(_ANEW)
+    forgotten = [] if order.resume else list(ANEW)
     if order.regrade is not None:  # all observations are graded, however far that run came
         forgotten += ["target", "max_failures", "budget_usd"]
     options = options_of(given, settings, earlier, forgotten)
@@ -240,7 +182,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         paths=paths,
         target=_target(order.target),
         judge=_target(order.judge),
-        defaults=_default_evaluators(options, settings),
+        defaults=default_evaluators(options, settings),
         sources={"seed": Seeds(settings).data, "snapshot": snapshot.capture(settings) or {}},
         secrets=frozenset(secrets_of(settings)),
         compare=_comparer(options, store, base),
@@ -376,22 +318,6 @@ def _suites(
     written = [project_path(str(path), settings) for path in files]
     suites = [*loaded.suites, *(suite for suite, _ in kept)]
     return suites, [*written, *(reference for _, reference in kept)]
-
-
-def _default_evaluators(options: RunOptions, settings: Settings) -> tuple[EvaluatorSpec, ...]:
-    """What judges cases that name no evaluator, when the options say so."""
-    if not options.evaluators:
-        return ()
-    adapter: TypeAdapter[tuple[EvaluatorSpec, ...]] = TypeAdapter(Evaluators)
-    try:
-        return adapter.validate_python(list(options.evaluators), context=_reading(settings))
-    except ValidationError as error:
-        raise UsageError(f"evaluators: {error.errors()[0]['msg']}") from None
-
-
-def _reading(settings: Settings) -> Reading:
-    find = settings.root.joinpath
-    return Reading(find, find, registry.evaluators.get, registry.evaluators)
 
 
 def _target(target: AnyTarget | None) -> Target | None:

@@ -70,6 +70,7 @@ LAYERS: list[list[str]] = [
         "pairing",
         "deciding",
         "comparing",
+        "options",
         "result_files",
         "outcomes",
         "results",

@@ -1,0 +1,90 @@
+"""The options of a run: given, of an earlier run, in the environment and in assay.yaml."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from assay import registry
+from assay.documents.checking import check
+from assay.documents.document import Document, TextMark
+from assay.errors import UsageError
+from assay.model.evaluator import Evaluators, EvaluatorSpec
+from assay.model.options import RunOptions
+from assay.model.run import RunRecord
+from assay.model.shape import Reading
+from assay.redaction import MARK
+from assay.settings import OVERRIDES, Settings, environment
+
+#: What a run does not take over from the one before: with what it is compared, and how.
+ANEW = ("baseline", "gate", "stop_when")
+
+
+def options_of(
+    given: dict[str, Any],
+    settings: Settings,
+    earlier: RunRecord | None,
+    forgotten: Collection[str] = ANEW,
+) -> RunOptions:
+    """What is given wins over the run before, unless it is forgotten, and that over the file."""
+    defaults = settings.config.defaults
+    known = {name: getattr(defaults, name) for name in defaults.model_fields_set}
+    known |= _environment()
+    if earlier is not None:
+        known |= {k: v for k, v in earlier.options.items() if k not in forgotten}
+        _check_complete(earlier, known.keys() - given.keys())
+    written = known | {RunOptions.spelling.aliases.get(k, k): v for k, v in given.items()}
+    document = Document("options", written, [], TextMark(-1, -1, 0))
+    options, problems = check(RunOptions, document, (), written, _reading(settings))
+    if options is None or problems:
+        words = [p.message + (f" ({p.hint})" if p.hint else "") for p in problems]
+        raise UsageError("; ".join(words))
+    return options
+
+
+def _environment() -> dict[str, Any]:
+    """Options in the environment, such as ASSAY_WORKERS; a list has commas."""
+    names = [name for name in RunOptions.model_fields if name not in OVERRIDES]
+    found = environment(f"ASSAY_{name.upper()}" for name in names)
+    values: dict[str, Any] = {}
+    for name in names:
+        if text := found.get(f"ASSAY_{name.upper()}"):
+            default = RunOptions.model_fields[name].default
+            values[name] = text.split(",") if default == () else _scalar(text)
+    return values
+
+
+def _scalar(text: str) -> Any:
+    """A number or a flag where it is one, else the text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, (bool, int, float)) else text
+
+
+def _check_complete(earlier: RunRecord, names: Collection[str]) -> None:
+    """What holds a secret was recorded without it, and has to be given again."""
+    for name in names:
+        if MARK in str(earlier.options.get(name)):
+            message = f"the {name} of the run {earlier.id} held a secret, which is not recorded"
+            raise UsageError(f"{message}: give it again")
+
+
+def default_evaluators(options: RunOptions, settings: Settings) -> tuple[EvaluatorSpec, ...]:
+    """What judges cases that name no evaluator, when the options say so."""
+    if not options.evaluators:
+        return ()
+    adapter: TypeAdapter[tuple[EvaluatorSpec, ...]] = TypeAdapter(Evaluators)
+    try:
+        return adapter.validate_python(list(options.evaluators), context=_reading(settings))
+    except ValidationError as error:
+        raise UsageError(f"evaluators: {error.errors()[0]['msg']}") from None
+
+
+def _reading(settings: Settings) -> Reading:
+    find = settings.root.joinpath
+    return Reading(find, find, registry.evaluators.get, registry.evaluators)
