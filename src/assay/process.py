@@ -23,9 +23,13 @@ from uuid import uuid4
 
 import msgspec
 
+from assay.errors import printable
+
 State = Literal["exited", "timed_out", "too_much_output", "not_started"]
 
 STDERR_TAIL_BYTES = 4096
+#: How many characters of that a message quotes.
+MAX_QUOTED = 300
 #: How long pipes are read after the exit: descendants that hold them must not hold us.
 LINGER_SECONDS = 0.25
 #: The variable whose value tells the processes of one run from all others.
@@ -60,6 +64,18 @@ class Finished(msgspec.Struct, frozen=True):
     stderr_tail: bytes = b""
     duration_ms: float = 0.0
     fault: str = ""
+
+    @property
+    def stderr(self) -> str:
+        """The end of what the child said about it."""
+        return self.stderr_tail.decode("utf-8", "replace").strip()
+
+    def explained(self, words: str) -> str:
+        """The words, and the end of what the child said about it, in a line."""
+        if not self.stderr:
+            return words
+        said = printable(" ".join(self.stderr.split()))
+        return f"{words}; its stderr ends with: {said[-MAX_QUOTED:]}"
 
 
 async def run(

@@ -17,10 +17,8 @@ from assay.documents.source import read_text
 from assay.errors import AssayError, ConfigError, EvalFileErrors, cause_of, printable
 from assay.functions import imported
 from assay.model.source import Source
-from assay.process import Finished, Limits, run
+from assay.process import Limits, run
 from assay.settings import Settings, environment_of_child, shown_path
-
-MAX_QUOTED = 300
 
 Failure = type[AssayError]
 
@@ -116,17 +114,10 @@ def _printed(source: Source, settings: Settings, failure: Failure) -> str:
     folder, env = str(settings.root / source.cwd), environment_of_child(source.env)
     done = wait_for(lambda: run(source.command or [], cwd=folder, env=env, limits=limits))
     if done.state == "not_started":
-        raise _absent(failure, _words(source, done))
+        raise _absent(failure, done.explained(f"{source.label}: {done.fault}"))
     if done.fault:
-        raise failure(_words(source, done))
+        raise failure(done.explained(f"{source.label}: {done.fault}"))
     try:
         return done.stdout.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise failure(f"{source.label} printed something that is not UTF-8: {error}") from None
-
-
-def _words(source: Source, done: Finished) -> str:
-    """How a program failed, with the end of what it said about it."""
-    words = f"{source.label}: {done.fault}"
-    stderr = " ".join(done.stderr_tail.decode("utf-8", "replace").split())
-    return f"{words}; its stderr ends with: {printable(stderr)[-MAX_QUOTED:]}" if stderr else words

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ValidationInfo
 
 from assay.cores import a_core
 from assay.documents.json import parse
-from assay.errors import EvalFileErrors, nearest, printable
+from assay.errors import EvalFileErrors, nearest
 from assay.evaluators.verdict import wrong_key
 from assay.model.case import EvalCase
 from assay.model.context import Context
@@ -228,11 +228,9 @@ def _broken(done: Finished, fault: str) -> EvaluationScore:
             details["exit_code"] = done.returncode
         else:
             details["signal"] = signal_name(-done.returncode)
-    stderr = done.stderr_tail.decode("utf-8", "replace").strip()
-    words = fault if done.state == "not_started" else f"the program {fault}"
-    if stderr:
-        details["stderr"] = stderr
-        words += f"; its stderr ends with: {printable(' '.join(stderr.split()))[-300:]}"
+    if done.stderr:
+        details["stderr"] = done.stderr
     if done.stdout:
         details["stdout"] = done.stdout[:1000].decode("utf-8", "replace")
-    return EvaluationScore.errored(words, **details)
+    words = fault if done.state == "not_started" else f"the program {fault}"
+    return EvaluationScore.errored(done.explained(words), **details)

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from assay.documents.source import read_text
-from assay.errors import EvalFileErrors, ObservationError, TargetError, printable
+from assay.errors import EvalFileErrors, ObservationError, TargetError
 from assay.model.observation import Observation
 from assay.model.shape import Empty, Key, Positive, Reading, Text, problem
 from assay.model.target import Need, TargetSpec
@@ -27,7 +27,6 @@ from assay.targets.template import Command, CommandOrAddress, Template
 
 #: At the start of `cwd`: the folder of the case's file.
 EVAL_DIR = "{EVAL_DIR}"
-MAX_QUOTED = 300
 #: The keys by which an answer in JSON is known; any other JSON is itself the answer.
 _RECORD_KEYS = frozenset({"output_messages", "text", "response", "toolCalls"})
 
@@ -179,5 +178,4 @@ def _observation(said: str) -> Observation:
 def _words(program: str, done: Finished) -> str:
     """What went wrong, with the end of what the program said about it."""
     words = done.fault if done.state == "not_started" else f"{program} {done.fault}"
-    stderr = " ".join(done.stderr_tail.decode("utf-8", "replace").split())
-    return f"{words}; its stderr ends with: {printable(stderr)[-MAX_QUOTED:]}" if stderr else words
+    return done.explained(words)
