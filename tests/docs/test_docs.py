@@ -432,7 +432,7 @@ def test_limits_are_documented() -> None:
         "nesting of a document": f"{document.MAX_DEPTH} levels",
         "one text": mib(document.MAX_SCALAR),
         "one file, JSONL excepted": mib(document.MAX_FILE_BYTES),
-        "one line of a JSONL file": mib(jsonl.MAX_LINE),
+        "one line of a JSONL file": mib(document.MAX_LINE),
         "values that all aliases of a YAML file stand for": f"{yaml_documents.MAX_ALIASED:,}",
         "a JSONL file that is held in memory": mib(jsonl.HELD_BYTES),
         "whole numbers": "64 bits",

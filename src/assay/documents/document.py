@@ -20,6 +20,8 @@ Marks = Any  # recursive: Mark | list[Mark | Marks]
 MAX_DEPTH = 100
 MAX_FILE_BYTES = 256 * 1024 * 1024
 MAX_SCALAR = 10 * 1024 * 1024
+#: Of a line of JSONL, in bytes.
+MAX_LINE = 4 * MAX_SCALAR
 #: After so many problems in one place, what they say is kept cheap.
 MANY = 100
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.documents import yaml
-from assay.documents.document import MAX_SCALAR, Document
+from assay.documents.document import MAX_LINE, Document
 from assay.documents.json import Reader
 from assay.documents.source import UTF16_MARKS, decode, is_absent, open_binary, read_text
 from assay.errors import EvalFileErrors, Problem, Problems
@@ -34,7 +34,6 @@ from assay.settings import Settings, shown_path
 HELD_BYTES = 32 * 1024 * 1024
 SIDECAR_SUFFIXES = (".yaml", ".yml")
 _INPUT_WORD = re.compile(rf"""["'](?:{"|".join(INPUT_KEYS)})["']""".encode())
-MAX_LINE = 4 * MAX_SCALAR
 #: How much of a stream is given to a process at a time.
 CHUNK_BYTES = 128 * 1024
 #: How much of that takes one step together: it should fit the cache of a processor.

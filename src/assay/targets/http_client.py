@@ -21,13 +21,12 @@ import msgspec
 
 from assay.errors import TargetError, printable
 from assay.model.values import from_json
+from assay.redaction import SHORTEST_SECRET
 from assay.targets.address import shown_url
 from assay.targets.reply import require
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_QUOTED = 300
-#: Anything shorter is a placeholder such as "none"; hiding it would garble messages.
-SHORTEST_SECRET = 8
 
 _SECONDS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _HINTS = {
@@ -77,6 +76,7 @@ class HttpClient:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._headers, self._timeout = headers, timeout
+        # What is shorter is a placeholder such as "none"; hiding it would garble messages.
         # The longest goes first: one secret may be the beginning of another.
         long = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
         self._secrets = sorted(long, key=len, reverse=True)

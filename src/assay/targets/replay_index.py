@@ -19,13 +19,12 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from assay.documents.document import MAX_SCALAR
+from assay.documents.document import MAX_LINE
 from assay.documents.json import Reader
 from assay.documents.source import decode, open_binary
 from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, Problems
 from assay.model.shape import shown
 
-MAX_LINE = 4 * MAX_SCALAR
 #: How much is read at a time.
 _BLOCK = 64 * 1024
 #: Of a file that is at least so large another process reads one half.
