@@ -26,8 +26,6 @@ from assay.model.run import TrialFacts
 from assay.pairing import pair
 from assay.stats.paired import Pairs
 
-__all__ = ["Rules", "compare", "fold"]
-
 #: With more suites than this, the scores of all are compared together.
 MAX_SUITES = 20
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from assay import calibrations, registry
-from assay.comparing import Rules
 from assay.comparing import compare as compared
+from assay.deciding import Rules
 from assay.documents.source import is_absent
 from assay.errors import AssayError, RunHeld, StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison

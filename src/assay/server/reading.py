@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from assay import history, trends
-from assay.comparing import Rules
+from assay.deciding import Rules
 from assay.errors import NotInStore, UsageError
 from assay.model.options import Gate
 from assay.model.run import RunRecord
