@@ -116,9 +116,11 @@ class Request(msgspec.Struct, frozen=True):
 class Target(Protocol):
     """The agent under test, or a judge. One instance serves many requests at once.
 
-    It may also have `recorded = True`, when nobody is called and no time is to be measured, and
-    then `answer(case_id, repeat)`, which has the number of the record and the observation; and
-    `requests(observation)`, when an answer takes another number of requests than one.
+    It may also have `identity`, a text that tells its answers from those of others better than
+    its name does; `requests(observation)`, when an answer takes another number of requests than
+    one; `recorded = True`, when nobody is called and no time is to be measured, and then
+    `problems()`, what of its records cannot be read; `unused(case_ids)`, how many records belong
+    to none of these cases; and `remarks()`, what there is to say once all answers are given.
     """
 
     #: What results call it, and what tells two judges apart: `openai:gpt-4`.

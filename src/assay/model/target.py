@@ -49,7 +49,8 @@ class TargetSpec(RateLimits):
 
     #: The key that the text after the colon of an inline target gives: `openai:gpt-4`.
     inline_key: ClassVar[str] = ""
-    #: Its answers were recorded before: nobody is called.
+    #: Its answers were recorded before: nobody is called. Large suites are then graded as a
+    #: stream, so that its target has all of `assay.engine.stream.Answers`.
     recorded: ClassVar[bool] = False
     #: The environment variable with the API key when the settings give none.
     key_variable: ClassVar[str] = ""
