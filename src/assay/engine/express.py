@@ -131,21 +131,21 @@ class Express:
             TrialRecord(  # without the names of its fields, which would cost time
                 run,
                 position,
-                0,
+                0,  # the repeat
                 file,
                 case_id,
                 outcome,
                 score,
                 spent,
                 cost,
-                None,
+                None,  # the cost of judges
                 key,
-                False,
-                None,
-                1.0,
-                0,
-                False,
-                True,
+                False,  # not critical
+                None,  # of no cluster
+                1.0,  # the least pass rate
+                0,  # skipped assertions
+                False,  # confirms nothing
+                True,  # final
                 result,
                 observation,
             )
