@@ -199,7 +199,7 @@ def plugins() -> list[Registered]:
     modules = [_plugin(name, settings) for name in settings.config.plugins]
     kinds = (
         *(registry.loaders, registry.evaluators, registry.targets),
-        *(registry.stores, registry.reporters),
+        *(registry.stores, registry.reporters, registry.executors),
     )
     return [*modules, *(entry for kind in kinds for entry in kind.listed())]
 
