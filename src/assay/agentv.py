@@ -15,7 +15,7 @@ from assay.documents.document import Document
 from assay.documents.source import is_absent
 from assay.errors import ConfigError
 from assay.model.shape import Reading, Shape
-from assay.settings import TargetEntry, no_file, read_yaml
+from assay.settings import TargetEntry, read_yaml
 
 FILES = (".agentv/targets.yaml", ".agentv/targets.yml")
 #: Settings that say how AgentV works, not what the target is.
@@ -44,7 +44,7 @@ def targets_file(root: Path) -> tuple[Document | None, list[TargetEntry]]:
         file = root / name
         document = None if is_absent(file) else read_yaml(file)
         if document is not None:
-            reading = Reading(no_file, no_file, no_file)
+            reading = Reading()
             found, problems = check(_TargetsFile, document, (), document.data, reading)
             problems = [p for p in (*document.problems, *problems) if p.severity == "error"]
             if found is None or problems:

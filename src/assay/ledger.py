@@ -24,7 +24,7 @@ from assay.documents.source import is_absent, read_text
 from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
 from assay.model.shape import Reading
 from assay.replacing import replacing
-from assay.settings import no_file, shown_path
+from assay.settings import shown_path
 
 SUFFIX, LOCK_SUFFIX = ".regression.json", ".regression.lock.json"
 #: What the description of a case that was added begins with.
@@ -106,6 +106,11 @@ def _check(book: _Book) -> list[Problem]:
     return problems.told()
 
 
+def _refuse_broken(book: _Book) -> None:
+    if broken := [p for p in _check(book) if p.severity == "error"]:
+        raise LedgerError("\n".join(str(p) for p in broken))
+
+
 def entries(file: Path) -> list[LedgerEntry]:
     """Every case that the file, its lock or its archive knows."""
     book = _Book(file)
@@ -118,8 +123,7 @@ def entries(file: Path) -> list[LedgerEntry]:
 def lock(file: Path) -> list[str]:
     """Lock the cases that are not locked yet; refuses when a locked one was changed."""
     book = _Book(file)
-    if broken := [p for p in _check(book) if p.severity == "error"]:
-        raise LedgerError("\n".join(str(p) for p in broken))
+    _refuse_broken(book)
     added = [identity for identity, _ in book.cases if identity not in book.hashes]
     if added:
         hashes = dict(book.hashes)
@@ -161,8 +165,7 @@ def add(file: Path, bug: Bug, today: date) -> str:
     in between leaves a case that is not locked.
     """
     book = _Book(file)
-    if broken := [p for p in _check(book) if p.severity == "error"]:
-        raise LedgerError("\n".join(str(p) for p in broken))
+    _refuse_broken(book)
     case = _case(book.next_id(file), bug, today)
     _write(file, with_item(book.text, book.document, book.base, case))
     _write(lock_file(file), _lock_text({**book.hashes, case["id"]: case_hash(case)}))
@@ -189,7 +192,7 @@ def _case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
         raise LedgerError(f"the new case cannot be written as JSON: {error}") from None
     from assay.model.tiers import RegressionEvalCase  # shapes take time, and all verbs are here
 
-    reading = Reading(no_file, no_file, no_file)
+    reading = Reading()
     found, problems = checking.check(RegressionEvalCase, document, (), document.data, reading)
     if found is not None and not found.expect.asserted():
         problems.append(document.problem(("expect",), "asserts-nothing", "it asserts nothing"))

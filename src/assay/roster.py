@@ -21,7 +21,7 @@ from assay.ports import Target
 from assay.rate import RateGate
 from assay.registry import targets as providers
 from assay.retrying import Clock, Retrying, RetryPolicy, SystemClock
-from assay.settings import Settings, TargetEntry, environment, no_file
+from assay.settings import Settings, TargetEntry, environment
 
 #: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
 VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
@@ -201,7 +201,7 @@ class Roster:
         defaults: dict[str, Any] = {"api_key": key[cls.key_variable]} if key else {}
         if "prices" in cls.model_fields:
             defaults["prices"] = self.settings.config.prices
-        reading = Reading(base.joinpath, base.joinpath, no_file)
+        reading = Reading(base.joinpath, base.joinpath)
         spec, found = check(cls, document, path, {**defaults, **values}, reading)
         problems += found
         if spec is None or problems:

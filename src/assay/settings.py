@@ -225,10 +225,6 @@ def _toml(file: Path) -> Document | None:
     return None if table is None else Document(name, table, [], TextMark(-1, -1, 0))
 
 
-def no_file(name: str) -> Any:
-    raise LookupError(name)  # pragma: no cover - the configuration names no file or evaluator
-
-
 def _toml_fault(name: str, message: str) -> Problem:
     """tomllib tells the place at the end of its message."""
     place = re.search(r" \(at line (\d+), column (\d+)\)\Z", message)
@@ -239,7 +235,7 @@ def _toml_fault(name: str, message: str) -> Problem:
 
 def _checked(document: Document) -> Config:
     data = {} if document.data is None else document.data
-    config, problems = check(Config, document, (), data, Reading(no_file, no_file, no_file))
+    config, problems = check(Config, document, (), data, Reading())
     problems = [*document.problems, *problems]
     if config is None or any(p.severity == "error" for p in problems):
         raise ConfigError(problems)
@@ -255,7 +251,7 @@ def _overridden(config: Config) -> Config:
         if text := given.get(variable):
             raw = {key: _flag(text) if isinstance(getattr(config, key), bool) else text}
             document = Document(f"environment variable {variable}", raw, [], TextMark(-1, -1, 0))
-            found, wrong = check(Config, document, (), raw, Reading(no_file, no_file, no_file))
+            found, wrong = check(Config, document, (), raw, Reading())
             problems += wrong
             changes[key] = getattr(found, key, None)
     if problems:

@@ -16,7 +16,7 @@ from assay.errors import ConfigError, Problem, Problems, ToolRegistryError, near
 from assay.model.case import Suite
 from assay.model.shape import Reading, shown
 from assay.model.tool import ToolEntry
-from assay.settings import Settings, no_file
+from assay.settings import Settings
 from assay.sources import document_of
 
 HASH_LENGTH = 12
@@ -73,7 +73,7 @@ def _read(document: Document, tools: dict[str, ToolEntry]) -> Iterator[Problem]:
         message = f"the registry is {shown(document.data)}, not a list of tools"
         yield document.problem((), "wrong-type", message)
         return
-    reading = Reading(no_file, no_file, no_file)
+    reading = Reading()
     for index, raw in enumerate(document.data):
         tool, problems = check(ToolEntry, document, (index,), raw, reading)
         yield from (problem for problem in problems if problem.severity == "error")

@@ -53,12 +53,19 @@ class Note(msgspec.Struct, frozen=True):
     hint: str = ""
 
 
-class Reading(msgspec.Struct):
-    """What validating one file needs beyond the data, and what it notes on the way."""
+def _unnamed(name: str) -> Any:
+    raise LookupError(name)  # pragma: no cover - the shape names no file or evaluator
 
-    find_file: Callable[[str], Path]
-    find_folder: Callable[[str], Path]
-    find_evaluator: Callable[[str], type[Any]]
+
+class Reading(msgspec.Struct):
+    """What validating one file needs beyond the data, and what it notes on the way.
+
+    Shapes that name no files or evaluators need nothing to find them.
+    """
+
+    find_file: Callable[[str], Path] = _unnamed
+    find_folder: Callable[[str], Path] = _unnamed
+    find_evaluator: Callable[[str], type[Any]] = _unnamed
     evaluators: Container[str] = ()
     notes: list[Note] = []
     #: how the types of evaluators that were met are validated, so that none is looked for twice
