@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import EvalFileErrors, NotInStore, UsageError, nearest
+from assay.errors import NotInStore, UsageError, nearest
 from assay.folding import by_case, outcome_of, repeats_of
 from assay.history import store_to_read
 from assay.ledger import SUFFIX, Bug
@@ -19,7 +19,7 @@ from assay.model.result import Outcome
 from assay.model.run import RunRecord
 from assay.outcomes import find_run
 from assay.ports import Store
-from assay.service import add_regression, project, validate
+from assay.service import add_regression, load, project
 from assay.settings import Settings, shown_path
 from assay.staleness import file_hash
 
@@ -129,10 +129,7 @@ def _written(found: _Found, settings: Settings, *, force: bool) -> tuple[Suite, 
     if not force and header.metadata.get("evalFileHash") != file_hash(file):
         changed = f"{shown_path(file)} changed since the run {found.run.id}"
         raise UsageError(f"{changed}: run it again; --force takes the case as it is now")
-    loaded = validate(file)
-    if loaded.errors:
-        raise EvalFileErrors(loaded.problems)
-    for suite in loaded.suites:
+    for suite in load(file):
         for case in suite.cases:
             if case.id == found.case_id:
                 return suite, case

@@ -227,6 +227,5 @@ def _questions(files: set[str], settings: Settings) -> dict[CaseRef, str]:
         except (AssayError, ValueError):  # it is gone or wrong now; the answer must do
             continue
         for case in suite:
-            texts = [message.text for message in case.input_messages if message.role == "user"]
-            found[CaseRef(file, case.id)] = "\n".join(texts)
+            found[CaseRef(file, case.id)] = case.question
     return found

@@ -95,7 +95,7 @@ def store_to_read(settings: Settings, url: str | None = None) -> Store:
 
 def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[Listed]:
     """The newest runs, the newest first."""
-    with _project_store(store) as opened:
+    with project_store(store) as opened:
         newest = islice(newest_first(opened), max(limit, 0))
         return with_baselines(newest, opened.baselines())
 
@@ -283,7 +283,7 @@ def _sources(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list[
         elif isinstance(run, os.PathLike) or (isinstance(run, str) and names_file(run)):
             found.append(in_file(Path(run)))
         else:
-            store = store or stack.enter_context(_project_store(url))
+            store = store or stack.enter_context(project_store(url))
             reference = run if isinstance(run, str) else run.id
             found.append(outcomes_of(reference, store, working_directory()))
     return found
@@ -292,7 +292,7 @@ def _sources(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list[
 def set_baseline(name: str, run: str = "latest", *, store: str | None = None) -> RunRecord:
     """Call a run by a name, to compare others with it; the name leaves the run that had it."""
     check_name(name)
-    with _project_store(store) as opened:
+    with project_store(store) as opened:
         found = find_run(run, opened)
         opened.set_baseline(name, found.id)
         return found
@@ -300,22 +300,22 @@ def set_baseline(name: str, run: str = "latest", *, store: str | None = None) ->
 
 def baselines(*, store: str | None = None) -> dict[str, RunRecord]:
     """The runs that have a name, by their names in order."""
-    with _project_store(store) as opened:
+    with project_store(store) as opened:
         return {name: opened.run(run_id) for name, run_id in opened.baselines().items()}
 
 
 def baseline(name: str, *, store: str | None = None) -> RunRecord:
     """The run with this name."""
-    with _project_store(store) as opened:
+    with project_store(store) as opened:
         return opened.run(opened.baseline(name))
 
 
 def remove_baseline(name: str, *, store: str | None = None) -> None:
     """Forget the name; the run stays."""
-    with _project_store(store) as opened:
+    with project_store(store) as opened:
         opened.remove_baseline(name)
 
 
-def _project_store(url: str | None) -> closing[Store]:
-    """The store of the project, closed at the end of the block."""
+def project_store(url: str | None) -> closing[Store]:
+    """The store of the project, or of a URL, as it is; it is closed at the end of the block."""
     return closing(store_to_read(project(), url))

@@ -20,7 +20,7 @@ from assay.discovery import discover
 from assay.documents.source import is_absent
 from assay.drafts import FIELDS, Draft, Drafts, read_drafts
 from assay.errors import EvalFileErrors, NotInStore, Problem, UsageError
-from assay.history import open_store, store_to_read
+from assay.history import open_store, project_store
 from assay.model.case import EvalCase
 from assay.model.test_case import (
     MAX_DESCRIPTION,
@@ -220,7 +220,7 @@ def export_test_cases(
     form: str = "jsonl", *, tag: str | None = None, store: str | None = None
 ) -> Iterator[str]:
     """The test cases of the store as a file that can be run, and imported, in pieces."""
-    with closing(store_to_read(project(), store)) as opened:
+    with project_store(store) as opened:
         yield from _WRITERS[form](test_cases.all_cases(opened, tag))
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
 import msgspec
 
 from assay.errors import UsageError, nearest
-from assay.history import store_to_read
+from assay.history import project_store
 from assay.model.run import RunRecord
 from assay.outcomes import newest_first
 from assay.ports import Store
-from assay.service import project
 from assay.stats.estimates import Estimate
 from assay.stats.proportions import wilson
 
@@ -47,7 +45,7 @@ def trend(suite: str | None = None, last: int = LAST, *, store: str | None = Non
 
     `suite` is the file of a suite, relative to the project root, or its name.
     """
-    with closing(store_to_read(project(), store)) as opened:
+    with project_store(store) as opened:
         return points_of(opened, suite, last)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,8 @@ class Kept(MemoryStore):
 @pytest.fixture
 def store(project: Project, monkeypatch: pytest.MonkeyPatch) -> Kept:
     store = Kept()
-    for opener in ("open_store", "store_to_read"):
-        monkeypatch.setattr(importing, opener, lambda settings, url: store)
+    monkeypatch.setattr(importing, "open_store", lambda settings, url: store)
+    monkeypatch.setattr(importing, "project_store", lambda url: closing(store))
     return store
 
 
