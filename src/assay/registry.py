@@ -108,6 +108,10 @@ class Registry(Generic[T]):
 class _Evaluators(Registry["type[EvaluatorSpec]"]):
     """Evaluators are classes; a function with `@assay.evaluator` stands for its class."""
 
+    def get(self, name: str) -> type[EvaluatorSpec]:
+        """A function that is named in place, `python:module:function`, is called by one class."""
+        return super().get("python" if name.startswith("python:") else name)
+
     def _spelled(self, name: str) -> str:
         """In files a type may have either sign; here it has one."""
         return name.replace("-", "_")

@@ -210,6 +210,9 @@ def test_another_evaluator_judges_cases_that_name_none(home: Project) -> None:
     found = cases_of(project.document(".", "--evaluator", "is_json", code=1))
     assert [entry["type"] for entry in found["c1"]["details"]["evaluators"]] == ["is_json"]
     assert [entry["type"] for entry in found["c2"]["details"]["evaluators"]] == ["contains"]
+    project.write("affirmation.py", "def says_yes(response):\n    return response == 'Yes'\n")
+    found = cases_of(project.document(".", "--evaluator", "python:affirmation:says_yes", code=1))
+    assert found["c1"]["passed"]
     wrong = project.call("run", ".", "--evaluator", "is_jsn", code=2)
     assert "is_json" in wrong.stderr
 

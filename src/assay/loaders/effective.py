@@ -20,7 +20,7 @@ _NO_EXECUTION = CaseExecution()
 def evaluator_class(name: str) -> type[EvaluatorSpec]:
     """The class for an evaluator's `type`; raises in the words of a validation error."""
     try:
-        return registered.get("python" if name.startswith("python:") else name)
+        return registered.get(name)
     except UnknownName as error:
         hint = error.hint or "known are " + ", ".join(registered)
         message = f"no evaluator is called {name!r}"
