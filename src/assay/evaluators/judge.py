@@ -50,6 +50,19 @@ class Form(Protocol):
         ...
 
 
+def closed(keys: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of an object with these keys.
+
+    Providers that hold a model to a schema want every key required and no others.
+    """
+    return {
+        "type": "object",
+        "properties": keys,
+        "required": list(keys),
+        "additionalProperties": False,
+    }
+
+
 class Spending(msgspec.Struct):
     """The calls made to a judge, what they cost, and how many questions the cache answered."""
 

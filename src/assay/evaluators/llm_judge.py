@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from assay.errors import UsageError
-from assay.evaluators.judge import Judge, JudgeFault, Question, Spending
+from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, closed
 from assay.evaluators.prompt import (
     RESULTS,
     VARIABLES,
@@ -124,16 +124,10 @@ most four. `reasoning` is one or two sentences."""
         self.reply: dict[str, Any] = {}
 
     def schema(self) -> dict[str, Any]:
-        # Providers that hold a model to a schema want every key required and no others.
         texts = {"type": "array", "items": {"type": "string"}}
         keys = {"reasoning": {"type": "string"}, "hits": texts, "misses": texts}
         keys |= {"score": {"type": "number", "minimum": 0, "maximum": 1}}
-        return {
-            "type": "object",
-            "properties": keys,
-            "required": list(keys),
-            "additionalProperties": False,
-        }
+        return closed(keys)
 
     def fault(self, reply: dict[str, Any]) -> str:
         if "score" not in reply:

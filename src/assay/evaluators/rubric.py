@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from assay.evaluators.judge import Judge, JudgeFault, Question, Spending
+from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, closed
 from assay.evaluators.prompt import material_of
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
@@ -97,7 +97,7 @@ There is one check for each item that you are asked about, with its id exactly a
         if graded:
             shapes.append(_check_schema(graded, {"score": {"type": "number", "minimum": 0}}))
         checks = {"type": "array", "items": shapes[0] if len(shapes) == 1 else {"anyOf": shapes}}
-        return _closed({"checks": checks, "overall_reasoning": {"type": "string"}})
+        return closed({"checks": checks, "overall_reasoning": {"type": "string"}})
 
     def fault(self, reply: dict[str, Any]) -> str:
         checks = reply.get("checks")
@@ -154,18 +154,8 @@ There is one check for each item that you are asked about, with its id exactly a
         )
 
 
-def _closed(keys: dict[str, Any]) -> dict[str, Any]:
-    """Providers that hold a model to a schema want every key required and no others."""
-    return {
-        "type": "object",
-        "properties": keys,
-        "required": list(keys),
-        "additionalProperties": False,
-    }
-
-
 def _check_schema(ids: list[str], verdict: dict[str, Any]) -> dict[str, Any]:
-    return _closed({"id": {"enum": ids}, "reasoning": {"type": "string"}} | verdict)
+    return closed({"id": {"enum": ids}, "reasoning": {"type": "string"}} | verdict)
 
 
 def _check_fault(item: Rubric, check: dict[str, Any]) -> str:
