@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from assay.errors import Problem, Problems
+from assay.ledger import PREFIX
 from assay.model.case import EvalCase, Origin, Suite
 from assay.model.expect import NO_TOOL, ExpectBase
 
@@ -143,7 +144,7 @@ def _tier_names(case: EvalCase, suite: Suite) -> Iterator[Finding]:
         if tool.replace("_", "-") != suite.tool_name.replace("_", "-"):
             message = f"the id names the tool {tool!r}; the file is about {suite.tool_name!r}"
             yield "foreign-tool-id", message, ("id",), ""
-    if case.tier == "regression" and not case.description.startswith("regression —"):
+    if case.tier == "regression" and not case.description.startswith(PREFIX.rstrip()):
         hint = "say what the bug was: 'regression — ...'"
         yield "regression-description", "the description does not say it", ("description",), hint
 

@@ -28,6 +28,7 @@ import msgspec
 from assay.documents.document import MAX_FILE_BYTES
 from assay.documents.source import open_binary
 from assay.errors import EvalFileErrors, ResultFileError, nearest, printable
+from assay.model.case import CRITICAL_TIERS
 from assay.model.comparison import CaseOutcome, CaseRef
 from assay.model.result import JUDGED, Outcome
 from assay.model.score import PASS_FROM, reaches
@@ -41,7 +42,6 @@ PROMPTFOO_ERROR = 2
 _LONG = 80
 _BOM = b"\xef\xbb\xbf"
 _BYTE = re.compile(r" \(byte (\d+)\)$")
-_TIERS_OF_CRITICAL = ("golden", "regression")
 
 
 class ResultFile(msgspec.Struct, frozen=True):
@@ -179,7 +179,7 @@ def _cases(suite: _Suite, name: str) -> Iterator[CaseOutcome]:
     for case in suite.cases:
         outcome: Outcome = "passed" if case.passed else "failed"
         passes, judged, score, cluster, excused = int(case.passed), 1, None, None, False
-        critical = suite.tier in _TIERS_OF_CRITICAL
+        critical = suite.tier in CRITICAL_TIERS
         if suite.file:
             found = _decoded(_details, bytes(case.details), f"{name}: case {case.id!r}", 1)
             outcome, score = found.outcome, found.score

@@ -14,11 +14,11 @@ from assay.loaders.cases import reading_of
 from assay.loaders.effective import expect_evaluator, rubric_evaluator
 from assay.loaders.locating import Locator
 from assay.loaders.suite import duplicate_ids
-from assay.model.case import EvalCase, Suite, Tier
+from assay.model.case import CRITICAL_TIERS, EvalCase, Suite, Tier
 from assay.model.evaluator import named
 from assay.model.message import Message
 from assay.model.shape import shown
-from assay.model.tiers import CRITICAL_TIERS, TIERS, TierCase, TierFile, TierMetadata
+from assay.model.tiers import TIERS, TierCase, TierFile, TierMetadata
 from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from assay.model.rubric import Rubric
 
 Tier = Literal["golden", "labeled", "regression", "rubric", "suite"]
+#: Cases of these tiers are critical unless they say otherwise.
+CRITICAL_TIERS: frozenset[Tier] = frozenset({"golden", "regression"})
 
 
 class Origin(NamedTuple):

@@ -158,5 +158,3 @@ TIERS: dict[str, type[TierCase]] = {
     "regression": RegressionEvalCase,
     "rubric": RubricEvalCase,
 }
-#: Cases of these tiers are critical unless they say otherwise.
-CRITICAL_TIERS = frozenset({"golden", "regression"})
