@@ -184,7 +184,9 @@ def test_a_working_directory_that_is_gone(project: Path, arguments: list[str]) -
 
 def test_hostile_names_and_values_stay_text() -> None:
     Path("a\x1b[31m.eval.yaml").write_text("- id: 'x\x85y'\n  input: [\n")
-    assay("validate", ".", code=2)
+    done = assay("validate", ".", code=2)
+    assert r"a\x1b[31m.eval.yaml" in done.stdout
+    assert not {"\x1b", "\x85"} & set(done.stdout + done.stderr)
 
 
 def test_lint() -> None:
