@@ -394,6 +394,8 @@ def test_wrong_roots(project: Project, text: str, place: str, word: str) -> None
         ("execution: {threshold: -0.1}", "1:24 wrong-value", ">= 0"),
         ("execution: {threshold: high}", "1:24 wrong-type", "number"),
         ("execution: {repeat: 0}", "1:21 wrong-value", ">= 1"),
+        ("execution: {repeat: 10001}", "1:21 wrong-value", "<= 10000"),
+        ("execution: {workers: 10001}", "1:22 wrong-value", "<= 10000"),
         ("execution: {repeat: 1.5}", "1:21 wrong-type", "whole"),
         ("execution: {repeat: true}", "1:21 wrong-type", "whole"),
         ("execution: {timeout_seconds: 0}", "1:30 wrong-value", "> 0"),

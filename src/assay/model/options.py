@@ -12,7 +12,18 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from assay.model.case import Tier
-from assay.model.shape import AtLeastOne, Count, Flag, Key, Positive, Rate, Shape, Text, problem
+from assay.model.shape import (
+    AtLeastOne,
+    Count,
+    Flag,
+    Key,
+    Positive,
+    Rate,
+    Several,
+    Shape,
+    Text,
+    problem,
+)
 
 Gate = Literal["regression", "strict", "non-inferiority"]
 
@@ -65,8 +76,8 @@ class RunOptions(Shape):
 
     target: Text | None = Option(None, "Who is asked: the name of a target, or one inline.")
     judge: Text | None = Option(None, "Who judges, in place of the configured judge.")
-    workers: AtLeastOne | None = Option(None, "How many trials are under way at once (10).")
-    repeat: AtLeastOne | None = Option(None, "How often each case is asked (1).")
+    workers: Several | None = Option(None, "How many trials are under way at once (10).")
+    repeat: Several | None = Option(None, "How often each case is asked (1).")
     timeout_seconds: Positive | None = Option(
         None, "Seconds for all attempts of a trial, waits for rate limits aside (120).", "timeout"
     )

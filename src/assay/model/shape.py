@@ -497,6 +497,8 @@ Positive = Annotated[Number, Field(gt=0)]
 # Limits stand before the validator: behind it, JSON Schema would not show them.
 Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
 AtLeastOne = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
+#: Workers and repeats: more than that nobody means, and no machine has room for.
+Several = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_whole)]
 
 
 def Empty(factory: type) -> Any:  # noqa: N802 - reads as part of the field's type

@@ -13,7 +13,6 @@ from assay.model.expect import Expect
 from assay.model.message import ExpectedMessages, InputMessages
 from assay.model.rubric import Rubrics
 from assay.model.shape import (
-    AtLeastOne,
     CaseId,
     Empty,
     Flag,
@@ -21,13 +20,12 @@ from assay.model.shape import (
     Key,
     Positive,
     Rate,
+    Several,
     Shape,
     SkipReason,
     Text,
     Words,
 )
-
-Repeat = AtLeastOne
 
 
 class CaseExecution(Shape):
@@ -36,14 +34,14 @@ class CaseExecution(Shape):
     target: Text | None = None
     evaluators: Evaluators | None = Key(None, aliases=("assert", "assertions"))
     threshold: Rate | None = None
-    repeat: Repeat | None = None
+    repeat: Several | None = None
     timeout_seconds: Positive | None = None
 
 
 class SuiteExecution(CaseExecution):
     """How a suite runs, and what its cases inherit."""
 
-    workers: AtLeastOne | None = None
+    workers: Several | None = None
 
 
 class CaseFile(Shape):
@@ -62,7 +60,7 @@ class CaseFile(Shape):
     tags: list[Text] = Empty(list)
     metadata: dict[str, Json] = Empty(dict)
     threshold: Rate | None = None
-    repeat: Repeat | None = None
+    repeat: Several | None = None
     min_pass_rate: Rate | None = None
     skip: SkipReason | None = None
     cluster: Text | None = None

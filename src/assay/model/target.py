@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, SecretStr
 
-from assay.model.shape import AtLeastOne, Number, Positive, Shape, Text
+from assay.model.shape import Number, Positive, Several, Shape, Text
 
 Usd = Annotated[Number, Field(ge=0)]
 
@@ -22,7 +22,7 @@ class Price(Shape):
 class RateLimits(Shape):
     """How much a target is asked, at once and in a minute; None is not limited here."""
 
-    workers: AtLeastOne | None = None
+    workers: Several | None = None
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
 
