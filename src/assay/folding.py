@@ -47,7 +47,7 @@ def repeats_of(trials: Sequence[T]) -> list[T]:
 
 def outcome_of(trials: Sequence[Counted]) -> Outcome:
     """What the repeats of a case come to: errored ones are left out while others were judged."""
-    if len(trials) == 1:
+    if len(trials) == 1 and trials[0].min_pass_rate > 0:
         return trials[0].outcome
     outcomes = [trial.outcome for trial in trials]
     passed = outcomes.count("passed")
@@ -65,7 +65,7 @@ def mean_score(trials: Iterable[Counted]) -> float | None:
 
 def entry_of(trials: Sequence[TrialRecord]) -> bytes:
     """The JSON of a case in a result file."""
-    if len(trials) == 1:
+    if len(trials) == 1 and trials[0].min_pass_rate > 0:
         return trials[0].entry
     repeats = repeats_of(trials)
     outcome = outcome_of(repeats)

@@ -251,6 +251,8 @@ def _failed(summary: Summary, min_pass_rate: float | None) -> str:
     if min_pass_rate is None:
         cases = "1 case" if summary.failed == 1 else f"{summary.failed} cases"
         return f"{cases} failed" if summary.failed else ""
+    if summary.skipped and summary.skipped == summary.total_cases and min_pass_rate > 0:
+        return f"no case was judged, {min_pass_rate:.1%} of them must pass"
     rate = summary.passed / summary.judged if summary.judged else 1.0
     if reaches(rate, min_pass_rate):
         return ""

@@ -52,6 +52,23 @@ def test_a_run_that_had_nothing_left_to_ask_has_not_given_up() -> None:
     assert (found.exit_code, found.record.status) == (0, "finished")
 
 
+def test_a_pass_rate_that_nothing_shows_is_not_reached() -> None:
+    write({"id": "later", "input": "x", "skip": "waits for the tool"})
+    found = run(good_but(), min_pass_rate=0.9)
+    assert found.exit_code == 1
+    assert found.reasons == ("no case was judged, 90.0% of them must pass",)
+    assert run(good_but()).exit_code == run(good_but(), min_pass_rate=0).exit_code == 0
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_a_case_that_need_not_pass_passes_however_often_it_is_asked(repeat: int) -> None:
+    write({"id": "c0", "input": "c0", "min_pass_rate": 0, "repeat": repeat})
+    found = run(good_but("c0"))
+    assert (found.exit_code, found.summary.passed) == (0, 1)
+    (case,) = found.suites[0].cases
+    assert (case.passed, case.outcome) == (True, "passed")
+
+
 def test_cases_to_be_skipped_are_skipped_after_giving_up() -> None:
     write(*numbered(4), {"id": "later", "input": "x", "skip": "waits for the tool"})
     found = run(good_but("c0", "c1", "c2", "c3"), max_failures=1, workers=1)

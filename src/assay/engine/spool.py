@@ -41,7 +41,8 @@ def noted(trials: Sequence[TrialRecord], known: Mapping[int, bytes] | None = Non
     """
     if len({trial.position for trial in trials}) == len(trials):
         known = known or {}
-        firsts, entries = trials, [known.get(trial.position) or trial.entry for trial in trials]
+        firsts = trials
+        entries = [known.get(trial.position) or entry_of((trial,)) for trial in trials]
     else:
         cases = list(by_case(trials))
         firsts, entries = [case[0] for case in cases], [entry_of(case) for case in cases]
