@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -220,9 +220,9 @@ def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
         records = {record.id: record for record in (find_run(run, opened) for run in runs)}
         for record in records.values():
             _check_removable(record, opened)
-        for run_id in records:
-            opened.delete(run_id)
-            _remove_files(results_folder(settings), run_id)
+        with _set_aside(results_folder(settings), records):
+            for run_id in records:
+                opened.delete(run_id)
     return list(records)
 
 
@@ -235,15 +235,27 @@ def _check_removable(record: RunRecord, store: Store) -> None:
         raise RunHeld(record.id)
 
 
-def _remove_files(folder: Path, run_id: str) -> None:
-    home = folder / run_id
-    if home.parent != folder or not home.is_dir():  # an id of a foreign store may be any text
-        return
+@contextmanager
+def _set_aside(folder: Path, runs: Iterable[str]) -> Iterator[None]:
+    """The result files of runs are put away, and back if something goes wrong; else removed."""
+    put_away: dict[Path, Path] = {}
     try:
-        shutil.rmtree(home)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StoreError(f"{shown_path(home)} cannot be removed: {reason}") from None
+        for home in (folder / run_id for run_id in runs):
+            if home.parent != folder or not home.is_dir():  # a foreign store's id may be any text
+                continue
+            aside = home.with_name(f".removed-{home.name}")
+            try:
+                put_away[home] = home.rename(aside)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise StoreError(f"{shown_path(home)} cannot be removed: {reason}") from None
+        yield
+    except BaseException:
+        for home, aside in put_away.items():
+            aside.rename(home)
+        raise
+    for aside in put_away.values():
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def compare(

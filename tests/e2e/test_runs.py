@@ -115,6 +115,17 @@ def test_runs_are_removed_with_their_files(place: Any) -> None:
     assert [row["runId"] for row in place.json("runs", "list", "--json")] == [new]
 
 
+def test_runs_whose_files_cannot_be_removed_stay_all_of_them(place: Any) -> None:
+    old, new = place.run()["runId"], place.run()["runId"]
+    folder = place.root / ".assay" / "runs"
+    (folder / f".removed-{new}" / "in the way").mkdir(parents=True)
+    refused = place.assay("runs", "rm", old, new, code=3).stderr
+    assert f".assay/runs/{new} cannot be removed: Directory not empty" in refused
+    assert len(place.json("runs", "list", "--json")) == 2
+    assert (folder / old / "evals--a.eval.yaml.json").is_file()
+    assert (folder / new / "evals--a.eval.yaml.json").is_file()
+
+
 def test_a_baseline_is_not_removed_nor_anything_beside_it(place: Any) -> None:
     old, new = place.run()["runId"], place.run()["runId"]
     place.assay("baseline", "set", "main", old)

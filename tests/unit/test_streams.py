@@ -207,8 +207,9 @@ def test_a_resumed_stream_does_only_the_rest(
     streamed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = [case(n, repeat=2, min_pass_rate=0.5) for n in range(12)]
-    write(streamed, cases, [seen(n, said) for n in range(12) for said in ("", "?")])
-    expected = document(assay.run("a.eval.jsonl", target=REPLAY))
+    write(streamed, cases, [seen(n, said) for n in range(13) for said in ("", "?")])
+    whole = assay.run("a.eval.jsonl", target=REPLAY)
+    expected = document(whole)
     graded: list[tuple[int, int]] = []
     keep = stream.StreamRun._check
 
@@ -237,6 +238,8 @@ def test_a_resumed_stream_does_only_the_rest(
     resumed = resume("a.eval.jsonl")
     assert resumed.id == left
     assert document(resumed) == expected
+    assert "2 lines have an id that no selected case has" in " ".join(resumed.notes)
+    assert resumed.notes == whole.notes
     assert not set(before) & set(graded)
     assert len(before) + len(graded) == 24
 

@@ -191,7 +191,7 @@ class _Session:
         planned = None if streamed else self.plan.planned
         job.listen(RunStarted(record.id, record.target, planned, done))
         streams = [self._stream(index, record, runner) for index in streamed]
-        if streams and job.resumed is None and not job.brake.presses:
+        if streams and not job.brake.presses:
             self._tell_unused(streams)
         status = await runner.run()
         job.listen(RunFinished(status))
