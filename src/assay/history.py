@@ -222,7 +222,8 @@ def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
             _check_removable(record, opened)
         with _set_aside(results_folder(settings), records):
             for run_id in records:
-                opened.delete(run_id)
+                with opened.lease(run_id):  # nobody resumes it meanwhile
+                    opened.delete(run_id)
     return list(records)
 
 
@@ -231,7 +232,7 @@ def _check_removable(record: RunRecord, store: Store) -> None:
         if run_id == record.id:
             fix = f"`assay baseline rm {name}` first"
             raise UsageError(f"the run {record.id} is the baseline {name!r}: {fix}")
-    if record.status == "running" and store.held(record.id):
+    if store.held(record.id):
         raise RunHeld(record.id)
 
 

@@ -216,6 +216,10 @@ class Store(Cache, Protocol):
         """Say how a run ended, after all that was saved before; a resumed run ends again."""
         ...
 
+    def reopen(self, run_id: str) -> None:
+        """Call a run `running` again, as it is resumed; when and how it had ended is forgotten."""
+        ...
+
     def describe(self, run_id: str, suites: list[SuiteHeader], environment: dict[str, Any]) -> None:
         """Say anew what is known of the suites of a run, and of its environment."""
         ...

@@ -137,9 +137,10 @@ def test_a_baseline_is_not_removed_nor_anything_beside_it(place: Any) -> None:
     assert place.json("runs", "list", "--json") == []
 
 
-def test_a_run_that_is_at_work_is_not_removed(place: Any) -> None:
+@pytest.mark.parametrize("status", ["running", "interrupted", "finished"])
+def test_a_run_that_is_at_work_is_not_removed(place: Any, status: str) -> None:
     run_id = place.run()["runId"]
-    _set_status(place, run_id, "running")
+    _set_status(place, run_id, status)
     with (
         closing(open_store(Settings.find(place.root))) as store,
         store.lease(run_id),

@@ -161,6 +161,25 @@ def test_a_run_that_is_stopped_while_it_confirms_has_no_verdict_yet(job: Job) ->
     assert [trial.get("confirms", False) for trial in trials] == [False, True, True]
 
 
+def test_a_resumed_run_is_running_again_while_it_is_at_work(job: Job) -> None:
+    def stops(name: str, count: int) -> str:
+        job.brake.press()
+        return "yes"
+
+    before = carried_out(asking(job, stops)[0])[0].record
+    assert (before.status, before.verdict["exitCode"]) == ("interrupted", 130)
+    seen: list[RunRecord] = []
+
+    def looks(name: str, count: int) -> str:
+        seen.append(job.store.run(before.id))
+        return "yes"
+
+    again, _ = asking(job, looks, brake=type(job.brake)())
+    done, _ = carried_out(resumed(again, before))
+    assert [(r.status, r.finished_at, r.summary) for r in seen] == [("running", None, None)]
+    assert (done.record.status, done.exit_code) == ("finished", 0)
+
+
 # Faults of the store
 
 

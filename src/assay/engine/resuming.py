@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from assay.engine.job import Job, headers_of, plan_of
 from assay.errors import UsageError
 from assay.model.run import RunRecord, SuiteHeader
 from assay.outcomes import newest_first
+from assay.ports import Store
 
 
 def resumable(job: Job, named: RunRecord | None) -> RunRecord:
@@ -20,6 +23,14 @@ def resumable(job: Job, named: RunRecord | None) -> RunRecord:
             changed = f"{header.file} changed since the run {record.id} began"
             raise UsageError(f"{changed}: start a new run")
     return record
+
+
+def reopened(store: Store, run_id: str) -> RunRecord:
+    """The run, called running again, by whoever has its lease; others may have finished it."""
+    record = store.run(run_id)
+    check_unfinished(record)
+    store.reopen(run_id)
+    return replace(record, status="running", finished_at=None, summary=None)
 
 
 def check_unfinished(record: RunRecord) -> None:

@@ -19,7 +19,7 @@ from assay.engine.job import FileHashes, Job, headers_of, plan_of, project_path
 from assay.engine.lineup import Lineup, unused_lines
 from assay.engine.plan import TIERS, Done, Plan
 from assay.engine.provenance import environment_of
-from assay.engine.resuming import check_unfinished
+from assay.engine.resuming import reopened
 from assay.engine.runner import Runner
 from assay.engine.spool import Spool
 from assay.engine.stream import Answers, ChunkGrader, StreamRun, Surroundings
@@ -101,7 +101,7 @@ class _Session:
             if job.resumed is None:
                 job.store.begin(record)
             else:
-                check_unfinished(job.store.run(record.id))
+                record = reopened(job.store, record.id)
             runner = self._runner(record)
             with job.brake.heeded():
                 status = await self._asked(runner, record)

@@ -68,6 +68,12 @@ class MemoryStore:
                 self.run(run_id), status=status, finished_at=finished_at, summary=summary
             )
 
+    def reopen(self, run_id: str) -> None:
+        with self._open():
+            self._runs[run_id] = msgspec.structs.replace(
+                self.run(run_id), status="running", finished_at=None, summary=None
+            )
+
     def describe(self, run_id: str, suites: list[SuiteHeader], environment: dict[str, Any]) -> None:
         with self._open():
             self._runs[run_id] = replace(self.run(run_id), suites=suites, environment=environment)

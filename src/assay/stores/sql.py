@@ -127,6 +127,10 @@ class SqlStore:
         change = "UPDATE run SET status = ?, finished_at = ?, summary = ? WHERE id = ?"
         self._change(run_id, change, (status, finished_at, _json(summary), run_id))
 
+    def reopen(self, run_id: str) -> None:
+        change = "UPDATE run SET status = ?, finished_at = NULL, summary = NULL WHERE id = ?"
+        self._change(run_id, change, ("running", run_id))
+
     def describe(self, run_id: str, suites: list[SuiteHeader], environment: dict[str, Any]) -> None:
         change = "UPDATE run SET suites = ?, environment = ? WHERE id = ?"
         self._change(run_id, change, (_json(suites), _json(environment), run_id))

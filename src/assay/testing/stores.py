@@ -130,6 +130,13 @@ class StoreConformance(ABC):
         assert (run.status, run.finished_at) == ("finished", "2026-01-31T12:05:00Z")
         assert run.summary == {"passed": 2}
 
+    def test_a_resumed_run_is_running_again(self, store: Store) -> None:
+        begun = a_run()
+        store.begin(begun)
+        store.finish("run-1", "interrupted", "2026-01-31T12:01:00Z", {"passed": 1})
+        store.reopen("run-1")
+        assert store.run("run-1") == begun
+
     def test_what_was_saved_before_the_finish_is_there_after_it(self, store: Store) -> None:
         store.begin(a_run())
         futures = [store.save(a_trial(i)) for i in range(500)]
@@ -152,6 +159,7 @@ class StoreConformance(ABC):
             lambda: store.facts("run-9"),
             lambda: store.describe("run-9", [], {}),
             lambda: store.finish("run-9", "finished", "2026-01-31T12:05:00Z", {}),
+            lambda: store.reopen("run-9"),
             lambda: store.delete("run-9"),
             lambda: store.set_baseline("main", "run-9"),
             lambda: store.save(a_trial(0, run_id="run-9")).result(SECONDS),
