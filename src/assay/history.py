@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -198,12 +198,20 @@ def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Com
     return _compared(one, other, rules.checked())
 
 
-def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> None:
-    """Call a run interrupted that nobody works on; it keeps its trials and can be resumed."""
+def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> bool:
+    """Call a run interrupted that nobody works on; it keeps its trials and can be resumed.
+
+    False when it is left alone: somebody is at work on it, or was since the record was read.
+    """
     ended = timestamp(now)
-    record = replace(record, status="interrupted", finished_at=ended)
-    result = conclude(result_of(store, record, notes=(reason,)), _options(record))
-    store.finish(record.id, "interrupted", ended, recorded_summary(result))
+    with suppress(RunHeld), store.lease(record.id):
+        if record.status == "finished" or store.run(record.id) != record:
+            return False
+        record = replace(record, status="interrupted", finished_at=ended)
+        result = conclude(result_of(store, record, notes=(reason,)), _options(record))
+        store.finish(record.id, "interrupted", ended, recorded_summary(result))
+        return True
+    return False
 
 
 def annotate(record: RunRecord, store: Store, note: str) -> None:

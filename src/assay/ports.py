@@ -262,7 +262,7 @@ class Store(Cache, Protocol):
         ...
 
     def held(self, run_id: str) -> bool:
-        """Is somebody at work on the run right now?"""
+        """Is somebody at work on the run right now? To ask keeps nobody from its lease."""
         ...
 
     def set_baseline(self, name: str, run_id: str) -> None:

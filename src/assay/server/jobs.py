@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from assay import history, running
 from assay.engine.runner import Brake
+from assay.errors import NotInStore, RunHeld
 from assay.model.events import Event, RunStarted
 from assay.model.run import RunRecord, RunStatus
 from assay.outcomes import newest_first
@@ -119,15 +120,26 @@ class Jobs:
                 waiting.cancel()
 
     async def _go_on_with(self, record: RunRecord) -> None:
-        try:
-            if record.environment.get("door") == DOOR:
+        reason = "the process that ran it was killed"
+        if record.environment.get("door") == DOOR:
+            try:
                 await self._begin(self._order(resume=record.id), {})
                 return
-            reason = "the process that ran it was killed"
-        except Exception as error:  # whatever a project's own modules do
-            reason = f"it could not be resumed: {error}"
-        log.warning("the run %s is interrupted: %s", record.id, reason)
-        await asyncio.to_thread(history.interrupt, record, self.store, self._now(), reason)
+            except RunHeld:
+                return  # another server goes on with it
+            except Exception as error:  # whatever a project's own modules do
+                reason = f"it could not be resumed: {error}"
+        await asyncio.to_thread(self._interrupt, record, reason)
+
+    def _interrupt(self, record: RunRecord, reason: str) -> bool:
+        """Call the run interrupted, unless it is left alone."""
+        try:
+            done = history.interrupt(record, self.store, self._now(), reason)
+        except NotInStore:  # somebody removed it
+            return False
+        if done:
+            log.warning("the run %s is interrupted: %s", record.id, reason)
+        return done
 
     def _left_behind(self) -> Iterator[RunRecord]:
         """The runs that nobody works on although they are to go on."""

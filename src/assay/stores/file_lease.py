@@ -38,14 +38,24 @@ class FileLease:
     def _locked(self) -> IO[bytes]:
         with writing(shown_path(self._file)):
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            stream = self._file.open("ab")
-        try:
-            if fcntl is not None:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            stream.close()
-            raise RunHeld(self._run_id) from None
+            stream = self._file.open("a+b")
+        while not _is_locked(stream):
+            # Whoever only asks has a shared lock for a moment: that is no reason to give up.
+            if not _is_locked(stream, shared=True):
+                stream.close()
+                raise RunHeld(self._run_id)
+            _unlock(stream)
         return stream
+
+    def is_held(self) -> bool:
+        """Does somebody hold it right now? To ask is in nobody's way."""
+        with writing(shown_path(self._file)):
+            try:
+                stream = self._file.open("rb")
+            except FileNotFoundError:
+                return False
+        with stream:
+            return not _is_locked(stream, shared=True)
 
     def _is_current(self, stream: IO[bytes]) -> bool:
         """Is it the file that others would lock? Who held it before may have removed it since."""
@@ -65,3 +75,19 @@ class FileLease:
                 os.unlink(self._file)
             self._stream.close()
             self._stream = None
+
+
+def _is_locked(stream: IO[bytes], *, shared: bool = False) -> bool:
+    """Lock the file; False when another has a lock that does not go with it."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(stream, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _unlock(stream: IO[bytes]) -> None:
+    if fcntl is not None:
+        fcntl.flock(stream, fcntl.LOCK_UN)

@@ -39,6 +39,10 @@ _INSERT = f"INSERT INTO trial ({_COLUMNS}) SELECT {_COLUMNS} FROM incoming"
 _INSERT += f" ORDER BY run_id, position, repeat{KEEP_FIRST}"
 _IS_OURS = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema()"
 _IS_OURS += " AND tablename = 'assay_schema'"
+#: A lock's number is shown in two halves.
+_HELD = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
+_HELD += " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+_HELD += " AND classid::bigint = %s AND objid::bigint = %s"
 _KEEPALIVE = "SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10;"
 _KEEPALIVE += "SET tcp_keepalives_count = 3"
 
@@ -152,6 +156,12 @@ class PostgresDatabase:
                 # A server takes its time to notice that a connection was closed.
                 connection.execute(b"SELECT pg_advisory_unlock_all()")
             connection.close()
+
+    def held(self, run_id: str) -> bool:
+        """Looked up and not tried: a try would keep others from the lock meanwhile."""
+        halves = divmod(_number(f"run {run_id}") % 2**64, 2**32)
+        with self._server.borrowed() as connection:
+            return connection.execute(_HELD.encode(), halves).fetchone() is not None
 
     def close(self) -> None:
         self._server.close()

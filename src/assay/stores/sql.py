@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from assay.errors import NotInStore, RunHeld, StoreError
+from assay.errors import NotInStore, StoreError
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.stores.group_commit import GroupCommit, Write
@@ -91,6 +91,10 @@ class Database(Protocol):
         ...
 
     def lease(self, run_id: str) -> AbstractContextManager[None]:
+        """As the port's."""
+        ...
+
+    def held(self, run_id: str) -> bool:
         """As the port's."""
         ...
 
@@ -190,11 +194,7 @@ class SqlStore:
         return self._database.lease(run_id)
 
     def held(self, run_id: str) -> bool:
-        try:
-            with self.lease(run_id):
-                return False
-        except RunHeld:
-            return True
+        return self._database.held(run_id)
 
     # Baselines
 

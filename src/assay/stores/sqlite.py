@@ -84,5 +84,8 @@ class SqliteDatabase:
     def telling(self) -> AbstractContextManager[None]:
         return self._file.telling()
 
-    def lease(self, run_id: str) -> AbstractContextManager[None]:
+    def lease(self, run_id: str) -> FileLease:
         return FileLease(self._path.with_name(f"{self._path.name}.leases"), run_id)
+
+    def held(self, run_id: str) -> bool:
+        return self.lease(run_id).is_held()

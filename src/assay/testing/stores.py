@@ -319,6 +319,24 @@ class StoreConformance(ABC):
             assert sum(pool.map(work, range(8))) == 40
         assert most == 1
 
+    def test_who_asks_whether_a_run_is_held_keeps_nobody_from_its_lease(self, store: Store) -> None:
+        done = threading.Event()
+
+        def ask() -> None:
+            while not done.is_set():
+                store.held("run-1")
+
+        with ThreadPoolExecutor(2) as pool:
+            askers = [pool.submit(ask) for _ in range(2)]
+            try:
+                for _ in range(100):
+                    with store.lease("run-1"):
+                        pass
+            finally:
+                done.set()
+            for asker in askers:
+                asker.result(SECONDS)
+
     # Baselines
 
     def test_a_baseline_is_found_by_its_name(self, store: Store) -> None:

@@ -1,0 +1,100 @@
+"""The runs that a server before left behind, and what another server does with them meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from starlette.testclient import TestClient
+
+from assay.model.run import RunRecord
+from assay.server.app import create_app
+from assay.settings import Settings
+from assay.stores.memory import MemoryStore
+from server.conftest import ADDRESS, Agent
+from server.test_runs import SUITES, events, finished, start
+from server.test_test_cases import refused
+
+
+class Behind(MemoryStore):
+    """Shows runs as they were when a server looked for those that were left behind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[RunRecord] | None = None
+
+    def runs(self, limit: int, before: str | None = None) -> list[RunRecord]:
+        if self.seen is None:
+            return super().runs(limit, before)
+        return [record for record in self.seen if before is None]
+
+    def held(self, run_id: str) -> bool:
+        return self.seen is None and super().held(run_id)
+
+
+@pytest.fixture
+def store() -> Behind:
+    return Behind()
+
+
+def shown(client: TestClient, run_id: str) -> dict[str, Any]:
+    """The run, once it is known whether it goes on here."""
+    refused(client.post(f"/api/runs/{run_id}/cancel", json={}), 400, "INVALID_INPUT")
+    data: dict[str, Any] = client.get(f"/api/runs/{run_id}").json()["data"]
+    return data
+
+
+def test_a_run_that_another_server_goes_on_with_is_left_alone(
+    project: Settings, store: Behind, running: TestClient, agent: Agent
+) -> None:
+    agent.open.clear()
+    run_id = start(running, SUITES)["runId"]
+    store.seen = [store.run(run_id)]
+    with TestClient(create_app(project, store), ADDRESS) as other:
+        data = shown(other, run_id)
+        assert (data["status"], data["notes"]) == ("running", [])
+    agent.open.set()
+    assert events(running, run_id)[-1][2] == {"status": "finished"}
+
+
+def test_a_run_that_another_server_finished_meanwhile_stays_finished(
+    project: Settings, store: Behind, running: TestClient, agent: Agent
+) -> None:
+    agent.open.clear()
+    run_id = start(running, SUITES)["runId"]
+    seen = store.run(run_id)
+    agent.open.set()
+    events(running, run_id)
+    before, store.seen = store.run(run_id), [seen]
+    with TestClient(create_app(project, store), ADDRESS) as other:
+        assert shown(other, run_id)["status"] == "finished"
+    assert store.run(run_id) == before
+
+
+def test_a_run_of_a_command_that_is_at_work_or_ended_since_is_left_alone(
+    project: Settings, store: Behind
+) -> None:
+    at_work, ended = (
+        RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent") for _ in range(2)
+    )
+    for record in (at_work, ended):
+        store.begin(record)
+    store.finish(ended.id, "interrupted", "2026-01-15T10:01:00.000Z", {"passed": 1})
+    store.seen = [at_work, ended]
+    with store.lease(at_work.id), TestClient(create_app(project, store), ADDRESS) as client:
+        assert shown(client, at_work.id)["notes"] == []
+        assert shown(client, ended.id)["passed"] == 1
+
+
+def test_a_run_that_was_removed_meanwhile_is_in_nobodys_way(
+    project: Settings, store: Behind, running: TestClient
+) -> None:
+    gone = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
+    left = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
+    store.begin(left)
+    store.seen = [gone, left]
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        assert shown(client, left.id)["status"] == "interrupted"
+        store.seen = None
+        assert finished(client, SUITES)["status"] == "finished"
