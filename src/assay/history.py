@@ -214,13 +214,6 @@ def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> bo
     return False
 
 
-def annotate(record: RunRecord, store: Store, note: str) -> None:
-    """Add a note to what is recorded of the end of a run."""
-    verdict = record.verdict | {"notes": [*record.verdict.get("notes", ()), note]}
-    summary = (record.summary or {}) | {"verdict": verdict}
-    store.finish(record.id, record.status, record.finished_at or record.started_at, summary)
-
-
 def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
     """Remove runs with their result files; the ids. All of them can be removed, or none is."""
     settings = project()

@@ -45,12 +45,15 @@ class Brake:
 
     def __init__(self) -> None:
         self.presses = 0
+        #: What the run notes of why it was stopped.
+        self.note = ""
         self.is_heeded = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pressed: Callable[[], None] = lambda: None
 
-    def press(self) -> None:
+    def press(self, note: str = "") -> None:
         self.presses += 1
+        self.note = self.note or note
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._pressed)
 

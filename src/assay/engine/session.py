@@ -302,6 +302,8 @@ class _Session:
         job = self.job
         for remark in self.lineup.remarks():
             self._tell(remark)
+        if runner.stopped and job.brake.note:
+            self.notes.append(job.brake.note)
         if runner.decided:
             self.notes.append(f"stopped early: {runner.decided}")
         ended = timestamp(job.now())

@@ -88,11 +88,17 @@ class Jobs:
         return None
 
     def stop(self) -> None:
-        """Let all runs end soon; those who follow them are told so."""
+        """Let all runs end soon: trials in flight have their grace, however often it is called."""
         self.stopping = True
         for job in self._jobs:
-            job.brake.press()
+            if not job.brake.presses:
+                job.brake.press(STOPPED)
             job.feed.close()
+
+    def hurry(self) -> None:
+        """Let all runs end at once, without what is in flight."""
+        for job in self._jobs:
+            job.brake.press()
 
     async def end(self) -> None:
         """Wait until all runs have ended."""
@@ -178,8 +184,6 @@ class Jobs:
         """How the run ended, or what went wrong with it."""
         try:
             done = asyncio.run(running.carry_out_in(self.settings, self.store, order, given))
-            if done.record.status == "interrupted" and self.stopping and not job.cancelled:
-                history.annotate(done.record, self.store, STOPPED)
             return done.record.status
         except BaseException as error:  # it is told to whoever waits, or logged
             return error

@@ -78,12 +78,14 @@ class _Server(uvicorn.Server):
             self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal ends it gently, a second Ctrl-C at once."""
+        """The first signal ends it gently, a second one its runs at once; Ctrl-C all of it."""
+        jobs = self._state.jobs
+        told = jobs.hurry if self.should_exit else jobs.stop
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         self.should_exit = True
         if self._loop is not None:  # streams of events would keep their connections open
-            self._loop.call_soon_threadsafe(self._state.jobs.stop)
+            self._loop.call_soon_threadsafe(told)
 
 
 def bound(host: str, port: int) -> socket.socket:

@@ -1,0 +1,86 @@
+"""What becomes of runs when their server ends."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from assay.engine.runner import GRACE_SECONDS
+from assay.ports import Store
+from assay.server.app import create_app
+from assay.server.jobs import STOPPED, Jobs
+from assay.server.serving import server_of
+from assay.settings import Settings
+from server.conftest import PATIENCE, Agent, Clock
+
+
+@pytest.fixture
+def jobs(project: Settings, store: Store, clock: Clock) -> Jobs:
+    return Jobs(project, store, project.root, clock)
+
+
+async def in_flight(jobs: Jobs, agent: Agent) -> str:
+    """The id of a run whose first trial is being asked, until the agent is opened."""
+    agent.open.clear()
+    path = Path(jobs.root, "evals", "capitals.eval.yaml")
+    run_id = await jobs.start([path], {"workers": 1})
+    assert await asyncio.to_thread(agent.reached.wait, PATIENCE)
+    return run_id
+
+
+def test_trials_in_flight_have_their_grace_when_the_server_ends(jobs: Jobs, agent: Agent) -> None:
+    async def scenario() -> str:
+        run_id = await in_flight(jobs, agent)
+        jobs.stop()  # by the signal
+        ending = asyncio.create_task(jobs.end())  # by the end of the application
+        await asyncio.sleep(0)
+        agent.open.set()
+        await ending
+        return run_id
+
+    run_id = asyncio.run(scenario())
+    record = jobs.store.run(run_id)
+    assert (record.status, record.verdict["notes"]) == ("interrupted", [STOPPED])
+    assert len(agent.asked) == 1
+    assert len(list(jobs.store.finished(run_id))) == 1, "what was in flight is recorded"
+
+
+def test_a_second_signal_ends_runs_at_once(jobs: Jobs, agent: Agent) -> None:
+    async def scenario() -> str:
+        run_id = await in_flight(jobs, agent)
+        jobs.stop()
+        jobs.hurry()
+        await asyncio.wait_for(jobs.end(), GRACE_SECONDS / 2)
+        return run_id
+
+    run_id = asyncio.run(scenario())
+    record = jobs.store.run(run_id)
+    assert (record.status, record.verdict["notes"]) == ("interrupted", [STOPPED])
+    assert list(jobs.store.finished(run_id)) == []
+
+
+def test_signals_stop_runs_first_gently_then_at_once(
+    project: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, told = create_app(project, store), list[str]()
+    server = server_of(app, lambda: None)
+
+    def noting(name: str) -> Callable[[], None]:
+        return lambda: told.append(name)
+
+    for name in ("stop", "hurry"):
+        monkeypatch.setattr(app.state.assay.jobs, name, noting(name))
+
+    async def scenario() -> None:
+        monkeypatch.setattr(server, "_loop", asyncio.get_running_loop())
+        for _ in range(3):
+            server.handle_exit(signal.SIGTERM, None)
+        await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert told == ["stop", "hurry", "hurry"]
+    assert not server.force_exit
