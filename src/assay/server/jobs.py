@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from assay import history, running
 from assay.engine.runner import Brake
-from assay.errors import NotInStore, RunHeld
+from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError, cause_of
 from assay.model.events import Event, RunStarted
 from assay.model.run import RunRecord, RunStatus
 from assay.outcomes import newest_first
@@ -34,6 +34,8 @@ DOOR = "serve"
 MOST = 16
 #: What a run says that the end of the server stopped: it is to go on with the next one.
 STOPPED = "stopped with the server"
+#: How often a store that cannot be reached is tried again, in seconds.
+RETRY_SECONDS = 2.0
 
 Clock = Callable[[], datetime]
 
@@ -43,13 +45,14 @@ def utc_now() -> datetime:
 
 
 class Job(msgspec.Struct):
-    """A run under way. `begun` has its id once it is recorded."""
+    """A run under way. `begun` has its id once it is recorded, `run_id` for its own thread."""
 
     feed: Feed
     begun: asyncio.Future[str]
     ended: asyncio.Event
     brake: Brake = msgspec.field(default_factory=Brake)
     cancelled: bool = False
+    run_id: str = ""
 
 
 class Jobs:
@@ -58,7 +61,7 @@ class Jobs:
     def __init__(self, settings: Settings, store: Store, root: Path, now: Clock) -> None:
         self.settings, self.store, self.root, self._now = settings, store, root, now
         self._jobs: list[Job] = []
-        self.stopping = False
+        self._ending = threading.Event()
         self._recovering: asyncio.Task[None] | None = None
         #: The runs that a server before left behind, each done once it goes on here, or not.
         self._left: dict[str, asyncio.Future[None]] = {}
@@ -73,6 +76,11 @@ class Jobs:
     def under_way(self) -> int:
         """How many runs there are."""
         return len(self._jobs)
+
+    @property
+    def stopping(self) -> bool:
+        """Is the server about to end?"""
+        return self._ending.is_set()
 
     async def settled(self, run_id: str) -> Job | None:
         """The run, if it is under way here; one that was left behind is given time to go on."""
@@ -89,7 +97,7 @@ class Jobs:
 
     def stop(self) -> None:
         """Let all runs end soon: trials in flight have their grace, however often it is called."""
-        self.stopping = True
+        self._ending.set()
         for job in self._jobs:
             if not job.brake.presses:
                 job.brake.press(STOPPED)
@@ -135,17 +143,23 @@ class Jobs:
                 return  # another server goes on with it
             except Exception as error:  # whatever a project's own modules do
                 reason = f"it could not be resumed: {error}"
-        await asyncio.to_thread(self._interrupt, record, reason)
+        await asyncio.to_thread(self._interrupt, lambda: record, reason)
 
-    def _interrupt(self, record: RunRecord, reason: str) -> bool:
-        """Call the run interrupted, unless it is left alone."""
-        try:
-            done = history.interrupt(record, self.store, self._now(), reason)
-        except NotInStore:  # somebody removed it
-            return False
-        if done:
-            log.warning("the run %s is interrupted: %s", record.id, reason)
-        return done
+    def _interrupt(self, find: Callable[[], RunRecord], reason: str) -> bool:
+        """Call a run interrupted as soon as the store can be reached, unless it is left alone."""
+        while True:
+            try:
+                record = find()
+                done = history.interrupt(record, self.store, self._now(), reason)
+            except NotInStore:  # somebody removed it
+                return False
+            except StoreError:
+                if self._ending.wait(RETRY_SECONDS):  # the next server goes on with it
+                    return False
+                continue
+            if done:
+                log.warning("the run %s is interrupted: %s", record.id, reason)
+            return done
 
     def _left_behind(self) -> Iterator[RunRecord]:
         """The runs that nobody works on although they are to go on."""
@@ -167,6 +181,7 @@ class Jobs:
         def listen(event: Event) -> None:
             job.feed.push(event)
             if isinstance(event, RunStarted):
+                job.run_id = event.run_id
                 loop.call_soon_threadsafe(job.begun.set_result, event.run_id)
 
         def work() -> None:
@@ -180,23 +195,28 @@ class Jobs:
 
     def _carried_out(
         self, job: Job, order: running.Order, given: dict[str, Any]
-    ) -> RunStatus | BaseException:
-        """How the run ended, or what went wrong with it."""
+    ) -> RunStatus | BaseException | None:
+        """How the run ended, or why it did not begin; None when others know better."""
         try:
             done = asyncio.run(running.carry_out_in(self.settings, self.store, order, given))
             return done.record.status
-        except BaseException as error:  # it is told to whoever waits, or logged
-            return error
+        except BaseException as error:  # it is told to whoever waits, or noted
+            run_id = job.run_id
+            if not run_id:
+                return error
+            log.error("the run %s failed", run_id, exc_info=error)
+            reason = str(error) if isinstance(error, AssayError) else cause_of(error)
+        failed = self._interrupt(lambda: self.store.run(run_id), f"it failed: {reason}")
+        return "interrupted" if failed else None
 
-    def _ended(self, job: Job, result: RunStatus | BaseException) -> None:
+    def _ended(self, job: Job, result: RunStatus | BaseException | None) -> None:
         self._jobs.remove(job)
-        if not isinstance(result, BaseException):
-            job.feed.close(result)
-        elif job.begun.done():
-            log.error("the run %s failed", job.begun.result(), exc_info=result)
-            job.feed.close()
-        else:
+        if isinstance(result, Exception):
             job.begun.set_exception(result)
+        elif isinstance(result, BaseException):  # it must not end the server as well
+            job.begun.set_exception(UsageError(f"it could not begin: {cause_of(result)}"))
+        else:
+            job.feed.close(result)
         job.ended.set()
 
 

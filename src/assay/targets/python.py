@@ -65,12 +65,22 @@ class _Python:
             said = await _called(self._function, argument)
         except (Exception, SystemExit) as error:  # the user's code may raise anything
             raise TargetError(f"{self.name} raised {raised(error)}") from error
+        except KeyboardInterrupt as error:
+            if self._may_meet_ctrl_c:
+                raise
+            raise TargetError(f"{self.name} raised {raised(error)}") from error
         spent = (time.perf_counter() - started) * 1000
         seen = self._observation(said)
         return seen if seen.duration_ms is not None else seen.replace(duration_ms=spent)
 
     async def close(self) -> None:
         pass
+
+    @property
+    def _may_meet_ctrl_c(self) -> bool:
+        """Could a KeyboardInterrupt be the user's? Python raises that in the main thread only."""
+        main = threading.current_thread() is threading.main_thread()
+        return main and _is_async(self._function)
 
     def _observation(self, said: Any) -> Observation:
         """What was returned, read from a copy: the function may go on changing its own."""

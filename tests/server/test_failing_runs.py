@@ -1,0 +1,124 @@
+"""Runs that fail while they are at work: their end is recorded as soon as it can be."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+
+import pytest
+from starlette.testclient import TestClient
+
+from assay.errors import StoreError
+from assay.model.run import TrialRecord
+from assay.server import jobs
+from assay.server.app import create_app
+from assay.settings import Settings
+from assay.stores.memory import MemoryStore
+from server.conftest import ADDRESS, PATIENCE, Agent
+from server.test_runs import SUITES, events, finished, start
+
+
+class Outage(MemoryStore):
+    """A store that cannot be reached for a while; `tried` is set when that is noticed again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_down = False
+        self.tried = threading.Event()
+
+    def save(self, *trials: TrialRecord) -> Future[None]:
+        if not self.is_down:
+            return super().save(*trials)
+        future: Future[None] = Future()
+        future.set_exception(StoreError("the connection was lost"))
+        return future
+
+    def lease(self, run_id: str) -> AbstractContextManager[None]:
+        if self.is_down:
+            self.tried.set()
+            raise StoreError("the server cannot be reached")
+        return super().lease(run_id)
+
+
+@pytest.fixture
+def store() -> Outage:
+    return Outage()
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "RETRY_SECONDS", 0.001)
+
+
+def fail(store: Outage, client: TestClient, agent: Agent) -> str:
+    """The id of a run that has lost its store, and could not say so yet."""
+    agent.open.clear()
+    run_id: str = start(client, SUITES)["runId"]
+    assert agent.reached.wait(PATIENCE)
+    store.is_down = True
+    agent.open.set()
+    assert store.tried.wait(PATIENCE)
+    return run_id
+
+
+def test_a_run_whose_store_fails_is_interrupted_when_the_store_is_back(
+    running: TestClient, store: Outage, agent: Agent
+) -> None:
+    run_id = fail(store, running, agent)
+    assert running.get("/api/health").json()["data"]["runs"] == 1
+    store.is_down = False
+    assert events(running, run_id)[-1][2] == {"status": "interrupted"}
+    data = running.get(f"/api/runs/{run_id}").json()["data"]
+    assert (data["status"], data["notes"]) == (
+        "interrupted",
+        ["it failed: the connection was lost"],
+    )
+    assert data["progress"] is None
+    assert running.get("/api/health").json()["data"]["runs"] == 0
+
+
+def test_the_next_server_goes_on_with_a_run_whose_store_did_not_come_back(
+    project: Settings, store: Outage, agent: Agent
+) -> None:
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        run_id = fail(store, client, agent)
+    store.is_down = False
+    assert store.run(run_id).status == "running"
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        events(client, run_id)
+        assert store.run(run_id).status == "finished"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_what_a_target_raises_ends_its_trial_and_nothing_else(
+    running: TestClient,
+    agent: Agent,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[BaseException],
+    waits: bool,
+) -> None:
+    def raising(message: str) -> str:
+        raise kind
+
+    async def raising_later(message: str) -> str:
+        raise kind
+
+    answer = raising_later if waits else raising
+    monkeypatch.setattr("agent_of_the_server_tests.answer", answer)
+    run = finished(running, SUITES)
+    assert (run["status"], run["errored"]) == ("finished", 2)
+
+
+def test_an_interrupt_before_the_first_question_does_not_end_the_server(
+    running: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raising(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("assay.running.carry_out_in", raising)
+        response = running.post("/api/runs", json=SUITES)
+    assert response.json()["error"]["message"] == "It could not begin: KeyboardInterrupt"
+    assert finished(running, SUITES)["status"] == "finished"
