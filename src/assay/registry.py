@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache, cached_property
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import Distribution, EntryPoint, EntryPoints, distributions, entry_points
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from assay.errors import PluginError, UnknownName, cause_of
@@ -130,11 +131,34 @@ class _Evaluators(Registry["type[EvaluatorSpec]"]):
 @cache
 def _installed() -> EntryPoints:
     """All entry points that there are: to find them, every installed package is looked at."""
-    return cast(EntryPoints, entry_points())  # Python 3.11 wraps them, and they `select` alike
+    try:
+        return cast(EntryPoints, entry_points())  # Python 3.11 wraps them, they `select` alike
+    except Exception:  # what one package has in its metadata is no concern of all others
+        return EntryPoints(_one_by_one())
+
+
+def _one_by_one() -> Iterator[EntryPoint]:
+    """The entry points of every package whose own can be read; the first of a name counts."""
+    met: set[str] = set()
+    for distribution in distributions():
+        name = re.sub(r"[-_.]+", "-", _name(distribution)).lower()
+        if name and name in met:
+            continue
+        met.add(name)
+        with suppress(Exception):  # whatever stands in the files of a stranger
+            yield from distribution.entry_points
 
 
 def _distribution(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist is not None else entry.value
+    """What messages call the package; one without a readable name, by what it registers."""
+    return _name(entry.dist) or entry.value
+
+
+def _name(distribution: Distribution | None) -> str:
+    with suppress(Exception):  # what it says of itself may be anything, or gone
+        metadata: Any = distribution.metadata if distribution is not None else {}
+        return str(metadata.get("Name") or "")  # `[...]` warns where there is none
+    return ""
 
 
 evaluators: Registry[type[EvaluatorSpec]] = _Evaluators("assay.evaluators", "evaluator")

@@ -87,3 +87,59 @@ def test_a_broken_evaluator_is_an_error_at_its_place(
     (problem,) = service.validate("a.eval.yaml").problems
     assert (problem.code, problem.line, problem.column) == ("plugin-failed", 4, 13)
     assert "ModuleNotFoundError" in problem.message
+
+
+# Metadata of packages
+
+
+def package(folder: Path, name: str, entry: bytes, metadata: str | None = None) -> None:
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_bytes(b"[assay.reporters]\n" + entry + b"\n")
+    if metadata is not None:
+        (info / "METADATA").write_text(metadata)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of installed packages; they are looked for anew."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(registry, "_installed", registry._installed.__wrapped__)
+    return tmp_path
+
+
+def reporters_now() -> dict[str, str]:
+    made: registry.Registry[Any] = registry.Registry("assay.reporters", "reporter")
+    return {entry.name: entry.source for entry in made.listed()}
+
+
+@pytest.mark.parametrize("metadata", [None, "", "Version: 1.0\n"])
+def test_a_package_without_a_name_is_named_by_what_it_registers(
+    site: Path, metadata: str | None
+) -> None:
+    package(site, "leftover", b"rest = json:dumps", metadata)
+    assert reporters_now()["rest"] == "json:dumps"
+
+
+@pytest.mark.parametrize("broken", [b"n\xe4me = json:dumps", b"a line that is no entry"])
+def test_a_package_whose_entry_points_cannot_be_read_is_left_out(site: Path, broken: bytes) -> None:
+    package(site, "broken", broken, "Name: broken\n")
+    package(site, "nameless", b"more = json:loads")
+    package(site, "good", b"rest = json:dumps", "Name: good.package\n")
+    (site / "later").mkdir()
+    package(site / "later", "good", b"rest = json:load", "Name: Good_Package\n")
+    sys.path.insert(1, str(site / "later"))
+    found = reporters_now()
+    assert (found["rest"], found["more"]) == ("good.package", "json:loads")
+    assert found["text"] == "assay-evals"
+
+
+def test_all_packages_are_looked_at_in_one_go_when_they_can_be(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow() -> None:
+        raise AssertionError("one by one takes longer")
+
+    monkeypatch.setattr(registry, "distributions", slow)
+    package(site, "good", b"rest = json:dumps", "Name: good\n")
+    assert reporters_now()["rest"] == "good"

@@ -13,7 +13,7 @@ validation errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
@@ -27,6 +27,7 @@ from pydantic import (
     Field,
     Strict,
     StrictBool,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
     WrapValidator,
@@ -40,6 +41,11 @@ from assay.errors import Severity, nearest
 from assay.remembering import Remembered
 
 T = TypeVar("T")
+
+# The first validator that is built makes pydantic look for its own plugins in the metadata of all
+# packages, and no later one does. Metadata that cannot be read breaks this one, which nobody needs.
+with suppress(Exception):
+    TypeAdapter(bool)
 
 
 class Note(msgspec.Struct, frozen=True):
