@@ -9,7 +9,8 @@
       EvalFileError      2     one Problem of an eval file
       LedgerError        2     a locked regression case was changed or removed
       BadPattern         2     a regular expression that cannot be compiled
-      PluginError        2     a registered plugin could not be loaded
+      PluginError        3     an installed plugin could not be loaded, or broke
+        FunctionError    2     a function that cannot be an evaluator, or is not there
       TargetError        3     a target gave no answer
       SnapshotError      3     the snapshot could not be captured; 2 when nobody is there to do so
       StoreError         3     the store could not be read or written
@@ -271,6 +272,12 @@ class PluginError(AssayError):
     """A plugin is registered but broken; names the distribution and the cause."""
 
     slug = "plugin-failed"
+    exit_code = 3
+
+
+class FunctionError(PluginError):
+    """A function that a project names as an evaluator cannot be had, or cannot be one."""
+
     exit_code = 2
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, cached_property
 from importlib.metadata import Distribution, EntryPoint, EntryPoints, distributions, entry_points
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from assay.errors import PluginError, UnknownName, cause_of
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from assay.ports import Executor, Loader, Reporter, StoreOpener
 
 T = TypeVar("T")
+#: What is wrong with something that was loaded, to follow its name; empty when nothing is.
+Fault = Callable[[Any], str]
 
 
 class Registered(NamedTuple):
@@ -31,8 +34,9 @@ class Registered(NamedTuple):
 class Registry(Generic[T]):
     """What is registered under one entry-point group; nothing is imported until asked for."""
 
-    def __init__(self, group: str, kind: str) -> None:
+    def __init__(self, group: str, kind: str, fault: Fault = lambda found: "") -> None:
         self.group, self.kind = group, kind
+        self._fault = fault
         self._loaded: dict[str, T] = {}
         self._added: dict[str, str] = {}
 
@@ -98,12 +102,20 @@ class Registry(Generic[T]):
         if len(entries) > 1:
             both = " and ".join(sorted(_distribution(entry) for entry in entries))
             raise PluginError(f"the {self.kind} {name!r} is registered by {both}")
+        what = f"the {self.kind} {name!r} of {_distribution(entries[0])}"
         try:
-            return cast(T, entries[0].load())
-        # whatever a stranger's module does when it is imported
+            found = self._meant(entries[0].load())
+            fault = self._fault(found)
+        # whatever a stranger's module does when it is imported or looked at
         except (Exception, SystemExit) as error:
-            what = f"the {self.kind} {name!r} of {_distribution(entries[0])}"
             raise PluginError(f"{what} failed to load: {cause_of(error)}") from error
+        if fault:
+            raise PluginError(f"{what} {fault}")
+        return cast(T, found)
+
+    def _meant(self, loaded: Any) -> Any:
+        """What an entry point stands for."""
+        return loaded
 
 
 class _Evaluators(Registry["type[EvaluatorSpec]"]):
@@ -117,15 +129,8 @@ class _Evaluators(Registry["type[EvaluatorSpec]"]):
         """In files a type may have either sign; here it has one."""
         return name.replace("-", "_")
 
-    def _load(self, name: str) -> type[EvaluatorSpec]:
-        from assay.model.evaluator import EvaluatorSpec
-
-        found: Any = super()._load(name)
-        found = getattr(found, "__assay_spec__", found)
-        if not (isinstance(found, type) and issubclass(found, EvaluatorSpec)):
-            what = f"{found!r}, neither an EvaluatorSpec nor a function with @assay.evaluator"
-            raise PluginError(f"the evaluator {name!r} is {what}")
-        return found
+    def _meant(self, loaded: Any) -> Any:
+        return getattr(loaded, "__assay_spec__", loaded)
 
 
 @cache
@@ -161,9 +166,76 @@ def _name(distribution: Distribution | None) -> str:
     return ""
 
 
-evaluators: Registry[type[EvaluatorSpec]] = _Evaluators("assay.evaluators", "evaluator")
-loaders: Registry[Loader] = Registry("assay.loaders", "loader")
-targets: Registry[type[TargetSpec]] = Registry("assay.targets", "target provider")
-stores: Registry[StoreOpener] = Registry("assay.stores", "store")
-executors: Registry[type[Executor]] = Registry("assay.executors", "executor")
-reporters: Registry[Reporter] = Registry("assay.reporters", "reporter")
+def _no_evaluator(found: Any) -> str:
+    from assay.model.evaluator import EvaluatorSpec
+
+    if not _is_class(found, EvaluatorSpec):
+        wanted = "neither a subclass of EvaluatorSpec nor a function with @assay.evaluator"
+        return f"is {_shown(found)}, {wanted}"
+    if _has(found, "evaluate") or _has(found, "prepare"):
+        return ""
+    return f"is {_shown(found)}, which has neither 'evaluate' nor 'prepare'"
+
+
+def _no_target(found: Any) -> str:
+    from assay.model.target import TargetSpec
+
+    if not _is_class(found, TargetSpec):
+        return f"is {_shown(found)}, not a subclass of TargetSpec"
+    return "" if _has(found, "connect") else f"is {_shown(found)}, which has no 'connect'"
+
+
+def _no_opener(found: Any) -> str:
+    return "" if callable(found) else f"is {_shown(found)}, not a function that opens a store"
+
+
+def _no_executor(found: Any) -> str:
+    if _is_class(found, object) and _has(found, "run"):
+        return ""
+    return f"is {_shown(found)}, not a class with 'run'"
+
+
+def _without(*names: str) -> Fault:
+    """The fault of what lacks one of these functions: modules and objects may have them."""
+
+    def fault(found: Any) -> str:
+        missing = " and ".join(repr(name) for name in names if not _has(found, name))
+        if missing:
+            return f"is {_shown(found)}, which has no function {missing}"
+        if any(_wants_self(found, name) for name in names):
+            return f"is {_shown(found)}, not an object of it"
+        return ""
+
+    return fault
+
+
+def _is_class(found: Any, base: type) -> bool:
+    return isinstance(found, type) and issubclass(found, base)
+
+
+def _has(found: Any, name: str) -> bool:
+    return callable(getattr(found, name, None))
+
+
+def _wants_self(found: Any, name: str) -> bool:
+    """Is it a method of a class that nobody made an object of?"""
+    if not isinstance(found, type) or not isinstance(getattr(found, name), FunctionType):
+        return False
+    home = next((cls for cls in found.__mro__ if name in vars(cls)), None)
+    return home is not None and not isinstance(vars(home)[name], staticmethod)
+
+
+def _shown(found: Any) -> str:
+    kind = "class" if isinstance(found, type) else type(found).__name__
+    name = getattr(found, "__name__", None)
+    return f"the {kind} {name}" if name else f"an object of type {kind}"
+
+
+evaluators: Registry[type[EvaluatorSpec]] = _Evaluators(
+    "assay.evaluators", "evaluator", _no_evaluator
+)
+loaders: Registry[Loader] = Registry("assay.loaders", "loader", _without("load", "recognises"))
+targets: Registry[type[TargetSpec]] = Registry("assay.targets", "target provider", _no_target)
+stores: Registry[StoreOpener] = Registry("assay.stores", "store", _no_opener)
+executors: Registry[type[Executor]] = Registry("assay.executors", "executor", _no_executor)
+reporters: Registry[Reporter] = Registry("assay.reporters", "reporter", _without("write"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from assay import registry, service
+from assay import ports, registry, service
 from assay.errors import PluginError, UnknownName
 from assay.evaluators.text import ContainsEvaluator
+from assay.model.evaluator import EvaluatorSpec
+from assay.model.target import TargetSpec
 
 
 def filled(**values: list[str]) -> registry.Registry[Any]:
@@ -87,6 +90,110 @@ def test_a_broken_evaluator_is_an_error_at_its_place(
     (problem,) = service.validate("a.eval.yaml").problems
     assert (problem.code, problem.line, problem.column) == ("plugin-failed", 4, 13)
     assert "ModuleNotFoundError" in problem.message
+
+
+# What is no such thing
+
+
+class Mute(EvaluatorSpec):
+    """Has keys and no judgement."""
+
+
+class Unconnected(TargetSpec):
+    """Has settings and no `connect`."""
+
+
+class Reader:
+    """A loader and a reporter, once somebody makes an object of it."""
+
+    def load(self, file: Path, settings: Any) -> None: ...
+
+    def recognises(self, file: Path) -> None: ...
+
+    @staticmethod
+    def write(run: Any, out: Any) -> None: ...
+
+
+class Evasive(type):
+    """The class of a class that cannot be looked at."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise RuntimeError(f"hands off {name}")
+
+
+class Shy(metaclass=Evasive):
+    """A plugin that breaks when it is looked at."""
+
+
+READER, NUMBER = Reader(), 5
+KINDS = ["loaders", "evaluators", "targets", "stores", "executors", "reporters"]
+HERE = __name__
+
+
+def strange(known: registry.Registry[Any], value: str) -> registry.Registry[Any]:
+    """A registry of a kind that has one entry, of a stranger."""
+    made = type(known)(known.group, known.kind, known._fault)
+    entry = EntryPoint("odd", value if ":" in value else f"{HERE}:{value}", known.group)
+    made.__dict__["_entries"] = {"odd": [entry]}
+    return made
+
+
+NO_EVALUATOR = "neither a subclass of EvaluatorSpec nor a function with @assay.evaluator"
+
+
+@pytest.mark.parametrize(
+    ("known", "value", "fault"),
+    [
+        (registry.evaluators, "Reader", f"is the class Reader, {NO_EVALUATOR}"),
+        (registry.evaluators, "NUMBER", f"is an object of type int, {NO_EVALUATOR}"),
+        (registry.evaluators, "Mute", "is the class Mute, which has neither 'evaluate' nor"),
+        (registry.targets, "Reader", "is the class Reader, not a subclass of TargetSpec"),
+        (registry.targets, "json:dumps", "is the function dumps, not a subclass of TargetSpec"),
+        (registry.targets, "Unconnected", "is the class Unconnected, which has no 'connect'"),
+        (registry.loaders, "NUMBER", "which has no function 'load' and 'recognises'"),
+        (registry.loaders, "json:decoder", "is the module json.decoder, which has no function"),
+        (registry.loaders, "Reader", "is the class Reader, not an object of it"),
+        (registry.loaders, "Shy", "failed to load: RuntimeError: hands off load"),
+        (registry.reporters, "json:decoder", "which has no function 'write'"),
+        (registry.stores, "NUMBER", "is an object of type int, not a function that opens a store"),
+        (registry.executors, "READER", "is an object of type Reader, not a class with 'run'"),
+        (registry.executors, "Reader", "is the class Reader, not a class with 'run'"),
+    ],
+)
+def test_what_is_no_such_thing_is_a_plugin_error(
+    known: registry.Registry[Any], value: str, fault: str
+) -> None:
+    made = strange(known, value)
+    with pytest.raises(PluginError) as caught:
+        made.get("odd")
+    assert f"the {known.kind} 'odd' of " in str(caught.value)
+    assert fault in str(caught.value)
+    assert caught.value.exit_code == 3
+    assert made.usable() == {}
+    assert [entry.fault for entry in made.listed()] == [str(caught.value)]
+
+
+def test_objects_and_static_methods_will_do() -> None:
+    assert strange(registry.loaders, "READER").get("odd") is READER
+    assert strange(registry.reporters, "Reader").get("odd") is Reader
+    assert strange(registry.stores, "Reader").get("odd") is Reader
+
+
+@pytest.mark.parametrize(
+    ("known", "port"),
+    [(registry.loaders, ports.Loader), (registry.reporters, ports.Reporter)],
+)
+def test_what_is_asked_for_is_what_the_port_says(known: registry.Registry[Any], port: type) -> None:
+    with pytest.raises(PluginError) as caught:
+        strange(known, "NUMBER").get("odd")
+    said = set(re.findall(r"'(\w+)'", str(caught.value))) - {"odd"}
+    assert said == {name for name in vars(port) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_that_is_built_in_is_such_a_thing(kind: str) -> None:
+    known: registry.Registry[Any] = getattr(registry, kind)
+    assert [entry for entry in known.listed() if entry.fault] == []
 
 
 # Metadata of packages

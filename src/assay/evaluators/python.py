@@ -25,7 +25,7 @@ from typing import (
 
 from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError, create_model
 
-from assay.errors import PluginError, UsageError, cause_of
+from assay.errors import FunctionError, UsageError, cause_of
 from assay.evaluators import copies
 from assay.functions import imported
 from assay.model.context import Context
@@ -107,7 +107,7 @@ def spec_class(function: Callable[..., Any]) -> type[FunctionSpec]:
     try:
         signature = inspect.signature(function, eval_str=True)
     except (TypeError, ValueError, NameError) as error:
-        raise PluginError(f"the parameters of {function!r} cannot be read: {error}") from None
+        raise FunctionError(f"the parameters of {function!r} cannot be read: {error}") from None
     fields: dict[str, Any] = {}
     wanted = []
     for key, parameter in signature.parameters.items():
@@ -115,7 +115,7 @@ def spec_class(function: Callable[..., Any]) -> type[FunctionSpec]:
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY or key in EvaluatorSpec.model_fields:
             why = "is positional only" if key not in EvaluatorSpec.model_fields else "is taken"
-            raise PluginError(f"the parameter {key!r} of {function.__qualname__} {why}")
+            raise FunctionError(f"the parameter {key!r} of {function.__qualname__} {why}")
         if key in CONTEXT:
             wanted.append(key)
             continue
@@ -215,7 +215,7 @@ class PythonEvaluator(EvaluatorSpec):
 
     def prepare(self, resources: Resources) -> Check:
         """Import the function; loading a file never runs a project's code, preparing does."""
-        made = spec_class(imported(self.type.removeprefix("python:"), PluginError))
+        made = spec_class(imported(self.type.removeprefix("python:"), FunctionError))
         given = {"type": self.type, "name": self.name, **(self.model_extra or {})}
         try:
             return made.model_validate(given).prepare(resources)
