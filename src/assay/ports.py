@@ -351,5 +351,9 @@ class Preparable(Protocol):
     """An EvaluatorSpec with work that is done once for all observations."""
 
     def prepare(self, resources: Resources) -> Check:
-        """The check with everything compiled and every judge found; may raise UsageError."""
+        """The check with everything compiled and every judge found.
+
+        An AssayError, such as the UsageError of a judge that is not set, ends the run before it
+        has begun. Whatever else it raises makes the evaluator errored.
+        """
         ...

@@ -18,9 +18,20 @@ from assay.ports import Check, Resources
 
 
 def ready(spec: Any, resources: Resources) -> Check:
-    """The check of an evaluator: what it prepares, or its `evaluate` as it stands."""
-    prepare = getattr(spec, "prepare", None)
-    check: Check = spec.evaluate if prepare is None else prepare(resources)
+    """The check of an evaluator: what it prepares, or its `evaluate` as it stands.
+
+    One that breaks meanwhile errs at every case. Errors of ours are raised: they say what the
+    user has to set.
+    """
+    try:
+        prepare = getattr(spec, "prepare", None)
+        check: Check = spec.evaluate if prepare is None else prepare(resources)
+    except AssayError:
+        raise
+    # whatever a stranger's evaluator does
+    except (Exception, SystemExit, asyncio.CancelledError) as error:
+        broken = EvaluationScore.errored(f"it could not be prepared: {cause_of(error)}")
+        return lambda context: broken
     return check
 
 

@@ -314,6 +314,45 @@ class Counting(EvaluatorSpec):
         return lambda context: EvaluationScore(1.0)
 
 
+class Unprepared(EvaluatorSpec):
+    """Breaks before it has seen anything."""
+
+    raises: Any
+
+    def prepare(self, resources: Resources) -> Check:
+        raise self.raises
+
+
+class Mute(EvaluatorSpec):
+    """Has no judgement."""
+
+
+def unprepared(error: BaseException, **keys: Any) -> Unprepared:
+    return Unprepared.model_construct(type="unprepared", name="new", raises=error, **keys)
+
+
+@pytest.mark.parametrize(
+    "error", [LookupError("no model"), SystemExit("no model"), asyncio.CancelledError("no model")]
+)
+def test_an_evaluator_that_cannot_be_prepared_is_errored(error: BaseException) -> None:
+    result = grade(unprepared(error), spec(0.5))
+    cause = f"it could not be prepared: {type(error).__name__}: no model"
+    assert (result.outcome, result.error) == ("errored", f"new: {cause}")
+    assert [e.score.score for e in result.evaluators] == [None, 0.5]
+    assert grade(unprepared(error, weight=0.0), spec()).outcome == "passed"
+
+
+def test_one_that_has_no_judgement_is_errored_too() -> None:
+    result = grade(Mute.model_construct(type="mute", name="mute"), spec())
+    assert result.outcome == "errored"
+    assert "it could not be prepared: AttributeError" in (result.error or "")
+
+
+def test_what_a_user_has_to_set_is_raised_when_an_evaluator_is_prepared() -> None:
+    with pytest.raises(UsageError, match="set it"):
+        grade(unprepared(UsageError("set it")), spec())
+
+
 def test_an_evaluator_that_cases_share_is_prepared_once() -> None:
     shared, own = (Counting.model_construct(type="counting", name=n) for n in ("shared", "own"))
     Counting.prepared.clear()
