@@ -13,7 +13,7 @@ import msgspec
 
 from assay.documents import yaml
 from assay.documents.source import is_absent, read_text
-from assay.errors import EvalFileErrors, PluginError, Problem, nearest
+from assay.errors import AssayError, EvalFileErrors, PluginError, Problem, cause_of, nearest
 from assay.ledger import locked_file
 from assay.model.suite import CASES_KEYS, INPUT_KEYS
 from assay.registry import loaders
@@ -61,7 +61,7 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
 
 @contextmanager
 def _noting_plugins(file: Path, found: Discovery) -> Iterator[None]:
-    """A loader that cannot be loaded is a problem of the file that it is for."""
+    """A loader that is broken is a problem of the file that it is for."""
     try:
         yield
     except PluginError as error:
@@ -147,7 +147,7 @@ def _consider(file: Path, found: Discovery) -> None:
         return
     try:
         # A pipe with such a name is taken: loading it will say what it is.
-        reason = loader.recognises(file) if stat.S_ISREG(os.stat(file).st_mode) else ""
+        reason = _recognised(loader, file) if stat.S_ISREG(os.stat(file).st_mode) else ""
     except OSError:
         reason = ""
     except EvalFileErrors as error:
@@ -156,6 +156,19 @@ def _consider(file: Path, found: Discovery) -> None:
         found.passed_over.append((file, reason))
     else:
         found.files.append(file)
+
+
+def _recognised(loader: Loader, file: Path) -> str:
+    try:
+        reason: object = loader.recognises(file)
+    except (AssayError, OSError):
+        raise
+    except Exception as error:  # whatever a stranger's loader does
+        raise PluginError(f"its loader raised {cause_of(error)}") from error
+    if not isinstance(reason, str):
+        found = type(reason).__name__
+        raise PluginError(f"'recognises' of its loader returned {found}, not a reason or ''")
+    return reason
 
 
 def _walk(folder: Path, settings: Settings, found: Discovery) -> Iterator[Path]:

@@ -25,7 +25,7 @@ from assay.errors import AssayError, ConfigError, EvalFileErrors, NotInStore
 from assay.history import open_store
 from assay.model.target import Need, TargetSpec
 from assay.redaction import Redactor
-from assay.roster import Roster
+from assay.roster import Roster, connected
 from assay.seeds import Seeds
 from assay.service import plugins, working_directory
 from assay.settings import Settings, environment, shown_path
@@ -179,7 +179,7 @@ def _target(
     """The settings, then whether it can be made ready, then what it needs."""
     try:
         spec: Any = find()
-        wait_for(spec.connect().close)
+        wait_for(connected(spec).close)
     except AssayError as error:
         yield from _broken(area, name, error)
         return

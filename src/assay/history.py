@@ -19,7 +19,7 @@ from assay import calibrations, registry
 from assay.comparing import compare as compared
 from assay.deciding import Rules
 from assay.documents.source import is_absent
-from assay.errors import AssayError, RunHeld, StoreError, UsageError
+from assay.errors import AssayError, PluginError, RunHeld, StoreError, UsageError, cause_of
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
 from assay.model.run import RunRecord, timestamp
@@ -34,7 +34,7 @@ from assay.outcomes import (
     outcomes_of,
     stored,
 )
-from assay.ports import Store
+from assay.ports import Cache, Store
 from assay.results import (
     conclude,
     files_of,
@@ -82,7 +82,18 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
     scheme, colon, _ = url.partition(":")
     if not colon:
         raise UsageError(f"{url!r} is no URL of a store, such as 'sqlite:.assay/assay.db'")
-    return registry.stores.get(scheme)(url, settings.root)
+    opener = registry.stores.get(scheme)
+    try:
+        store = opener(url, settings.root)
+    except AssayError:
+        raise
+    except Exception as error:  # whatever a stranger's store does
+        raise StoreError(f"the store {scheme!r} could not be opened: {cause_of(error)}") from error
+    for name in (*vars(Store), *vars(Cache)):
+        if not name.startswith("_") and not hasattr(store, name):
+            found = type(store).__name__
+            raise PluginError(f"the store {scheme!r} is {found}, which has no {name!r}")
+    return store
 
 
 def store_to_read(settings: Settings, url: str | None = None) -> Store:

@@ -13,7 +13,15 @@ from typing import Any, Self
 from assay.agentv import targets_file, translated
 from assay.documents.checking import check
 from assay.documents.document import DocPath, Document, TextMark
-from assay.errors import AssayError, ConfigError, Problem, UnknownName, UsageError
+from assay.errors import (
+    AssayError,
+    ConfigError,
+    PluginError,
+    Problem,
+    UnknownName,
+    UsageError,
+    cause_of,
+)
 from assay.model.options import WORKERS
 from assay.model.shape import Reading
 from assay.model.target import RateLimits, TargetSpec
@@ -124,7 +132,7 @@ class Roster:
     def _connect(self, key: tuple[str | None, str | None], find: Callable[[], Any]) -> Retrying:
         if key not in self._connected:
             spec = find()
-            self._connected[key] = self._retrying(spec.connect(), spec.identity, spec)
+            self._connected[key] = self._retrying(connected(spec), spec.identity, spec)
         return self._connected[key]
 
     def _retrying(self, target: Target, identity: str, limits: RateLimits) -> Retrying:
@@ -207,6 +215,22 @@ class Roster:
         if spec is None or problems:
             raise ConfigError(problems)
         return spec
+
+
+def connected(spec: Any) -> Target:
+    """The target of a spec; one that cannot be made, or is none, is a fault of its provider."""
+    provider = f"the target provider {spec.provider!r}"
+    try:
+        target: Target = spec.connect()
+    except AssayError:
+        raise
+    except Exception as error:  # whatever a stranger's target does
+        raise PluginError(f"{provider} failed to connect: {cause_of(error)}") from error
+    for name in ("name", "ask", "close"):
+        if not hasattr(target, name):
+            found = type(target).__name__
+            raise PluginError(f"{provider} connected to {found}, which has no {name!r}")
+    return target
 
 
 NO_JUDGE = (

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from assay.engine.recorded import was_asked
 from assay.model.run_result import RunResult
 from assay.ports import Store
-from assay.registry import reporters
+from assay.reporting import report
 
 
 class Run(RunResult, frozen=True, kw_only=True, weakref=True):
@@ -40,7 +40,7 @@ class Run(RunResult, frozen=True, kw_only=True, weakref=True):
     def report(self, format: str = "text") -> str:  # noqa: A002 - what users call it
         """The run as a text: for the terminal, or in any format of `assay run -o`."""
         out = io.StringIO()
-        reporters.get(format).write(self, out)
+        report(self, format, out)
         return out.getvalue()
 
     def observations(self) -> Iterator[bytes]:

@@ -22,6 +22,7 @@ from assay import ledger, registry
 from assay.discovery import discover, loader_for
 from assay.documents.source import is_absent
 from assay.errors import (
+    AssayError,
     ConfigError,
     EvalFileErrors,
     LedgerError,
@@ -119,9 +120,19 @@ def _load_file(
     except EvalFileErrors as error:
         return None, list(error.problems)
     except OSError as error:  # it broke while it was being read
-        reason = error.strerror or str(error)
-        return None, [Problem(shown_path(file), 0, 0, "error", "unreadable", reason)]
+        return None, [_refused(file, "unreadable", error.strerror or str(error))]
+    except AssayError:
+        raise
+    except Exception as error:  # whatever a stranger's loader does
+        return None, [_refused(file, "plugin-failed", f"its loader raised {cause_of(error)}")]
+    if not isinstance(suite, Suite):
+        message = f"its loader returned {type(suite).__name__}, not a Suite"
+        return None, [_refused(file, "plugin-failed", message)]
     return suite, list(suite.warnings)
+
+
+def _refused(file: Path, code: str, message: str) -> Problem:
+    return Problem(shown_path(file), 0, 0, "error", code, message)
 
 
 def _check_ledger(file: Path, suite: Suite | None) -> tuple[Suite | None, list[Problem]]:

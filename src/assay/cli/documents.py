@@ -16,6 +16,7 @@ from assay.errors import UsageError
 from assay.model.run_result import RunResult
 from assay.registry import reporters
 from assay.replacing import is_device, replacing, writing
+from assay.reporting import report
 from assay.settings import environment, shown_path
 from assay.terminal import on_screen
 
@@ -61,10 +62,10 @@ class Documents:
         found = environment(["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"])
         if found.get("GITHUB_ACTIONS") != "true":
             return
-        reporters.get("github").write(result, sys.stderr if self._as_json else sys.stdout)
+        report(result, "github", sys.stderr if self._as_json else sys.stdout)
         if summary := found.get("GITHUB_STEP_SUMMARY"):
             text = io.StringIO()
-            reporters.get("md").write(result, text)
+            report(result, "md", text)
             with (
                 writing(shown_path(Path(summary))),
                 open(summary, "a", encoding="utf-8") as stream,
@@ -77,16 +78,17 @@ def print_report(result: RunResult, out: TextIO, *, as_json: bool) -> None:
     if as_json and out.isatty():
         report_to(on_screen(out.buffer), "json", result)
     else:
-        reporters.get("json" if as_json else "text").write(result, out)
+        report(result, "json" if as_json else "text", out)
     out.flush()  # what is said on stderr comes after it
 
 
 def report_to(stream: IO[bytes], name: str, result: RunResult) -> None:
     """Write a report to a stream of bytes, which stays open."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    reporters.get(name).write(result, text)
-    text.flush()
-    text.detach()
+    try:
+        report(result, name, text)
+    finally:
+        text.detach()  # which flushes
 
 
 def _format(file: Path) -> str:
@@ -97,6 +99,7 @@ def _format(file: Path) -> str:
         endings = ", ".join(f".{name}" for name in sorted(known))
         raise UsageError(f"{shown_path(file)}: a report ends in one of {endings}")
     writable(file)
+    reporters.get(suffix)  # one that is broken is told before the run, not after it
     return suffix
 
 
