@@ -16,6 +16,7 @@
       StoreError         3     the store could not be read or written
         NotInStore       2     a run, baseline or test case that the store does not have
         DuplicateId      2     an id that a test case has or had
+        Outdated         2     a change of a test case that another one came before
         InvalidText      2     a text that cannot be stored
       ResultFileError    2     a file of results that cannot be read
       ExecutorError      3     a process that graded died
@@ -352,6 +353,19 @@ class DuplicateId(StoreError):
         self.id = case_id
         super().__init__(
             f"there is, or was, a test case {case_id!r}; leave the id out or choose another"
+        )
+
+
+class Outdated(StoreError):
+    """A test case was to be changed as it was at a time, and is another by now."""
+
+    slug = "outdated"
+    exit_code = 2
+
+    def __init__(self, case_id: str, modified_at: str) -> None:
+        self.modified_at = modified_at
+        super().__init__(
+            f"the test case {case_id!r} was changed at {modified_at}; read it again, then change it"
         )
 
 

@@ -168,8 +168,14 @@ class TestCaseStore(Protocol):
         """
         ...
 
-    def change(self, case_id: str, changes: TestCaseChanges, now: datetime) -> Future[TestCase]:
-        """Make a new version, later than the one before; may raise InvalidText."""
+    def change(
+        self, case_id: str, changes: TestCaseChanges, now: datetime, known: str | None = None
+    ) -> Future[TestCase]:
+        """Make a new version, later than the one before; may raise InvalidText.
+
+        `known` is the `modified_at` that the test case must still have; raises Outdated. It is
+        compared in the same step as the change is made: of many that know the same, one wins.
+        """
         ...
 
     def remove(self, case_id: str, now: datetime) -> Future[None]:

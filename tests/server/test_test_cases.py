@@ -10,6 +10,8 @@ from uuid import uuid4
 import pytest
 from starlette.testclient import TestClient
 
+from assay.model.test_case import TestCase, TestCaseChanges
+from assay.ports import Store
 from server.conftest import Clock
 
 URL = "/api/test-cases"
@@ -256,12 +258,53 @@ def test_what_a_get_gave_can_be_put_back(client: TestClient, clock: Clock) -> No
     assert changed == made | {"input": "other", "modified_at": "2026-01-15T10:30:01.000000Z"}
 
 
+def test_a_change_that_came_in_between_is_not_lost(
+    client: TestClient, store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, read = create(client), store.test_cases.get
+
+    def get(case_id: str) -> TestCase:
+        patched.undo()
+        found, theirs = read(case_id), TestCaseChanges(input="theirs")
+        store.test_cases.change(case_id, theirs, clock()).result()
+        return found
+
+    path = f"{URL}/{made['id']}"
+    with monkeypatch.context() as patched:
+        patched.setattr(store.test_cases, "get", get)
+        response = client.put(path, json=made | {"input": "ours"})
+    now = client.get(path).json()["data"]
+    message = refused(response, 400, "INVALID_INPUT")
+    assert message == f"Field 'modified_at' cannot be changed; it is {now['modified_at']}"
+    assert now["input"] == "theirs"
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status", "code"),
+    [
+        (b"x", "text/plain", 415, "UNSUPPORTED_MEDIA_TYPE"),
+        (b"x" * 1_100_000, "application/json", 413, "PAYLOAD_TOO_LARGE"),
+        (b"x", "application/json", 404, "NOT_FOUND"),
+    ],
+)
+def test_a_body_is_received_before_and_read_after_its_resource_is_found(
+    client: TestClient, content: bytes, kind: str, status: int, code: str
+) -> None:
+    headers = {"content-type": kind}
+    for identity in (ID, "no-uuid"):
+        response = client.put(f"{URL}/{identity}", content=content, headers=headers)
+        refused(response, status, code)
+    response = client.post(f"/api/runs/{ID}/cancel", content=content, headers=headers)
+    refused(response, status, code)
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [
         ({"id": str(uuid4())}, "INVALID_INPUT"),
         ({"created_at": "2026-01-15T10:30:00Z"}, "INVALID_INPUT"),
         ({"modified_at": None}, "INVALID_INPUT"),
+        ({"modified_at": "2026-01-15T10:30:00Z"}, "INVALID_INPUT"),
         ({"version": 1}, "INVALID_INPUT"),
         ({"input": None}, "INVALID_INPUT"),
         ({"input": ""}, "INVALID_LENGTH"),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from assay.errors import InvalidText
+from assay.errors import InvalidText, Outdated
 
 #: The longest `input`, and the longest `expected_output`, in code points; neither is empty.
 MAX_TEXT = 10_000
@@ -87,12 +87,19 @@ def first_version(new: NewTestCase, case_id: str, now: datetime) -> TestCase:
     return TestCase(case_id, *texts, new.tags, time, time, 1)
 
 
-def next_version(known: TestCase, changes: TestCaseChanges, now: datetime) -> TestCase:
-    """The test case after a change; its time is a later one, whatever the clock says."""
+def next_version(
+    newest: TestCase, changes: TestCaseChanges, now: datetime, known: str | None = None
+) -> TestCase:
+    """The test case after a change; its time is a later one, whatever the clock says.
+
+    Raises Outdated when its time is not the one that is known.
+    """
+    if known is not None and known != newest.modified_at:
+        raise Outdated(newest.id, newest.modified_at)
     given = {k: v for k, v in msgspec.structs.asdict(changes).items() if v is not UNSET}
-    after = datetime.fromisoformat(known.modified_at) + _TICK
+    after = datetime.fromisoformat(newest.modified_at) + _TICK
     return msgspec.structs.replace(
-        known, **given, modified_at=utc_text(max(now, after)), version=known.version + 1
+        newest, **given, modified_at=utc_text(max(now, after)), version=newest.version + 1
     )
 
 

@@ -45,8 +45,18 @@ def require_json(request: Request) -> None:
 
 async def json_object(request: Request) -> dict[str, Any]:
     """The body, which must be a JSON object."""
+    return object_of(await received(request))
+
+
+async def received(request: Request) -> bytes:
+    """The body as it was sent: JSON by its content type, and not too large."""
     require_json(request)
-    body = _parsed(await _received(request))
+    return await _received(request)
+
+
+def object_of(raw: bytes) -> dict[str, Any]:
+    """The JSON object in a body."""
+    body = _parsed(raw)
     if not isinstance(body, dict):
         raise invalid(f"The body is {_kind(body)}; it must be an object")
     return body

@@ -84,9 +84,10 @@ async def events(request: Request) -> Response:
 
 @router.post("/api/runs/{id}/cancel", **described_runs.CANCEL_RUN)
 async def cancel(request: Request) -> Response:
-    bodies.read_fields(await json_object(request), {})
-    state = state_of(request)
-    job = await state.jobs.settled((await _record(request)).id)
+    raw, state = await bodies.received(request), state_of(request)
+    run_id = (await _record(request)).id
+    bodies.read_fields(bodies.object_of(raw), {})
+    job = await state.jobs.settled(run_id)
     record = await _record(request)
     if job is None:
         here = "is at work in another process" if record.status == "running" else record.status

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.errors import DuplicateId, NotInStore
+from assay.errors import DuplicateId, NotInStore, Outdated
 from assay.model.test_case import (
     MAX_DESCRIPTION,
     MAX_TAG,
@@ -21,7 +21,14 @@ from assay.model.test_case import (
     TestCaseChanges,
 )
 from assay.server import bodies, described
-from assay.server.bodies import Read, json_object, known_uuid, read_fields
+from assay.server.bodies import (
+    Read,
+    json_object,
+    known_uuid,
+    object_of,
+    read_fields,
+    received,
+)
 from assay.server.envelope import ApiError, invalid, success, success_of
 from assay.server.state import state_of
 
@@ -38,8 +45,6 @@ NEW: dict[str, Read] = {"id": bodies.uuid("Field 'id'"), **WRITTEN}
 REQUIRED = ("input", "expected_output")
 #: Passing over more test cases than that takes time.
 QUICK_SKIP = 1000
-#: What a test case has that nobody writes; whoever sends it back must not have changed it.
-KEPT = ("id", "created_at", "modified_at")
 
 
 @router.post("/api/test-cases", **described.CREATE_TEST_CASE)
@@ -73,16 +78,22 @@ async def get(request: Request) -> Response:
 @router.put("/api/test-cases/{id}", **described.UPDATE_TEST_CASE)
 async def update(request: Request) -> Response:
     state = state_of(request)
+    raw = await received(request)
     known = await _found(request)
-    own, *times = ({name: _unchanged(name, getattr(known, name))} for name in KEPT)
-    fields = {**own, **WRITTEN, **times[0], **times[1]}
-    given = read_fields(await json_object(request), fields)
+    # Whoever sends back what nobody writes must not have changed it. Only `modified_at` may
+    # become another until the change is made: the store compares it.
+    fields = {"id": _kept("id", known.id), **WRITTEN}
+    fields |= {"created_at": _kept("created_at", known.created_at), "modified_at": _time}
+    given = read_fields(object_of(raw), fields)
     changes = TestCaseChanges(**{name: given[name] for name in WRITTEN if name in given})
+    test_cases, as_known = state.store.test_cases, given.get("modified_at")
     try:
-        changed = state.store.test_cases.change(known.id, changes, state.now())
+        changed = test_cases.change(known.id, changes, state.now(), as_known)
         return success_of(_json(await wrap_future(changed)))
     except NotInStore:  # it was deleted meanwhile
         raise not_found() from None
+    except Outdated as error:
+        raise _fixed("modified_at", error.modified_at) from None
 
 
 @router.delete("/api/test-cases/{id}", **described.DELETE_TEST_CASE)
@@ -127,12 +138,22 @@ def _id(request: Request) -> str:
     return found
 
 
-def _unchanged(name: str, known: str) -> Read:
+def _kept(name: str, known: str) -> Read:
     def read(value: Any) -> None:
         if value != known:
-            raise invalid(f"Field '{name}' cannot be changed; it is {known}")
+            raise _fixed(name, known)
 
     return read
+
+
+def _time(value: Any) -> str:
+    if not isinstance(value, str):
+        raise invalid("Field 'modified_at' cannot be changed; leave it out")
+    return value
+
+
+def _fixed(name: str, known: str) -> ApiError:
+    return invalid(f"Field '{name}' cannot be changed; it is {known}")
 
 
 _encode = msgspec.json.Encoder().encode

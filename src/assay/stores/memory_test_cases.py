@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TypeVar
 from uuid import uuid4
 
-from assay.errors import DuplicateId, NotInStore
+from assay.errors import DuplicateId, NotInStore, Outdated
 from assay.model.test_case import (
     NewTestCase,
     TestCase,
@@ -62,11 +62,13 @@ class MemoryTestCases:
             shown = islice(ids, start, min(start + limit, len(ids)))
             return TestCasePage([self._versions[i][-1] for i in shown], len(ids))
 
-    def change(self, case_id: str, changes: TestCaseChanges, now: datetime) -> Future[TestCase]:
+    def change(
+        self, case_id: str, changes: TestCaseChanges, now: datetime, known: str | None = None
+    ) -> Future[TestCase]:
         refuse_unfit(changes)
 
         def write() -> TestCase:
-            case = next_version(self.get(case_id), changes, now)
+            case = next_version(self.get(case_id), changes, now, known)
             self._versions[case_id].append(case)
             self._live[case_id] = folded(case.tags)
             return case
@@ -104,6 +106,6 @@ class MemoryTestCases:
         with self._open():
             try:
                 future.set_result(write())
-            except (DuplicateId, NotInStore) as refusal:
+            except (DuplicateId, NotInStore, Outdated) as refusal:
                 future.set_exception(refusal)
         return future

@@ -143,14 +143,16 @@ class SqlTestCases:
                 rows = connection.execute(self._tagged, values).fetchall()
         return TestCasePage([_case(row[1:]) for row in rows if row[1] is not None], int(rows[0][0]))
 
-    def change(self, case_id: str, changes: TestCaseChanges, now: datetime) -> Future[TestCase]:
+    def change(
+        self, case_id: str, changes: TestCaseChanges, now: datetime, known: str | None = None
+    ) -> Future[TestCase]:
         refuse_unfit(changes)
 
         def act(connection: Connection) -> TestCase:
-            number, tags, known = _get(connection, case_id)
-            case = next_version(known, changes, now)
+            number, tags, newest = _get(connection, case_id)
+            case = next_version(newest, changes, now, known)
             _add_version(connection, number, case)
-            joined = tags if folded(known.tags) == folded(case.tags) else _join(connection, case)
+            joined = tags if folded(newest.tags) == folded(case.tags) else _join(connection, case)
             change = "UPDATE test_case SET version = ?, tag_set = ? WHERE number = ?"
             connection.execute(change, (case.version, joined, number))
             if joined != tags:

@@ -20,7 +20,7 @@ from uuid import UUID
 
 import pytest
 
-from assay.errors import DuplicateId, InvalidText, NotInStore, StoreError
+from assay.errors import DuplicateId, InvalidText, NotInStore, Outdated, StoreError
 from assay.model.test_case import MAX_TEXT, NewTestCase, TestCase, TestCaseChanges
 from assay.ports import Store, TestCaseStore
 
@@ -269,6 +269,27 @@ class TestCaseConformance(ABC):
         assert times[1] == "2026-01-31T12:00:00.000001Z"
         assert times[-1] == "2026-01-31T14:00:00.000000Z"
         assert all(case.created_at == times[0] for case in cases.versions(case.id))
+
+    def test_a_change_of_what_is_known_no_longer_is_refused(self, cases: TestCaseStore) -> None:
+        (first,) = added(cases, new_case("a", "x"))
+        second = cases.change(first.id, TestCaseChanges(input="b"), NOON, first.modified_at)
+        now = second.result(SECONDS)
+        for known in (first.modified_at, "", now.modified_at.lower(), "\0"):
+            refused = cases.change(first.id, TestCaseChanges(tags=("y",)), NOON, known)
+            with pytest.raises(Outdated, match=f"was changed at {now.modified_at}"):
+                refused.result(SECONDS)
+        assert cases.versions(first.id) == [first, now]
+        assert cases.page(10, tag="y").total == 0
+
+    def test_one_of_many_that_know_the_same_changes_it(self, cases: TestCaseStore) -> None:
+        (case,) = added(cases, new_case())
+        known = case.modified_at
+        changes = [TestCaseChanges(input=str(i)) for i in range(WRITERS)]
+        futures = [cases.change(case.id, each, NOON, known) for each in changes]
+        refusals = [future.exception(SECONDS) for future in futures]
+        assert refusals.count(None) == 1
+        assert sum(isinstance(refusal, Outdated) for refusal in refusals) == WRITERS - 1
+        assert cases.versions(case.id) == [case, futures[refusals.index(None)].result()]
 
     def test_a_removed_test_case_is_hidden(self, cases: TestCaseStore) -> None:
         gone, kept = added(cases, new_case("a", "x"), new_case("b", "x"))
