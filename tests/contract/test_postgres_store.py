@@ -268,6 +268,28 @@ def test_a_connection_that_the_server_ends_is_replaced(postgres: Server, url: st
         assert len(list(store.trials("run-1"))) == 1
 
 
+def test_a_run_whose_lease_was_lost_takes_nothing_more(postgres: Server, url: str) -> None:
+    with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
+        store.begin(a_run())
+        store.begin(a_run("run-2"))
+        with store.lease("run-1"):
+            saved(store, a_trial(0))
+            holders = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks"
+            postgres.sql(f"{holders} WHERE locktype = 'advisory'")
+            with other.lease("run-1"):
+                lost, kept = store.save(a_trial(1)), store.save(a_trial(1, run_id="run-2"))
+                with pytest.raises(StoreError, match="the connection that held the run run-1"):
+                    lost.result(SECONDS)
+                kept.result(SECONDS)
+                with pytest.raises(StoreError, match="another process may be at work on it"):
+                    store.finish("run-1", "finished", "2026-01-31T12:05:00Z", {})
+                saved(other, a_trial(2))
+        with store.lease("run-1"):
+            saved(store, a_trial(3))
+        assert list(store.finished("run-1")) == [(0, 0), (2, 0), (3, 0)]
+        assert store.run("run-1").status == "running"
+
+
 @pytest.mark.parametrize("bad", [a_trial(2**70), a_trial(7, case_id="a\0"), a_trial(7, suite=None)])
 def test_a_trial_that_cannot_be_stored_spoils_no_other(bad: TrialRecord, url: str) -> None:
     with closing(PostgresStore(url)) as store:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import Any
+from contextlib import contextmanager
 
 import pytest
 from starlette.testclient import TestClient
@@ -34,11 +35,13 @@ class Outage(MemoryStore):
         future.set_exception(StoreError("the connection was lost"))
         return future
 
-    def lease(self, run_id: str) -> Any:
+    @contextmanager
+    def lease(self, run_id: str) -> Iterator[None]:
         if self.is_down:
             self.tried.set()
             raise StoreError("the server cannot be reached")
-        return super().lease(run_id)
+        with super().lease(run_id):
+            yield
 
 
 @pytest.fixture

@@ -66,6 +66,10 @@ class PostgresServer:
                 autocommit=True,
                 connect_timeout=CONNECT_SECONDS,
                 application_name="assay",
+                # One that is idle for long is known to be lost as soon as the server knows it.
+                keepalives_idle=60,
+                keepalives_interval=10,
+                keepalives_count=3,
             )
             try:
                 connection.execute(b"SET lock_timeout = %d" % int(self._patience * 1000))

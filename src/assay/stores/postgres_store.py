@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
@@ -82,6 +83,9 @@ class PostgresDatabase:
         self.telling = server.telling
         self._writer: psycopg.Connection | None = None
         self._types: list[int] = []
+        #: The connections that hold the runs which are worked on here.
+        self._leases: dict[str, psycopg.Connection] = {}
+        self._lock = threading.Lock()
         with server.telling(), closing(server.connect()) as connection:
             migrate(connection, server.name, scripts("postgres"))
 
@@ -150,12 +154,23 @@ class PostgresDatabase:
                 row = connection.execute(b"SELECT pg_try_advisory_lock(%s)", lock).fetchone()
             if row is None or not row[0]:
                 raise RunHeld(run_id)
+            with self._lock:
+                self._leases[run_id] = connection
             yield
         finally:
+            with self._lock:
+                if self._leases.get(run_id) is connection:
+                    del self._leases[run_id]
             with suppress(psycopg.Error):  # when it was lost, so was the lock
                 # A server takes its time to notice that a connection was closed.
                 connection.execute(b"SELECT pg_advisory_unlock_all()")
             connection.close()
+
+    def has_lost(self, run_id: str) -> bool:
+        """Looks at the connection without asking the server: it is done for every group."""
+        with self._lock:
+            connection = self._leases.get(run_id)
+            return connection is not None and not usable(connection)
 
     def held(self, run_id: str) -> bool:
         """Looked up and not tried: a try would keep others from the lock meanwhile."""

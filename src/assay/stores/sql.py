@@ -98,6 +98,10 @@ class Database(Protocol):
         """As the port's."""
         ...
 
+    def has_lost(self, run_id: str) -> bool:
+        """Was the lease lost that somebody here believes to have?"""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -264,6 +268,8 @@ class SqlStore:
 
     def _change(self, run_id: str, statement: str, values: tuple[Any, ...]) -> None:
         def act(connection: Connection) -> None:
+            if self._database.has_lost(run_id):
+                raise _lease_lost(run_id)
             if not connection.execute(statement + " RETURNING id", values).fetchall():
                 raise NotInStore("run", run_id)
 
@@ -290,12 +296,18 @@ class SqlStore:
         """Insert the trials of runs that are there, all of them in one go."""
         saves = [(write, write.what) for write in writes if isinstance(write.what, tuple)]
         runs = {trial.run_id for _, trials in saves for trial in trials}
-        unknown = {run_id for run_id in runs if not _has_run(connection, run_id)}
-        for write, trials in saves if unknown else ():
-            for run_id in unknown.intersection(trial.run_id for trial in trials):
-                write.refusal = NotInStore("run", run_id)
+        refusals = {run_id: self._refusal(connection, run_id) for run_id in runs}
+        for write, trials in saves if any(refusals.values()) else ():
+            of_write = (refusals[trial.run_id] for trial in trials)
+            write.refusal = next((refusal for refusal in of_write if refusal is not None), None)
         kept = (trial for write, trials in saves if write.refusal is None for trial in trials)
         self._database.insert(connection, kept)
+
+    def _refusal(self, connection: Connection, run_id: str) -> StoreError | None:
+        """Why no trial of the run is taken; None when all is well."""
+        if self._database.has_lost(run_id):
+            return _lease_lost(run_id)
+        return None if _has_run(connection, run_id) else NotInStore("run", run_id)
 
     def _rows(self, columns: str, condition: str, values: tuple[Any, ...]) -> Iterator[Any]:
         """Rows of a run's trials; the primary key has them in order."""
@@ -333,6 +345,11 @@ def _do(connection: Connection, writes: list[Write[Work]]) -> None:
                 write.value = write.what(connection)
             except StoreError as refusal:
                 write.refusal = refusal
+
+
+def _lease_lost(run_id: str) -> StoreError:
+    lost = f"the connection that held the run {run_id} was lost"
+    return StoreError(f"{lost}, and another process may be at work on it: resume it if none is")
 
 
 def _has_run(connection: Connection, run_id: str) -> bool:
