@@ -14,7 +14,7 @@ import msgspec
 from assay.documents import yaml
 from assay.documents.source import is_absent, read_text
 from assay.errors import AssayError, EvalFileErrors, PluginError, Problem, cause_of, nearest
-from assay.ledger import locked_file
+from assay.ledger import SUFFIX, archive_file, lock_file, locked_file
 from assay.model.suite import CASES_KEYS, INPUT_KEYS
 from assay.registry import loaders
 from assay.settings import CONFIG_FILES, Settings, shown_path
@@ -22,6 +22,8 @@ from assay.settings import CONFIG_FILES, Settings, shown_path
 if TYPE_CHECKING:
     from assay.ports import Loader
 
+#: How the file with the suite-level keys of a JSONL file may end.
+_SIDECARS = (".yaml", ".yml")
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 
 
@@ -43,9 +45,10 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
     for path in paths:
         if os.path.isdir(path):
             before = len(found.files) + len(found.lost) + len(found.problems)
-            for file in _walk(path, settings.for_folder(path), found):
+            own = settings.for_folder(path)
+            for file in _walk(path, own, found):
                 with _noting_plugins(file, found):
-                    _consider(file, found)
+                    _consider(file, own, found)
             if len(found.files) + len(found.lost) + len(found.problems) == before:
                 _note(found, path, "no-eval-files", "there is no eval file in this directory")
         elif reason := _unreachable(path):
@@ -70,7 +73,7 @@ def _noting_plugins(file: Path, found: Discovery) -> Iterator[None]:
 
 def _take(file: Path, settings: Settings, found: Discovery) -> None:
     """Decide about a file that was named, perhaps by a pattern that fits its companions too."""
-    if _is_lone_lock(file, found):
+    if _leaves(file, settings, found) or _is_lone_lock(file, found):
         return
     if reason := _companion(file, settings):
         found.passed_over.append((file, reason))
@@ -129,7 +132,7 @@ def _companion(file: Path, settings: Settings) -> str:
 
 def _is_sidecar(file: Path) -> bool:
     """Has it suite-level keys alone, and a JSONL file beside it that they are for?"""
-    if file.suffix not in (".yaml", ".yml") or not file.with_suffix(".jsonl").is_file():
+    if file.suffix not in _SIDECARS or not file.with_suffix(".jsonl").is_file():
         return False
     try:
         data = yaml.parse(read_text(file, shown_path(file)), shown_path(file)).data
@@ -140,10 +143,12 @@ def _is_sidecar(file: Path) -> bool:
     return isinstance(data, dict) and data.keys().isdisjoint((*CASES_KEYS, *INPUT_KEYS))
 
 
-def _consider(file: Path, found: Discovery) -> None:
+def _consider(file: Path, settings: Settings, found: Discovery) -> None:
     """Decide about a file met in a directory."""
     loader = loader_for(file)
-    if _is_lone_lock(file, found) or loader is None or file.name in CONFIG_FILES:
+    if file.name in CONFIG_FILES or (loader is None and locked_file(file) is None):
+        return
+    if _leaves(file, settings, found) or _is_lone_lock(file, found) or loader is None:
         return
     try:
         # A pipe with such a name is taken: loading it will say what it is.
@@ -182,9 +187,9 @@ def _walk(folder: Path, settings: Settings, found: Discovery) -> Iterator[Path]:
         if real in above or (here != folder and start.is_relative_to(real)):
             _note(found, here, "symlink-loop", "this link leads back to a folder it is in")
             continue
-        if here.is_symlink() and here != folder and _is_outside(real, settings):
-            hint = "set allow_outside_root in assay.yaml to permit it"
-            _note(found, here, "outside-root", "this link leaves the project root", hint)
+        if here.is_symlink() and here != folder and not settings.permits(Path(real)):
+            root, hint = settings.refusal()
+            _note(found, here, "outside-root", f"this link leaves {root}", hint)
             continue
         if real in visited:
             continue
@@ -203,8 +208,25 @@ def _walk(folder: Path, settings: Settings, found: Discovery) -> Iterator[Path]:
         todo.extend(reversed(folders))
 
 
-def _is_outside(real: str, settings: Settings) -> bool:
-    return not (settings.config.allow_outside_root or Path(real).is_relative_to(settings.root))
+def _leaves(file: Path, settings: Settings, found: Discovery) -> bool:
+    """Is it, or what is read with it, a link out of the bounds? That is a problem."""
+    if settings.bounds is None:
+        return False
+    for read in (file, *_read_with(file)):
+        if not settings.permits(Path(os.path.realpath(read))):
+            _note(found, read, "outside-root", f"this link leaves {settings.refusal()[0]}")
+            return True
+    return False
+
+
+def _read_with(file: Path) -> list[Path]:
+    """The files beside an eval file that loading it reads too."""
+    if file.suffix == ".jsonl":
+        return [file.with_suffix(suffix) for suffix in _SIDECARS]
+    regression = locked_file(file) or file
+    if regression.name.endswith(SUFFIX):
+        return [regression, lock_file(regression), archive_file(regression)]
+    return []
 
 
 def _is_skipped(folder: Path, name: str) -> bool:

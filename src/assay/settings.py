@@ -124,6 +124,8 @@ class Settings(msgspec.Struct, frozen=True):
     config: Config = msgspec.field(default_factory=Config)
     #: The configuration as it was written, to find the place of what turns out wrong later.
     document: Document | None = None
+    #: The folder that a server serves: what suites are loaded from lies in it, links resolved.
+    bounds: Path | None = None
 
     @classmethod
     def find(cls, start: Path) -> Settings:
@@ -147,7 +149,21 @@ class Settings(msgspec.Struct, frozen=True):
     def for_folder(self, folder: Path) -> Settings:
         """These settings, or those of the folder's own project when it lies outside this one."""
         folder = Path(os.path.realpath(folder))
-        return self if folder.is_relative_to(self.root) else Settings.find(folder)
+        if folder.is_relative_to(self.root):
+            return self
+        return msgspec.structs.replace(Settings.find(folder), bounds=self.bounds)
+
+    def permits(self, real: Path) -> bool:
+        """May suites refer to this path, its links resolved?"""
+        if self.bounds is not None:  # whatever the configuration says to its own users
+            return real.is_relative_to(self.bounds)
+        return self.config.allow_outside_root or real.is_relative_to(self.root)
+
+    def refusal(self) -> tuple[str, str]:
+        """How a path that is not permitted is refused: where it leads out of, and what helps."""
+        if self.bounds is not None:
+            return "the served root", ""
+        return "the project root", "set allow_outside_root in assay.yaml to permit it"
 
     def recorded(self) -> dict[str, Any]:
         """The configuration as a run records it, without what may be secret."""

@@ -200,6 +200,79 @@ def test_the_served_root_may_be_a_part_of_the_project(
         refused(response, 400, "INVALID_INPUT")
 
 
+FILE = "{role: user, content: [{type: file, value: s.txt}]}"
+ONE = "cases: [{id: a, input: x, expected_output: x}]"
+#: Files of a suite below the served root; `OUT` stands for a link to what is in the folder outside.
+LINKS: list[tuple[dict[str, str], str, str]] = [
+    ({"lk/x.eval.yaml": "OUT/one.eval.yaml"}, "lk", "x.eval.yaml: this link leaves"),
+    ({"lk/deep": "OUT"}, "lk", "deep: this link leaves"),
+    ({"lk/x.jsonl": "OUT/lines.jsonl"}, "lk", "x.jsonl: this link leaves"),
+    ({"lk/x.yaml": "OUT/one.eval.yaml"}, ".", "x.yaml: this link leaves"),
+    (
+        {"x.jsonl": '{"input": "x", "expected_output": "x"}\n', "x.yml": "OUT/keys.yml"},
+        "x.jsonl",
+        "x.yml: this link leaves",
+    ),
+    (
+        {"t.regression.json": "[]", "t.regression.lock.json": "OUT/one.eval.yaml"},
+        "t.regression.json",
+        "t.regression.lock.json: this link leaves",
+    ),
+    (
+        {"t.regression.lock.json": "{}", "t.regression.archive.json": "OUT/one.eval.yaml"},
+        ".",
+        "t.regression.archive.json: this link leaves",
+    ),
+    (
+        {
+            "x.eval.yaml": ONE.replace("input: x", f"input: [{FILE}]"),
+            "s.txt": "OUT/secret.txt",
+        },
+        "x.eval.yaml",
+        "'s.txt' leaves the served root",
+    ),
+]
+
+
+@pytest.mark.parametrize("part", ["", "served"])
+@pytest.mark.parametrize(("files", "path", "message"), LINKS)
+def test_no_link_in_a_suite_leads_out_of_the_served_root(
+    project: Settings,
+    store: Store,
+    tmp_path: Path,
+    files: dict[str, str],
+    path: str,
+    message: str,
+    part: str,
+) -> None:
+    # With a part of the project served, what is beside it in the project is outside too.
+    outside = tmp_path / "beside" if part else tmp_path.with_name(f"{tmp_path.name}-outside")
+    outside.mkdir()
+    for name, text in {"one.eval.yaml": ONE, "keys.yml": "tags: [x]", "secret.txt": "s"}.items():
+        (outside / name).write_text(text)
+    (outside / "lines.jsonl").write_text('{"input": "x", "expected_output": "x"}')
+    served = tmp_path / part
+    for name, text in files.items():
+        (served / name).parent.mkdir(exist_ok=True, parents=True)
+        if text.startswith("OUT"):
+            (served / name).symlink_to(outside / text.removeprefix("OUT").lstrip("/"))
+        else:
+            (served / name).write_text(text)
+    config = project.config.model_copy(update={"allow_outside_root": True})
+    settings = Settings(project.root, config)
+    with TestClient(create_app(settings, store, root=served), ADDRESS) as client:
+        response = client.post("/api/runs", json={"suites": [path]})
+        assert message in refused(response, 400, "INVALID_INPUT")
+        assert client.get("/api/runs").json()["data"]["count"] == 0
+
+
+def test_links_within_the_served_root_are_followed(running: TestClient, tmp_path: Path) -> None:
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "x.eval.yaml").symlink_to(tmp_path / "evals" / "capitals.eval.yaml")
+    (tmp_path / "linked" / "notes.txt").symlink_to("/etc/hostname")
+    assert finished(running, {"suites": ["linked"]})["totalCases"] == 2
+
+
 @pytest.mark.parametrize(
     ("body", "code", "message"),
     [
@@ -209,6 +282,8 @@ def test_the_served_root_may_be_a_part_of_the_project(
         ({"tag": ""}, "INVALID_LENGTH", "Field 'tag'"),
         ({"suites": []}, "INVALID_LENGTH", "at least one path"),
         ({"suites": "evals"}, "INVALID_INPUT", "an array of texts"),
+        ({"suites": ["a" * 300]}, "INVALID_INPUT", "does not exist below the served root"),
+        ({"suites": ["a/" * 400]}, "INVALID_INPUT", "does not exist below the served root"),
         ({"test_cases": []}, "INVALID_INPUT", "at least one id"),
         ({"test_cases": ["x"]}, "INVALID_INPUT", "must be a UUID"),
         ({"test_cases": [str(uuid4())]}, "INVALID_INPUT", "which is no test case"),

@@ -20,7 +20,7 @@ class Finder:
     def __init__(self, eval_file: Path, settings: Settings) -> None:
         self.folder = Path(os.path.realpath(eval_file)).parent
         self.root = settings.root
-        self.anywhere = settings.config.allow_outside_root
+        self.settings = settings
 
     def file(self, value: str) -> Path:
         return self._find(value, Path.is_file, "file")
@@ -33,15 +33,15 @@ class Finder:
         outside = False
         for place in self._places(value):
             target = _resolved(place)
-            if target is None or self.anywhere or target.is_relative_to(self.root):
+            if target is None or self.settings.permits(target):
                 if target is not None and fits(target):
                     return target
             elif not tried or fits(target):
                 outside = True  # written so, or it is what the author meant
             tried.append(shown_path(place))
         if outside:
-            hint = "set allow_outside_root in assay.yaml to permit it"
-            raise problem("outside-root", f"{value!r} leaves the project root", hint)
+            root, hint = self.settings.refusal()
+            raise problem("outside-root", f"{value!r} leaves {root}", hint)
         hint = "looked for " + ", ".join(tried[:4])
         raise problem("file-not-found", f"there is no {kind} {value!r}", hint)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -39,7 +41,9 @@ def create_app(
 
     `root` is the folder whose eval files can be run, when not the whole project.
     """
-    jobs = Jobs(settings, store, root or settings.root, now)
+    served = Path(os.path.realpath(root or settings.root))
+    settings = replace(settings, bounds=served)
+    jobs = Jobs(settings, store, served, now)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

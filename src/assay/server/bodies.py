@@ -102,7 +102,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise invalid(f"Field {_shown(twice)} is given twice")
+        raise invalid(f"Field {shown(twice)} is given twice")
     return found
 
 
@@ -123,7 +123,7 @@ def read_fields(
     for name in body:
         if name not in fields:
             hint = nearest(name, fields)
-            raise invalid(f"Field {_shown(name)} is not known" + (f"; {hint}" if hint else ""))
+            raise invalid(f"Field {shown(name)} is not known" + (f"; {hint}" if hint else ""))
     return values
 
 
@@ -192,7 +192,7 @@ def query(request: Request, *known: str) -> dict[str, str]:
     for name in found:
         if name not in known:
             hint = nearest(name, known)
-            message = f"Query parameter {_shown(name)} is not known"
+            message = f"Query parameter {shown(name)} is not known"
             raise invalid(message + (f"; {hint}" if hint else ""))
     if len(found) != len(pairs):
         raise invalid("A query parameter is given twice")
@@ -216,7 +216,7 @@ def page(given: Mapping[str, str]) -> tuple[int, int]:
     return number(given, "limit", LIMIT, 1, MAX_LIMIT), number(given, "skip", 0, 0, None)
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
     """A name out of a request, of a bearable length, that can be written as JSON."""
     short = name if len(name) <= 50 else name[:50] + "..."
     return repr(short.encode("utf-8", "backslashreplace").decode())

@@ -79,11 +79,11 @@ def confined(written: str, root: Path) -> Path:
     """The path below the served root; refused when it leads elsewhere, by links too."""
     parts = Path(written).parts
     path = Path(os.path.realpath(root / written))
-    inside = path.is_relative_to(os.path.realpath(root))
-    if os.path.isabs(written) or ".." in parts or not inside:
-        raise invalid(f"Path {written!r} leads out of the served root")
-    if not path.exists():
-        raise invalid(f"Path {written!r} does not exist below the served root")
+    if os.path.isabs(written) or ".." in parts or not path.is_relative_to(root):
+        raise invalid(f"Path {bodies.shown(written)} leads out of the served root")
+    # Whatever the system has against a path, such as its length: nothing is there.
+    if not os.path.exists(path):
+        raise invalid(f"Path {bodies.shown(written)} does not exist below the served root")
     return root / written
 
 
