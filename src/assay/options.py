@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
 
 from assay import registry
 from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
-from assay.errors import UsageError
+from assay.errors import Problem, UsageError
 from assay.model.evaluator import Evaluators, EvaluatorSpec
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord
-from assay.model.shape import Reading
+from assay.model.shape import Reading, Shape
 from assay.redaction import MARK
 from assay.settings import OVERRIDES, Settings, environment
 
@@ -40,9 +38,12 @@ def options_of(
     document = Document("options", written, [], TextMark(-1, -1, 0))
     options, problems = check(RunOptions, document, (), written, _reading(settings))
     if options is None or problems:
-        words = [p.message + (f" ({p.hint})" if p.hint else "") for p in problems]
-        raise UsageError("; ".join(words))
+        raise UsageError(_told(problems))
     return options
+
+
+def _told(problems: Iterable[Problem]) -> str:
+    return "; ".join(p.message + (f" ({p.hint})" if p.hint else "") for p in problems)
 
 
 def _environment() -> dict[str, Any]:
@@ -78,11 +79,18 @@ def default_evaluators(options: RunOptions, settings: Settings) -> tuple[Evaluat
     """What judges cases that name no evaluator, when the options say so."""
     if not options.evaluators:
         return ()
-    adapter: TypeAdapter[tuple[EvaluatorSpec, ...]] = TypeAdapter(Evaluators)
-    try:
-        return adapter.validate_python(list(options.evaluators), context=_reading(settings))
-    except ValidationError as error:
-        raise UsageError(f"evaluators: {error.errors()[0]['msg']}") from None
+    written = {"evaluators": list(options.evaluators)}
+    document = Document("options", written, [], TextMark(-1, -1, 0))
+    found, problems = check(_Judging, document, (), written, _reading(settings))
+    if found is None:
+        raise UsageError(f"evaluators: {_told(p for p in problems if p.severity == 'error')}")
+    return found.evaluators
+
+
+class _Judging(Shape):
+    """The evaluators of the options, as eval files write them."""
+
+    evaluators: Evaluators = ()
 
 
 def _reading(settings: Settings) -> Reading:

@@ -57,6 +57,14 @@ def results(client: TestClient, run_id: str, **query: Any) -> dict[str, Any]:
     return data
 
 
+def nested(depth: int) -> dict[str, Any]:
+    """Composite evaluators, each the only member of the next."""
+    entry: dict[str, Any] = {"type": "is_json"}
+    for _ in range(depth):
+        entry = {"type": "composite", "evaluators": [entry]}
+    return entry
+
+
 def test_suites_are_run(running: TestClient) -> None:
     run = finished(running, SUITES)
     counts = {name: run[name] for name in ("totalCases", "passed", "failed", "errored")}
@@ -155,6 +163,8 @@ INTRUSIONS: list[tuple[dict[str, Any], str]] = [
     ({"evaluators": [{"type": "llm_judge", "target": "command:id"}]}, "No configured target"),
     ({"options": {"workers": 10**9}}, "at most 1000"),
     ({"options": {"repeat": 10**9}}, "at most 1000"),
+    ({"options": {"workers": 5000.0}}, "'workers' is 5000; at most 1000"),
+    ({"options": {"repeat": 1e9}}, "at most 1000"),
 ]
 
 
@@ -294,6 +304,8 @@ def test_links_within_the_served_root_are_followed(running: TestClient, tmp_path
         (SUITES | {"evaluators": "equals"}, "INVALID_INPUT", "must be an array"),
         (SUITES | {"evaluators": [5]}, "INVALID_INPUT", "'type'"),
         (SUITES | {"evaluators": [{"type": "regex"}]}, "INVALID_INPUT", "'value' is missing"),
+        (SUITES | {"evaluators": [{"type": "json_schema"}]}, "INVALID_INPUT", "'value' is missing"),
+        (SUITES | {"evaluators": [nested(200)]}, "INVALID_INPUT", "deeper than 100 levels"),
     ],
 )
 def test_a_wrong_order_is_refused(

@@ -6,11 +6,13 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
+from assay.documents.document import MAX_DEPTH, too_deep
 from assay.errors import nearest
 from assay.model.test_case import storable
 from assay.server.envelope import JSON, ApiError, invalid
@@ -85,7 +87,12 @@ async def _received(request: Request) -> bytes:
 
 def _parsed(raw: bytes) -> Any:
     try:
-        return json.loads(raw.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
+        body = json.loads(
+            raw.decode(),
+            object_pairs_hook=_unique,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
     except UnicodeDecodeError:
         raise invalid("Malformed JSON: the body is not UTF-8") from None
     except json.JSONDecodeError as error:
@@ -95,6 +102,16 @@ def _parsed(raw: bytes) -> Any:
         raise invalid("Malformed JSON: it is nested too deeply") from None
     except ValueError:  # an integer of more digits than Python reads
         raise invalid("Malformed JSON: a number is too long") from None
+    if isinstance(body, (dict, list)) and too_deep(body):
+        raise invalid(f"The body is nested deeper than {MAX_DEPTH} levels")
+    return body
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if not isfinite(number):
+        raise invalid(f"Malformed JSON: the number {shown(written)} is too large")
+    return number
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

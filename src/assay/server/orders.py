@@ -15,6 +15,7 @@ from assay import test_cases
 from assay.errors import NotInStore
 from assay.model.options import RunOptions
 from assay.model.test_case import MAX_TAG, TestCase
+from assay.options import options_of
 from assay.outcomes import find_run, names_file
 from assay.ports import Store
 from assay.server import bodies
@@ -46,7 +47,7 @@ def order_of(body: Mapping[str, Any], state: State) -> tuple[list[str | Path], d
     for name in ("target", "evaluators"):
         if name in given:
             options[name] = given[name]
-    _check_options(options, state.store)
+    _check_options(options, state)
     return _cases(given, state), options
 
 
@@ -87,16 +88,19 @@ def confined(written: str, root: Path) -> Path:
     return root / written
 
 
-def _check_options(options: Mapping[str, Any], store: Store) -> None:
-    for name, most in (("workers", MOST_WORKERS), ("repeat", MOST_REPEATS)):
-        value = options.get(name)
-        if isinstance(value, int) and value > most:
-            raise invalid(f"Option '{name}' is {value}; at most {most} is allowed here")
-    baseline = options.get("baseline")
-    if isinstance(baseline, str) and _is_file(baseline, store):
-        raise invalid("Option 'baseline' must be the id of a run, or the name of a baseline")
+def _check_options(options: dict[str, Any], state: State) -> None:
+    """Refuse what only the configuration may say. Options are looked at as a run reads them."""
     for entry in options.get("evaluators", ()):
         _check_evaluator(entry)
+    configured = options_of({}, state.settings, None)
+    given = options_of(options, state.settings, None)
+    for name, most in (("workers", MOST_WORKERS), ("repeat", MOST_REPEATS)):
+        value = getattr(given, name)
+        if value != getattr(configured, name) and value > most:
+            raise invalid(f"Option '{name}' is {value}; at most {most} is allowed here")
+    baseline = given.baseline
+    if baseline is not None and baseline != configured.baseline and _is_file(baseline, state.store):
+        raise invalid("Option 'baseline' must be the id of a run, or the name of a baseline")
 
 
 def _is_file(reference: str, store: Store) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 from assay.errors import NotInStore, StoreError
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
+from assay.model.test_case import storable
 from assay.stores.group_commit import GroupCommit, Write
 from assay.stores.sql_test_cases import Connection, SqlTestCases
 
@@ -228,6 +229,8 @@ class SqlStore:
                 raise NotInStore("baseline", name, known)
 
         known = self.baselines()
+        if not storable(name):  # a database may say so in words of its own
+            raise NotInStore("baseline", name, known)
         self._act(act)
 
     # Cache

@@ -355,6 +355,14 @@ class StoreConformance(ABC):
             with pytest.raises(NotInStore, match=r"no baseline 'mian'.*did you mean 'main'"):
                 call("mian")
 
+    @pytest.mark.parametrize("name", ["a\0b", "\ud800"], ids=ascii)
+    def test_a_name_that_cannot_be_stored_is_that_of_no_baseline(
+        self, store: Store, name: str
+    ) -> None:
+        for call in (store.baseline, store.remove_baseline):
+            with pytest.raises(NotInStore, match="no baseline"):
+                call(name)
+
     def test_a_baseline_keeps_its_run(self, store: Store) -> None:
         store.begin(a_run())
         store.set_baseline("main", "run-1")
