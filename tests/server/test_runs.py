@@ -400,6 +400,8 @@ def test_runs_are_listed_newest_first_page_by_page(running: TestClient) -> None:
     assert [run["runId"] for run in first["runs"]] == ids[:0:-1]
     rest = running.get(f"/api/runs?limit=2&before={first['next']}").json()["data"]
     assert ([run["runId"] for run in rest["runs"]], rest["next"]) == (ids[:1], None)
+    upper = running.get(f"/api/runs?limit=2&before={first['next'].upper()}").json()["data"]
+    assert upper == rest
     refused(running.get("/api/runs?before=x"), 400, "INVALID_INPUT")
 
 
@@ -483,6 +485,25 @@ def test_the_trend_has_a_point_for_every_finished_run(running: TestClient) -> No
     assert running.get("/api/trend?suite=evals/capitals.eval.yaml").json()["data"]["count"] == 1
     refused(running.get("/api/trend?suite=none"), 404, "NOT_FOUND")
     refused(running.get("/api/trend?last=0"), 400, "INVALID_INPUT")
+
+
+def test_parameters_that_nobody_knows_are_refused_everywhere(running: TestClient) -> None:
+    run_id, case_id = finished(running, SUITES)["runId"], create(running)["id"]
+    running.put("/api/baselines/main", json={"run": "latest"})
+    case = f"/api/test-cases/{case_id}"
+    requests: list[tuple[str, str]] = [
+        *(("GET", path) for path in ("/api/health", "/api/baselines", "/openapi.json")),
+        *(("GET", path) for path in (case, f"{case}/versions", f"/api/runs/{run_id}")),
+        *(("GET", f"/api/runs/{run_id}/{part}") for part in ("results", "events")),
+        *(("POST", path) for path in ("/api/runs", f"/api/runs/{run_id}/cancel")),
+        *(("POST", "/api/test-cases"), ("PUT", case), ("DELETE", case)),
+        *(("PUT", "/api/baselines/main"), ("DELETE", "/api/baselines/main")),
+    ]
+    for method, path in requests:
+        body: dict[str, str] | None = None if method in ("GET", "DELETE") else {}
+        response = running.request(method, f"{path}?verbose=1", json=body)
+        message = refused(response, 400, "INVALID_INPUT")
+        assert message == "Query parameter 'verbose' is not known", path
 
 
 def test_a_well_server_says_so(running: TestClient) -> None:

@@ -220,6 +220,7 @@ def test_a_list_is_filtered_by_a_part_of_a_tag(client: TestClient) -> None:
         ("offset=1", "Query parameter 'offset' is not known"),
         ("tags=x", "Query parameter 'tags' is not known; did you mean 'tag'?"),
         ("tag=%ff", "not UTF-8"),
+        ("tag=%00", "Query parameter 'tag' has a NUL"),
     ],
 )
 def test_a_wrong_query_is_refused(client: TestClient, query: str, message: str) -> None:

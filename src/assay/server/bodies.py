@@ -52,6 +52,7 @@ async def json_object(request: Request) -> dict[str, Any]:
 
 async def received(request: Request) -> bytes:
     """The body as it was sent: JSON by its content type, and not too large."""
+    query(request)
     require_json(request)
     return await _received(request)
 
@@ -211,6 +212,8 @@ def query(request: Request, *known: str) -> dict[str, str]:
             hint = nearest(name, known)
             message = f"Query parameter {shown(name)} is not known"
             raise invalid(message + (f"; {hint}" if hint else ""))
+        if not storable(found[name]):
+            raise invalid(f"Query parameter {shown(name)} has a NUL, which no text here can have")
     if len(found) != len(pairs):
         raise invalid("A query parameter is given twice")
     return found

@@ -58,8 +58,8 @@ _ID = parameter("id", "path", UUID, "UUID of test case.", example=EXAMPLE["id"])
 _TAGGED = parameter(
     "tag",
     "query",
-    {"type": "string"},
-    "Filter by tag: a part of one, in upper or lower case.",
+    {"type": "string", "pattern": STORABLE},
+    "Filter by tag: a part of one, in upper or lower case; empty: any tag.",
     example="geography",
 )
 

@@ -38,6 +38,7 @@ _ANY: Schema = {"type": "object"}
 _NUMBER: Schema = {"type": "number"}
 _TEXT: Schema = {"type": "string"}
 _NAMED: Schema = {"type": "string", "minLength": 1, "pattern": STORABLE}
+_STORABLE: Schema = {"type": "string", "pattern": STORABLE}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
 _STATUS: Schema = {"type": "string", "enum": list(get_args(RunStatus))}
 _OUTCOME: Schema = {"type": "string", "enum": list(get_args(Outcome))}
@@ -255,7 +256,7 @@ LIST_RESULTS = operation(
         LIMIT,
         SKIP,
         parameter("outcome", "query", _OUTCOME, "Only results with this outcome."),
-        parameter("q", "query", _TEXT, "Only results with this text: id, answer or reason."),
+        parameter("q", "query", _STORABLE, "Only results with this text: id, answer or reason."),
         parameter(
             *("after", "query", {"type": "integer", "minimum": 0}),
             "Only results after this position: `next` of a page, which is faster than `skip`.",
@@ -361,7 +362,7 @@ TREND = operation(
         {"points": [], "count": 0},
     ),
     parameters=(
-        parameter("suite", "query", _TEXT, "Only this suite, by its file or its name."),
+        parameter("suite", "query", _STORABLE, "Only this suite, by its file or its name."),
         parameter(
             *("last", "query", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 20}),
             "How many runs.",

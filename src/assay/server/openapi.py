@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.server import described, described_evaluators, described_runs
+from assay.server import bodies, described, described_evaluators, described_runs
 from assay.server.envelope import JSON
 from assay.version import __version__
 
@@ -28,6 +28,7 @@ def install(app: FastAPI) -> None:
 
 
 async def _served(request: Request) -> Response:
+    bodies.query(request)
     return Response(json.dumps(request.app.openapi()), media_type=JSON)
 
 

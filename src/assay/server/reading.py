@@ -48,6 +48,7 @@ async def set_baseline(request: Request) -> Response:
 
 @router.delete("/api/baselines/{name}", **described_runs.REMOVE_BASELINE)
 async def remove_baseline(request: Request) -> Response:
+    bodies.query(request)
     store = state_of(request).store
     try:
         await asyncio.to_thread(store.remove_baseline, request.path_params["name"])
@@ -83,6 +84,7 @@ async def trend(request: Request) -> Response:
 
 @router.get("/api/health", **described_runs.HEALTH)
 async def health(request: Request) -> Response:
+    bodies.query(request)
     state = state_of(request)
     await asyncio.to_thread(state.store.baselines)  # raises when the store cannot be read
     return success({"status": "ok", "version": __version__, "runs": state.jobs.under_way})

@@ -40,8 +40,8 @@ async def start(request: Request) -> Response:
 async def listed(request: Request) -> Response:
     given = bodies.query(request, "limit", "before")
     limit = bodies.number(given, "limit", bodies.LIMIT, 1, bodies.MAX_LIMIT)
-    before = given.get("before")
-    if before is not None and known_uuid(before) is None:
+    before = known_uuid(given.get("before"))
+    if before is None and "before" in given:
         raise invalid("Query parameter 'before' must be the id of a run")
     store = state_of(request).store
     records = await asyncio.to_thread(store.runs, limit, before)
@@ -53,6 +53,7 @@ async def listed(request: Request) -> Response:
 
 @router.get("/api/runs/{id}", **described_runs.GET_RUN)
 async def get(request: Request) -> Response:
+    bodies.query(request)
     return success(await _shown((await _record(request)).id, state_of(request)))
 
 

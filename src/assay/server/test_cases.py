@@ -72,6 +72,7 @@ async def listed(request: Request) -> Response:
 
 @router.get("/api/test-cases/{id}", **described.GET_TEST_CASE)
 async def get(request: Request) -> Response:
+    bodies.query(request)
     return success_of(_json(await _found(request)))
 
 
@@ -98,6 +99,7 @@ async def update(request: Request) -> Response:
 
 @router.delete("/api/test-cases/{id}", **described.DELETE_TEST_CASE)
 async def delete(request: Request) -> Response:
+    bodies.query(request)
     state = state_of(request)
     try:
         await wrap_future(state.store.test_cases.remove(_id(request), state.now()))
