@@ -44,7 +44,18 @@ def test_the_server_is_known_by_its_names(client: TestClient, host: str) -> None
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "evil.example:8321", "localhost.evil.example", "127.0.0.1.nip.io", "", "[x"],
+    [
+        "evil.example",
+        "evil.example:8321",
+        "localhost.evil.example",
+        "127.0.0.1.nip.io",
+        "",
+        "[x",
+        "localhost:80@evil.example",
+        "localhost@evil.example",
+        "localhost:[",
+        "[::1]evil.example",
+    ],
 )
 def test_a_page_that_was_rebound_is_refused(client: TestClient, host: str) -> None:
     message = refused(client.get(URL, headers={"host": host}), 400, "INVALID_INPUT")
@@ -100,6 +111,29 @@ def test_nobody_gets_in_without_a_token(guarded: TestClient, header: str) -> Non
 @pytest.mark.parametrize("header", ["Bearer one-token", "bearer other-token"])
 def test_a_token_lets_in(guarded: TestClient, header: str) -> None:
     assert guarded.get(URL, headers={"authorization": header}).status_code == 200
+
+
+def test_a_token_may_have_any_letters(settings: Settings) -> None:
+    app = create_app(settings, MemoryStore(), Access(tokens=("gehëim-ключ",)))
+    with TestClient(app, ADDRESS) as client:
+        for sent, status in (("utf-8", 200), ("utf-16", 401)):
+            header = b"Bearer " + "gehëim-ключ".encode(sent)
+            response = client.get(URL, headers={b"authorization": header})
+            assert response.status_code == status
+
+
+def test_two_host_headers_are_refused(client: TestClient) -> None:
+    for other in ("evil.example", "localhost"):
+        headers = [("host", "localhost"), ("host", other)]
+        response = client.get(URL, headers=headers)
+        assert "Host header" in refused(response, 400, "INVALID_INPUT")
+
+
+@pytest.mark.parametrize("name", ["%ff", "a%ED%A0%80", "%C3"])
+def test_a_path_that_is_no_text_is_refused(client: TestClient, name: str) -> None:
+    for path in (f"/api/baselines/{name}", f"/{name}", f"{URL}/{name}"):
+        message = refused(client.put(path, json={"run": "latest"}), 400, "INVALID_INPUT")
+        assert message == "The path is not UTF-8"
 
 
 def test_tokens_are_separated_by_commas_or_spaces() -> None:

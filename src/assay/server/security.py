@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import re
 import socket
 from collections.abc import Collection
 from hashlib import sha256
 from hmac import compare_digest
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from starlette.requests import ClientDisconnect
@@ -20,6 +22,8 @@ log = logging.getLogger("assay.server")
 #: Separated by commas or spaces; each is a token that lets its holder in.
 TOKENS_VARIABLE = "ASSAY_API_TOKENS"
 
+#: An address in brackets or a name, and a port.
+_HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:@/]*))(?::[0-9]*)?")
 _API_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -64,14 +68,14 @@ class Access(msgspec.Struct, frozen=True):
             return False
         return address.is_loopback or not self.loopback_only
 
-    def knows_token(self, header: str) -> bool:
-        """Is it `Bearer` with one of the tokens? Takes as long for any other."""
-        scheme, _, given = header.partition(" ")
-        digest = sha256(given.strip().encode("utf-8", "surrogateescape")).digest()
+    def knows_token(self, header: bytes) -> bool:
+        """Is it `Bearer` with one of the tokens, in UTF-8? Takes as long for any other."""
+        scheme, _, given = header.partition(b" ")
+        digest = sha256(given.strip()).digest()
         found = False
         for token in self.tokens:
             found |= compare_digest(sha256(token.encode()).digest(), digest)
-        return found and scheme.lower() == "bearer"
+        return found and scheme.lower() == b"bearer"
 
 
 def tokens_of(written: str) -> tuple[str, ...]:
@@ -125,22 +129,26 @@ class Guard:
             await ApiError("INTERNAL_ERROR", UNEXPECTED).response()(scope, receive, guarded)
 
     def _admit(self, scope: Scope) -> None:
-        host = authorization = ""
-        for name, value in scope["headers"]:
-            if name == b"host":
-                host = value.decode("latin-1")
-            elif name == b"authorization":
-                authorization = value.decode("latin-1")
-        if not self._access.knows_host(host):
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        authorization: bytes = dict(scope["headers"]).get(b"authorization", b"")
+        # Of two names, others on the way may believe another one than we do.
+        if len(hosts) != 1 or not self._access.knows_host(hosts[0].decode("latin-1")):
             raise invalid("The Host header names another server; see `assay serve --allow-host`")
         if self._access.tokens and not self._access.knows_token(authorization):
             message = "A valid token is required: send 'Authorization: Bearer TOKEN'"
             raise ApiError("UNAUTHORIZED", message, {"www-authenticate": "Bearer"})
+        _check_path(scope)
+
+
+def _check_path(scope: Scope) -> None:
+    """Refuse a path that is no text: it would be taken for one with other characters."""
+    try:
+        unquote_to_bytes(scope["raw_path"]).decode()
+    except UnicodeDecodeError:
+        raise invalid("The path is not UTF-8") from None
 
 
 def _host_name(header: str) -> str:
-    """The header without its port, in lower case."""
-    text = header.strip().lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0].removesuffix(".")
+    """The header without its port, in lower case; empty when it is no host with a port."""
+    found = _HOST.fullmatch(header.strip().lower())
+    return (found[1] or found[2].removesuffix(".")) if found else ""
