@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 
 import pydantic
 import pytest
 
-from assay import Message, ToolCall
+from assay import EvalCase, Message, Origin, ToolCall
+from assay.model.message import ContentPart
 from assay.model.observation import Observation, Usage
 
 
@@ -53,3 +55,41 @@ def test_records_can_be_copied_and_sent() -> None:
         assert copy.deepcopy(record) == record
     with pytest.raises(AttributeError):
         CALLED.role = "user"  # type: ignore[misc]
+
+
+def test_parts_are_equal_wherever_their_file_is() -> None:
+    here, there = (ContentPart("file", "a.txt", Path(folder)) for folder in ("/here", "/there"))
+    assert here == there
+    assert hash(here) == hash(there)
+    assert repr(here) == "ContentPart(type='file', value='a.txt')"
+    assert here != ContentPart("text", "a.txt")
+    assert EvalCase("a", (Message("user", (here,)),), ()) == EvalCase(
+        "a", (Message("user", (there,)),), ()
+    )
+
+
+class OwnCase(EvalCase, frozen=True, eq=False):
+    """A stranger's case with a field of its own, behind `locate`."""
+
+    owner: str = ""
+
+
+class OwnObservation(Observation, frozen=True, eq=False):
+    """The same behind `raw`."""
+
+    model: str = ""
+
+
+def test_records_of_one_class_with_the_same_values_are_equal() -> None:
+    case = OwnCase("a", (), (), owner="me", locate=lambda steps: Origin("a", 1, 1))
+    assert case == OwnCase("a", (), (), owner="me")
+    assert case != OwnCase("a", (), (), owner="you")
+    assert case != EvalCase("a", (), ())
+    assert repr(case) == "OwnCase(id='a', origin='a:1:1')"
+    seen = OwnObservation("yes", model="one", raw=1)
+    assert seen == OwnObservation("yes", model="one", raw=2)
+    assert hash(seen) == hash(OwnObservation("yes", model="one"))
+    assert seen != OwnObservation("yes", model="other", raw=1)
+    assert seen != Observation("yes")
+    assert repr(seen).startswith("OwnObservation(response='yes', ")
+    assert repr(seen).endswith(", model='one')")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import msgspec
-from msgspec.structs import astuple, replace
+from msgspec.structs import asdict, replace
 
 if TYPE_CHECKING:
     from assay.errors import Problem
@@ -72,14 +72,14 @@ class EvalCase(msgspec.Struct, frozen=True, eq=False):
 
     def __eq__(self, other: object) -> bool:
         """Cases are equal wherever they were written."""
-        if type(other) is not EvalCase:
+        if type(other) is not type(self):
             return NotImplemented
-        return astuple(self)[:-1] == astuple(other)[:-1]
+        return asdict(self) | {"locate": None} == asdict(other) | {"locate": None}
 
     def __repr__(self) -> str:
-        return f"EvalCase(id={self.id!r}, origin={str(self.origin)!r})"
+        return f"{type(self).__name__}(id={self.id!r}, origin={str(self.origin)!r})"
 
-    def replace(self, **changes: Any) -> EvalCase:
+    def replace(self, **changes: Any) -> Self:
         """A copy with other values."""
         return replace(self, **changes)
 

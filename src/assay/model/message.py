@@ -107,14 +107,28 @@ class ToolCall(_Record, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class ContentPart(_Record, frozen=True):
-    """A piece of a message: text, or a file, which `path` locates; nobody writes that."""
+class ContentPart(_Record, frozen=True, eq=False):
+    """A piece of a message: text, or a file, which `path` locates; nobody writes that.
+
+    Parts are equal wherever their project is: `path` has no say in that, nor is it shown.
+    """
 
     keys = ("type", "value")
 
     type: Literal["text", "file"]
     value: str
     path: Path | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return (self.type, self.value) == (other.type, other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.value))
+
+    def __repr__(self) -> str:
+        return f"ContentPart(type={self.type!r}, value={self.value!r})"
 
 
 def _find_file(part: ContentPart, info: ValidationInfo) -> ContentPart:

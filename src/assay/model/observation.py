@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import msgspec
-from msgspec.structs import astuple, replace
+from msgspec.structs import asdict, replace
 
 from assay.model.message import Message, ToolCall
 from assay.model.written import as_json
@@ -52,18 +52,24 @@ class Observation(msgspec.Struct, frozen=True, eq=False):
 
     def __eq__(self, other: object) -> bool:
         """Observations are equal whatever they were read from."""
-        if type(other) is not Observation:
+        if type(other) is not type(self):
             return NotImplemented
-        return astuple(self)[:-1] == astuple(other)[:-1]
+        return self._told() == other._told()
 
     def __hash__(self) -> int:
-        return hash(astuple(self)[:-1])
+        return hash(tuple(self._told().values()))
 
     def __repr__(self) -> str:
-        said = [f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__[:-1]]
-        return f"Observation({', '.join(said)})"
+        said = [f"{name}={value!r}" for name, value in self._told().items()]
+        return f"{type(self).__name__}({', '.join(said)})"
 
-    def replace(self, **changes: Any) -> Observation:
+    def _told(self) -> dict[str, Any]:
+        """All fields but what they were read from; a class made from this one may have more."""
+        told = asdict(self)
+        del told["raw"]
+        return told
+
+    def replace(self, **changes: Any) -> Self:
         """A copy with other values."""
         return replace(self, **changes)
 
