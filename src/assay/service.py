@@ -201,7 +201,10 @@ async def aevaluate(
     settings.lead_path()
     async with Roster(settings, judge) as roster:
         resources = Resources(roster.judge, {"seed": Seeds(settings).data})
-        return await Preparation(resources).grader(case).graded(observed)
+        result = await Preparation(resources).grader(case).graded(observed)
+    # Full marks are shared by all results of an evaluator; the caller may change what he gets.
+    own = tuple(replace(score, details=dict(score.details)) for score in result.scores)
+    return replace(result, scores=own)
 
 
 def plugins() -> list[Registered]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 
 import assay
 from assay.errors import ObservationError, UsageError
+from assay.model.score import full_marks
 from assay.ports import Request
+from unit.judged import spec_of
 from unit.observations.test_shapes import SAMPLES
 
 SUITE = """\
@@ -230,3 +234,27 @@ def test_a_case_of_another_project_uses_its_seeds(
     monkeypatch.chdir(tmp_path / "here")
     found = assay.load("../there/a.eval.yaml")[0].cases
     assert assay.evaluate(found[1], "It is 7.").outcome == "passed"
+
+
+def test_details_belong_to_one_result(project: Path) -> None:
+    case = assay.EvalCase("a", (), (spec_of("contains", value="yes"),))
+    first, second = assay.evaluate(case, "yes"), assay.evaluate(case, "yes")
+    first.scores[0].details["seen"] = True
+    assert second.scores[0].details == {}
+    assert assay.evaluate(case, "yes").scores[0].details == {}
+
+
+def test_shared_full_marks_cannot_be_written_into() -> None:
+    score = full_marks(("contains 'yes'",))
+    with pytest.raises(TypeError, match="shared and cannot be changed"):
+        score.details["seen"] = True
+    with pytest.raises(TypeError, match="shared and cannot be changed"):
+        score.details.update(seen=True)
+    assert full_marks(()).details == {}
+    assert score.to_dict() == {
+        "score": 1.0,
+        "verdict": "pass",
+        "hits": ["contains 'yes'"],
+        "misses": [],
+    }
+    assert copy.deepcopy(score) == pickle.loads(pickle.dumps(score)) == score

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -153,18 +153,33 @@ class EvaluationScore(msgspec.Struct, frozen=True):
             self.hits,
             self.misses,
             self.reasoning,
-            self.details,
+            self.details or _NOTHING,
             self.failed_gate,
             self.error,
             self.skipped,
         )
 
 
-_FULL_MARKS = EvaluationScore(1.0, "pass")
+class _NoDetails(dict[str, Any]):
+    """The empty details of a score that many results share: nobody may write into them."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        hint = "msgspec.structs.replace(score, details={...}) is a copy with others"
+        raise TypeError(f"the details of full marks are shared and cannot be changed: {hint}")
+
+    __setitem__ = setdefault = update = __ior__ = _refuse  # what else changes finds nothing
+
+
+#: What is written of them.
+_NOTHING: dict[str, Any] = {}
+_FULL_MARKS = EvaluationScore(1.0, "pass", details=_NoDetails())
 
 
 def full_marks(hits: tuple[str, ...]) -> EvaluationScore:
-    """The score of an answer that missed nothing: a copy, as there is nothing to be checked."""
+    """The score of an answer that missed nothing: a copy, as there is nothing to be checked.
+
+    Whoever makes it may give it to any number of results; so its details cannot be written into.
+    """
     score: EvaluationScore = _FULL_MARKS.__copy__()  # type: ignore[attr-defined]
     force_setattr(score, "hits", hits)
     return score
