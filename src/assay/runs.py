@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import io
 import weakref
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar, cast
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from assay.engine.recorded import was_asked
 from assay.model.run_result import RunResult
 from assay.ports import Store
 from assay.reporting import report
 
+T = TypeVar("T")
 
-class Run(RunResult, frozen=True, kw_only=True, weakref=True):
+
+class _Held:
+    """A store that is closed when nobody holds this object any more."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        weakref.finalize(self, store.close)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def _read(read: Callable[[], Iterator[T]], held: _Held) -> Iterator[T]:
+    """What is read from the store; the iterator holds it too."""
+    yield from read()
+
+
+class Run(RunResult, frozen=True, kw_only=True):
     """A RunResult that can be printed, and read for as long as somebody holds it.
 
     run = assay.run("evals/", target=my_agent)
@@ -26,11 +45,21 @@ class Run(RunResult, frozen=True, kw_only=True, weakref=True):
 
     @classmethod
     def of(cls, result: RunResult, store: Store) -> Run:
-        """The result with the store that its cases are read from; it is closed with the run."""
+        """The result with the store that its cases are read from.
+
+        It is closed when nobody holds the run, a copy, one of its suites or their iterators.
+        """
+        held = _Held(store)
         given: dict[str, Any] = asdict(result)
-        run = cls(**given, store=store)
-        weakref.finalize(run, store.close)
-        return run
+        given["suites"] = tuple(
+            replace(
+                suite,
+                entries=partial(_read, suite.entries, held),
+                comparability=partial(_read, suite.comparability, held),
+            )
+            for suite in result.suites
+        )
+        return cls(**given, store=cast("Store", held))
 
     def __repr__(self) -> str:
         """One line: all its suites would fill the page of a notebook."""

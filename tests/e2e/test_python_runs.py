@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import json
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import assay
@@ -88,11 +95,47 @@ def test_observations_of_a_run_can_be_replayed(place: Any) -> None:
     assert assay.compare(run, again).decision == "unchanged"
 
 
-def test_the_store_is_open_for_as_long_as_the_run_is_held(place: Any) -> None:
-    run = assay.run("evals", target=answer)
-    cases = run.suites[0].entries
+HELD: dict[str, Callable[[assay.Run], Any]] = {
+    "a copy": lambda run: copy.copy(run),
+    "another copy": lambda run: msgspec.structs.replace(run, notes=()),
+    "a suite": lambda run: run.suites[0],
+    "an iterator": lambda run: run.suites[0].cases,
+    "a function of a suite": lambda run: run.suites[0].entries,
+    "a run without its suites": lambda run: msgspec.structs.replace(run, suites=()),
+    "the store": lambda run: run.store,
+}
+
+
+def read(held: Any) -> int:
+    """How many cases there are by whatever is left of the run."""
+    if isinstance(held, assay.Run):
+        return len(list(held.observations())) + 1  # one is skipped
+    if isinstance(held, assay.EvalSuiteResult):
+        return len(list(held.cases))
+    if hasattr(held, "facts"):
+        return len(list(held.facts(held.runs(1)[0].id)))
+    return len(list(held() if callable(held) else held))
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_the_store_is_open_for_as_long_as_a_part_of_the_run_is_held(place: Any, what: str) -> None:
     gc.collect()
-    assert len(list(cases())) == 3
+    before = threading.active_count(), open_files(place.root)
+    held = HELD[what](assay.run("evals", target=answer))
+    gc.collect()
+    assert read(held) == 3
+    del held
+    gc.collect()
+    assert (threading.active_count(), open_files(place.root)) == before
+
+
+def open_files(folder: Path) -> list[str]:
+    """The files of a folder that this process has open."""
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(link))
+    return [file for file in found if file.startswith(str(folder))]
 
 
 def test_options_can_be_made_and_checked(place: Any) -> None:
