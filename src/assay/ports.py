@@ -104,13 +104,15 @@ class CaseStream(Protocol):
 class Request(msgspec.Struct, frozen=True):
     """What a target is asked: messages, and the case they came from when there is one.
 
-    `reply_schema` asks for a JSON reply; a target that cannot promise one ignores it.
+    `reply_schema` asks for a JSON reply; a target that cannot promise one ignores it. `suite` is
+    the file of the case's suite, as the run calls it.
     """
 
     messages: tuple[Message, ...]
     case: EvalCase | None = None
     repeat: int = 0
     reply_schema: Mapping[str, Any] | None = None
+    suite: str = ""
 
 
 class Target(Protocol):

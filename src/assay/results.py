@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -18,7 +19,7 @@ from assay.model.calibration import Calibration
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord, positions_of
+from assay.model.run import MADE, RunRecord, SuiteHeader, TrialFacts, TrialRecord, positions_of
 from assay.model.run_result import RunResult
 from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, Summary, head_of
@@ -30,6 +31,8 @@ from assay.stats.sequential import Sequential
 
 #: Up to so many suites each has all draws of a bootstrap; and so many draws each has always.
 _FEW, _LEAST_DRAWS = 20, 1000
+#: How many bytes of a suite's name are in that of its result file.
+_MAX_NAME = 200
 
 
 class Count(msgspec.Struct):
@@ -298,7 +301,7 @@ def files_of(result: RunResult, folder: Path) -> list[Path]:
     home = folder / result.id
     names: list[Path] = []
     for suite in result.suites:
-        stem = suite.file.replace("/", "--").removesuffix(":")  # `store:` is no name of a file
+        stem = _stem(suite.file)
         name = home / f"{stem}.json"
         number = 2
         while name in names:
@@ -306,6 +309,14 @@ def files_of(result: RunResult, folder: Path) -> list[Path]:
             number += 1
         names.append(name)
     return names
+
+
+def _stem(file: str) -> str:
+    """What the result file of a suite is called after: its file, else its name made safe."""
+    if file.startswith(MADE):
+        name = re.sub(r"[^\w.-]+", "-", file.removeprefix(MADE)).strip(".-")
+        return name.encode()[:_MAX_NAME].decode(errors="ignore") or "suite"
+    return file.replace("/", "--").removesuffix(":")  # `store:` is no name of a file
 
 
 def write_files(result: RunResult, folder: Path) -> list[Path]:

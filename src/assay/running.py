@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
-from assay import registry, snapshot
+from assay import handmade, registry, snapshot
 from assay.blocking import wait_for
 from assay.comparing import compare
 from assay.confidential import secrets_of
@@ -45,7 +44,7 @@ from assay.stats.sequential import Sequential
 from assay.test_cases import is_reference, suite_of
 
 AnyTarget = str | Target | Callable[[Any], Any]
-Cases = Paths | Sequence[Suite]
+Cases = Paths | Suite | Iterable[Suite]
 Baseline = str | os.PathLike[str] | RunResult
 #: How a run may go back to another one, as its plan calls it.
 _ORIGINS = ("rerunFailed", "regraded")
@@ -90,9 +89,9 @@ class Order(msgspec.Struct, frozen=True):
 def run(cases: Cases, *, target: AnyTarget | None = None, **options: Any) -> Run:
     """Ask a target every case, grade what it did, and record it.
 
-    `cases` are suites, or paths to load them from. `target` is the name of a target, one
-    written inline, a function or a Target. `judge` and `store` likewise; `baseline` is a Run, or
-    what the command takes. All other `options` are those of RunOptions.
+    `cases` are a suite, several, or paths to load them from. `target` is the name of a target,
+    one written inline, a function or a Target. `judge` and `store` likewise; `baseline` is a Run,
+    or what the command takes. All other `options` are those of RunOptions.
     """
     return wait_for(lambda: arun(cases, target=target, **options))
 
@@ -232,9 +231,11 @@ def _going_back(job: Job) -> Job:
     if run_id := job.origin.get("rerunFailed"):
         return replace(job, wanted=_failed_in(job.store.run(run_id), job))
     if run_id := job.origin.get("regraded"):
-        place = partial(project_path, settings=job.settings)
-        answers = StoredAnswers(job.store.run(run_id), job.store, place)
-        return replace(job, target=answers, wanted=lambda suite, case: answers.has(case))
+        answers = StoredAnswers(job.store.run(run_id), job.store)
+        files = [project_path(suite.file, job.settings) for suite in job.suites]
+        return replace(
+            job, target=answers, wanted=lambda suite, case: answers.has(files[suite], case)
+        )
     return job
 
 
@@ -289,12 +290,13 @@ def _suites(
     order: Order, options: RunOptions, settings: Settings, store: Store, earlier: RunRecord | None
 ) -> tuple[Sequence[Suite], list[str]]:
     """The suites, and their paths as a resumed run must name them."""
-    cases = order.cases
-    if isinstance(cases, (list, tuple)) and cases and isinstance(cases[0], Suite):
-        suites = cast("Sequence[Suite]", cases)
-        return suites, [project_path(suite.file, settings) for suite in suites]
-    paths = as_paths(cast("Paths", cases))
+    cases = handmade.listed(order.cases)
+    if cases and isinstance(cases[0], Suite):
+        suites = handmade.checked(cases, defaults=bool(options.evaluators))
+        return suites, handmade.paths_of(suites, settings)
+    paths = as_paths(cases)
     if not paths and earlier is not None:
+        handmade.check_loadable(earlier, regraded=order.regrade is not None)
         known = earlier.plan["paths"]
         paths = [Path(p) if is_reference(p) else settings.root / p for p in known]
     if not paths:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import date
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -284,9 +284,14 @@ def regression_files(paths: Paths) -> Sequence[Path]:
 
 
 def as_paths(paths: Paths) -> list[Path]:
-    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    if not all(os.fspath(path) for path in listed):
-        raise UsageError("a path is empty")
+    one = isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable)
+    listed: list[Any] = [paths] if one else list(cast("Iterable[Any]", paths))
+    for path in listed:
+        if not isinstance(path, (str, os.PathLike)):
+            found = type(path).__name__
+            raise UsageError(f"{found} is no path: name one eval file or folder, or several")
+        if not os.fspath(path):
+            raise UsageError("a path is empty")
     return [Path(path) for path in listed]
 
 

@@ -75,6 +75,7 @@ LAYERS: list[list[str]] = [
         "outcomes",
         "results",
         "engine",
+        "handmade",
         "reporting",
         "runs",
     ],

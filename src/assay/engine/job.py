@@ -19,7 +19,7 @@ from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.events import Listener
 from assay.model.options import RunOptions
-from assay.model.run import TEST_CASES, RunRecord, SuiteHeader
+from assay.model.run import MADE, TEST_CASES, RunRecord, SuiteHeader
 from assay.ports import Store, Target
 from assay.redaction import Redactor
 from assay.results import results_folder
@@ -136,6 +136,8 @@ def project_path(file: str, settings: Settings) -> str:
     """A path as results name it: relative to the project root when it is below it."""
     if file.startswith(TEST_CASES):
         return TEST_CASES
+    if file.startswith(MADE):
+        return file
     path = Path(file).absolute() if file else Path()
     return (
         path.relative_to(settings.root).as_posix() if path.is_relative_to(settings.root) else file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -22,24 +22,24 @@ class StoredAnswers:
     #: Nobody is called, and no time is to be measured.
     recorded = True
 
-    def __init__(self, run: RunRecord, store: Store, place: Callable[[str], str]) -> None:
+    def __init__(self, run: RunRecord, store: Store) -> None:
         self.name = run.target
         self.identity = f"run:{run.id}"
-        self._run, self._store, self._place = run.id, store, place
+        self._run, self._store = run.id, store
         self._positions: dict[tuple[str, str], int] = {
             (trial.suite, trial.case_id): trial.position for trial in store.facts(run.id)
         }
         #: How many observations are not the original text: secrets were taken out of them.
         self.redacted = 0
 
-    def has(self, case: EvalCase) -> bool:
-        """Was the case in the run?"""
-        return self._key(case) in self._positions
+    def has(self, suite: str, case: EvalCase) -> bool:
+        """Was the case in the run, in the suite of this file?"""
+        return (suite, case.id) in self._positions
 
     async def ask(self, request: Request) -> Observation:
         if request.case is None:
             raise TargetError("only cases are recorded, and the question belongs to none")
-        position = self._positions.get(self._key(request.case))
+        position = self._positions.get((request.suite, request.case.id))
         if position is None:
             raise TargetError(f"the run {self._run} has no such case")
         for trial in self._store.trials(self._run, positions=range(position, position + 1)):
@@ -49,9 +49,6 @@ class StoredAnswers:
 
     async def close(self) -> None:
         pass
-
-    def _key(self, case: EvalCase) -> tuple[str, str]:
-        return self._place(case.origin.file), case.id
 
     def remarks(self) -> Iterator[str]:
         """What there is to say about the answers once all are given."""

@@ -142,7 +142,8 @@ class Trials:
     async def _ask(self, planned: Planned, repeat: int) -> Asked:
         case, target = planned.case, self.target_of(planned)
         cache, key = self._cache, ""
-        request = Request(case.input_messages, case, repeat)
+        suite = self.files[planned.suite]
+        request = Request(case.input_messages, case, repeat, suite=suite)
         if cache is not None:
             key = answer_key(target, planned, repeat)
             if (known := await asyncio.to_thread(cache.get, key)) is not None:

@@ -380,6 +380,9 @@ class UncheckedCases(Sequence[EvalCase]):
 class StreamedCases(Sequence[EvalCase]):
     """The cases of a large file: read again whenever they are asked for."""
 
+    #: So that nobody reads them once more to find out.
+    checked = True
+
     def __init__(self, lines: CaseLines, found: _Found) -> None:
         self.lines, self.starts = lines, found.starts
 

@@ -43,6 +43,8 @@ def timestamp(moment: datetime) -> str:
 
 #: What stands in place of a file for the test cases of the store.
 TEST_CASES = "store:"
+#: What stands in place of a file, before its name, for a suite that was made in Python.
+MADE = "suite:"
 RunStatus = Literal["running", "finished", "interrupted"]
 
 
