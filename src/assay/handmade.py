@@ -17,6 +17,7 @@ from assay.model.case import EvalCase, Suite
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.message import Message
 from assay.model.run import MADE, RunRecord
+from assay.model.shape import kind_of
 from assay.settings import Settings
 
 _WANTED = "give a Suite, several of them, or paths of eval files"
@@ -29,12 +30,12 @@ def listed(cases: Any) -> list[Any]:
     if isinstance(cases, (Suite, str, os.PathLike)):
         return [cases]
     if not isinstance(cases, Iterable) or isinstance(cases, (bytes, Mapping)):
-        raise UsageError(f"{_kind(cases)} cannot be run: {_WANTED}")
+        raise UsageError(f"{kind_of(cases)} cannot be run: {_WANTED}")
     given = list(cases)
     for each in given:
         if not isinstance(each, (Suite, str, os.PathLike)):
             hint = "; cases go into a Suite(name, '', cases)" if isinstance(each, EvalCase) else ""
-            raise UsageError(f"a list with {_kind(each)} cannot be run: {_WANTED}{hint}")
+            raise UsageError(f"a list with {kind_of(each)} cannot be run: {_WANTED}{hint}")
     if 0 < sum(isinstance(each, Suite) for each in given) < len(given):
         raise UsageError("suites and paths are given together: `assay.load` makes suites of paths")
     return given
@@ -100,11 +101,11 @@ def _suite_problems(suite: Suite) -> Iterator[str]:
         yield f"a suite is called {name!r}: a name is printable text, and not empty"
     where = f"the suite {suite.name!r}"
     if not isinstance(suite.file, str):
-        yield f"{where}: 'file' is {_kind(suite.file)}, not text; '' when it is in no file"
+        yield f"{where}: 'file' is {kind_of(suite.file)}, not text; '' when it is in no file"
     cases = suite.cases
     if isinstance(cases, (str, bytes)) or not isinstance(cases, Sequence):
         # Of an iterator nothing would be left for a second run, nor for the second look of this.
-        yield f"{where}: 'cases' is {_kind(cases)}, not a list or a tuple of EvalCase"
+        yield f"{where}: 'cases' is {kind_of(cases)}, not a list or a tuple of EvalCase"
     elif not suite.streamed and not cases:
         yield f"{where} has no case"
 
@@ -116,7 +117,7 @@ def _case_problems(suite: Suite, ids: set[str], *, defaults: bool) -> Iterator[s
     where = f"the suite {suite.name!r}"
     for index, case in enumerate(suite.cases):
         if not isinstance(case, EvalCase):
-            yield f"{where}: cases[{index}] is {_kind(case)}, not an EvalCase"
+            yield f"{where}: cases[{index}] is {kind_of(case)}, not an EvalCase"
             continue
         if _is_loaded(case):
             found = []
@@ -137,7 +138,7 @@ def _is_loaded(case: EvalCase) -> bool:
 
 def _id_problems(case: EvalCase) -> Iterator[str]:
     if not isinstance(case.id, str):
-        yield f"the id is {_kind(case.id)}, not text"
+        yield f"the id is {kind_of(case.id)}, not text"
     elif not case.id or case.id != case.id.strip():
         yield "the id is empty or has space around it"
     # What a file may have in its ids is the business of its loader.
@@ -160,13 +161,8 @@ def _content_problems(case: EvalCase, *, defaults: bool) -> Iterator[str]:
 def _foreign(name: str, given: Any, kind: type, example: str) -> Iterator[str]:
     """What is wrong with a field that is to be a tuple of our records."""
     if not isinstance(given, (tuple, list)):
-        yield f"{name} is {_kind(given)}, not a tuple of {kind.__name__}: ({example},)"
+        yield f"{name} is {kind_of(given)}, not a tuple of {kind.__name__}: ({example},)"
         return
     for index, each in enumerate(given):
         if not isinstance(each, kind):
-            yield f"{name}[{index}] is {_kind(each)}, not {example}"
-
-
-def _kind(value: Any) -> str:
-    name = type(value).__name__
-    return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
+            yield f"{name}[{index}] is {kind_of(each)}, not {example}"

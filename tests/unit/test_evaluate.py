@@ -258,3 +258,13 @@ def test_shared_full_marks_cannot_be_written_into() -> None:
         "misses": [],
     }
     assert copy.deepcopy(score) == pickle.loads(pickle.dumps(score)) == score
+
+
+def test_an_observation_made_by_hand_is_looked_at(project: Path) -> None:
+    yes = assay.EvalCase("a", (), (spec_of("contains", value="yes"),))
+    calls: Any = [{"name": "wave"}]
+    with pytest.raises(ObservationError, match=r"'tool_calls\[0\]' is a dict, not ToolCall"):
+        assay.evaluate(yes, assay.Observation("yes", calls))
+    listed: Any = [assay.ToolCall("wave")]
+    result = assay.evaluate(yes, assay.Observation("yes", listed))
+    assert result.observation.tool_calls == (assay.ToolCall("wave"),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -354,3 +355,23 @@ def test_tokens_and_further_requests_of_an_answer_are_charged() -> None:
     talkative = Slow(0.0, told=told)
     talkative.requests = lambda seen: seen.llm_calls  # type: ignore[attr-defined]
     assert waited(talkative, requests_per_minute=60) == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        ("yes", "it is a str, not an Observation"),
+        (Observation("yes", usage={"inputTokens": 1}), "'usage' is a dict, not Usage("),  # type: ignore[arg-type]
+    ],
+)
+def test_a_target_of_a_stranger_is_told_what_it_must_return(returned: Any, words: str) -> None:
+    class Careless(Flaky):
+        async def ask(self, request: Request) -> Observation:
+            self.asked += 1
+            return returned  # type: ignore[no-any-return]
+
+    target = Careless()
+    with pytest.raises(TargetError) as caught:
+        asyncio.run(Retrying(target, RetryPolicy(), FakeClock()).ask(REQUEST))
+    assert str(caught.value).startswith(f"flaky returned no observation: {words}")
+    assert target.asked == 1

@@ -174,6 +174,12 @@ def test_an_observation_may_be_returned(agent: Write) -> None:
         ("{'response': 'x', 'usage': {1, 2}}", "Object of type set"),
         ("Observation('x', (ToolCall('t', object()),))", "what JSON cannot hold"),
         ("b'bytes'", "Object of type bytes"),
+        ("Observation('x', notes='hi')", "'notes' is a str, not a tuple: (text,)"),
+        ("Observation('x', [{'name': 't'}])", "'tool_calls[0]' is a dict, not ToolCall('search'"),
+        ("Observation('x', usage={'inputTokens': 1})", "'usage' is a dict, not Usage(input_tokens"),
+        ("Observation('x', messages=['hi'])", "'messages[0]' is a str, not Message('assistant'"),
+        ("Observation(3)", "'response' is an int, not text"),
+        ("Observation(error=ValueError('x'))", "'error' is a ValueError, not text"),
     ],
 )
 def test_other_values_are_errors(agent: Write, returned: str, words: str) -> None:

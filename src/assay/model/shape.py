@@ -461,6 +461,12 @@ def shown(value: Any, limit: int = 60) -> str:
     return repr(value)
 
 
+def kind_of(value: Any) -> str:
+    """How a found Python object is called in a message: by its class."""
+    name = type(value).__name__
+    return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 def _whole(value: Any) -> Any:
     """3.0 is the whole number 3, as in JSON Schema; true is not 1."""
     if type(value) is int or (type(value) is float and value.is_integer()):

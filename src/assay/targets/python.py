@@ -23,6 +23,7 @@ from assay.model.function import Function
 from assay.model.observation import Observation
 from assay.model.shape import Text
 from assay.model.target import TargetSpec
+from assay.observations.made import made
 from assay.observations.reading import read
 from assay.ports import Request, Target
 from assay.targets.chat import question
@@ -85,7 +86,7 @@ class _Python:
     def _observation(self, said: Any) -> Observation:
         """What was returned, read from a copy: the function may go on changing its own."""
         try:
-            record = said.to_dict() if isinstance(said, Observation) else said
+            record = made(said).to_dict() if isinstance(said, Observation) else said
             return read(json.loads(json.dumps(record, allow_nan=False)))
         except ObservationError as error:
             message = f"{self.name} returned no observation: {error}"
