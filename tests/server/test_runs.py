@@ -129,6 +129,16 @@ def test_another_configured_target_can_be_asked(running: TestClient, agent: Agen
     assert agent.asked == []
 
 
+def test_what_the_configuration_says_of_workers_can_be_left_aside(
+    project: Settings, store: Store, tmp_path: Path
+) -> None:
+    defaults = "{targets: [{name: o, provider: echo}], defaults: {target: o, workers: 2000}}"
+    (tmp_path / "assay.yaml").write_text(defaults)
+    with TestClient(create_app(Settings.find(tmp_path), store), ADDRESS) as client:
+        for options in ({}, {"workers": 2000}, {"workers": None}, {"workers": 3}):
+            assert finished(client, SUITES | {"options": options})["status"] == "finished"
+
+
 INTRUSIONS: list[tuple[dict[str, Any], str]] = [
     ({"target": "command:touch pwned"}, "No configured target is called 'command:touch pwned'"),
     ({"target": "python:os:system"}, "No configured target"),
@@ -161,10 +171,10 @@ INTRUSIONS: list[tuple[dict[str, Any], str]] = [
     ({"evaluators": [{"type": "llm_judge", "prompt": "a b/../../x.txt "}]}, "cannot be a file"),
     ({"evaluators": [{"type": "llm_judge", "model": "command:id"}]}, "cannot name its provider"),
     ({"evaluators": [{"type": "llm_judge", "target": "command:id"}]}, "No configured target"),
-    ({"options": {"workers": 10**9}}, "at most 1000"),
-    ({"options": {"repeat": 10**9}}, "at most 1000"),
+    ({"options": {"workers": 5000}}, "at most 1000"),
+    ({"options": {"repeat": 5000}}, "at most 1000"),
     ({"options": {"workers": 5000.0}}, "'workers' is 5000; at most 1000"),
-    ({"options": {"repeat": 1e9}}, "at most 1000"),
+    ({"options": {"repeat": 5e3}}, "at most 1000"),
 ]
 
 

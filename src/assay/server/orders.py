@@ -96,7 +96,7 @@ def _check_options(options: dict[str, Any], state: State) -> None:
     given = options_of(options, state.settings, None)
     for name, most in (("workers", MOST_WORKERS), ("repeat", MOST_REPEATS)):
         value = getattr(given, name)
-        if value != getattr(configured, name) and value > most:
+        if value not in (None, getattr(configured, name)) and value > most:
             raise invalid(f"Option '{name}' is {value}; at most {most} is allowed here")
     baseline = given.baseline
     if baseline is not None and baseline != configured.baseline and _is_file(baseline, state.store):
