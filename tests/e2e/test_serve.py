@@ -181,6 +181,23 @@ def test_a_cancelled_run_stays_cancelled(project: Project, agent: Agent, gate: G
     assert len(agent.seen) == asked
 
 
+def test_a_cancelled_run_stays_cancelled_when_the_server_is_killed(
+    project: Project, agent: Agent, gate: Gate
+) -> None:
+    with serving(project) as server:
+        run_id = server.post("/api/runs", RUN)["runId"]
+        gate.await_reached()
+        server.post(f"/api/runs/{run_id}/cancel", {})
+        server.process.kill()
+        server.process.wait(PATIENCE)
+    gate.open()
+    asked = len(agent.seen)
+    with serving(project) as server:
+        run = server.until_ended(run_id)
+        assert (run["status"], run["notes"]) == ("interrupted", ["it was cancelled"])
+    assert len(agent.seen) == asked
+
+
 def test_a_request_under_way_is_answered_before_the_end(project: Project) -> None:
     body = json.dumps(PARIS).encode()
     with serving(project) as server, _connected(server) as connection:

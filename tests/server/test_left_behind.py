@@ -6,10 +6,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 from starlette.testclient import TestClient
 
-from assay.model.run import RunRecord
+from assay.model.run import CANCELLED, RunRecord
 from assay.server.app import create_app
+from assay.server.jobs import DOOR, STOPPED
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from server.conftest import ADDRESS, Agent
@@ -85,6 +87,40 @@ def test_a_run_of_a_command_that_is_at_work_or_ended_since_is_left_alone(
     with store.lease(at_work.id), TestClient(create_app(project, store), ADDRESS) as client:
         assert shown(client, at_work.id)["notes"] == []
         assert shown(client, ended.id)["passed"] == 1
+
+
+def test_a_run_that_was_cancelled_before_the_server_was_killed_does_not_go_on(
+    project: Settings, store: Behind, running: TestClient, agent: Agent
+) -> None:
+    agent.open.clear()
+    run_id = start(running, SUITES)["runId"]
+    running.post(f"/api/runs/{run_id}/cancel", json={})
+    left = replace(store.run(run_id), id=str(uuid4()))  # as a killed server leaves it
+    agent.open.set()
+    events(running, run_id)
+    store.begin(left)
+    asked = len(agent.asked)
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        data = shown(client, left.id)
+        assert (data["status"], data["notes"]) == ("interrupted", ["it was cancelled"])
+    assert len(agent.asked) == asked
+
+
+def test_a_run_that_is_cancelled_while_the_server_ends_does_not_go_on(
+    project: Settings, store: Behind
+) -> None:
+    record = RunRecord(
+        str(uuid4()),
+        "2026-01-15T10:00:00.000Z",
+        "interrupted",
+        "agent",
+        environment={"door": DOOR, CANCELLED: True},
+        summary={"verdict": {"notes": [STOPPED]}},
+    )
+    store.begin(record)
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        shown(client, record.id)
+    assert store.run(record.id) == record
 
 
 def test_a_run_that_was_removed_meanwhile_is_in_nobodys_way(

@@ -19,7 +19,7 @@ from assay.errors import StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.observation import Observation
 from assay.model.options import RunOptions
-from assay.model.run import RunRecord, TrialRecord
+from assay.model.run import CANCELLED, RunRecord, TrialRecord
 from assay.model.run_result import RunResult
 from assay.ports import Request
 from assay.settings import Settings
@@ -178,6 +178,17 @@ def test_a_resumed_run_is_running_again_while_it_is_at_work(job: Job) -> None:
     done, _ = carried_out(resumed(again, before))
     assert [(r.status, r.finished_at, r.summary) for r in seen] == [("running", None, None)]
     assert (done.record.status, done.exit_code) == ("finished", 0)
+
+
+def test_a_cancelled_run_that_is_resumed_is_cancelled_no_more(job: Job) -> None:
+    job.brake.press()
+    stopped, _ = carried_out(job)
+    known = stopped.record
+    job.store.describe(known.id, known.suites, known.environment | {CANCELLED: True})
+    again = replace(resumed(job, known), brake=type(job.brake)())
+    done, _ = carried_out(again)
+    assert (done.record.status, done.record.cancelled) == ("finished", False)
+    assert done.record.environment == known.environment
 
 
 # Faults of the store

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from assay.engine.job import Job, headers_of, plan_of
 from assay.errors import UsageError
-from assay.model.run import RunRecord, SuiteHeader
+from assay.model.run import CANCELLED, RunRecord, SuiteHeader
 from assay.outcomes import newest_first
 from assay.ports import Store
 
@@ -29,6 +29,10 @@ def reopened(store: Store, run_id: str) -> RunRecord:
     """The run, called running again, by whoever has its lease; others may have finished it."""
     record = store.run(run_id)
     check_unfinished(record)
+    if record.cancelled:  # not any more
+        kept = {name: value for name, value in record.environment.items() if name != CANCELLED}
+        record = replace(record, environment=kept)
+        store.describe(run_id, record.suites, kept)
     store.reopen(run_id)
     return replace(record, status="running", finished_at=None, summary=None)
 

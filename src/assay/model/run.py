@@ -45,6 +45,8 @@ def timestamp(moment: datetime) -> str:
 TEST_CASES = "store:"
 #: What stands in place of a file, before its name, for a suite that was made in Python.
 MADE = "suite:"
+#: What the environment of a run has when somebody cancelled it.
+CANCELLED = "cancelled"
 RunStatus = Literal["running", "finished", "interrupted"]
 
 
@@ -89,6 +91,11 @@ class RunRecord(msgspec.Struct, frozen=True):
         """The rest of the summary: what was counted and measured; None before the end."""
         counts = {name: value for name, value in (self.summary or {}).items() if name != "verdict"}
         return counts or None
+
+    @property
+    def cancelled(self) -> bool:
+        """Did somebody want it to stop for good? It may take a while until it does."""
+        return CANCELLED in self.environment
 
     @property
     def verdict(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from assay import history, running
 from assay.engine.runner import Brake
 from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError, cause_of
 from assay.model.events import Event, RunStarted
-from assay.model.run import RunRecord, RunStatus
+from assay.model.run import CANCELLED, RunRecord, RunStatus
 from assay.outcomes import newest_first
 from assay.ports import Store
 from assay.server.envelope import invalid
@@ -51,7 +51,6 @@ class Job(msgspec.Struct):
     begun: asyncio.Future[str]
     ended: asyncio.Event
     brake: Brake = msgspec.field(default_factory=Brake)
-    cancelled: bool = False
     run_id: str = ""
 
 
@@ -103,6 +102,13 @@ class Jobs:
                 job.brake.press(STOPPED)
             job.feed.close()
 
+    async def cancel(self, job: Job, record: RunRecord) -> None:
+        """Stop a run for good; that is recorded before it is tried."""
+        if not record.cancelled:
+            known = record.environment | {CANCELLED: True}
+            await asyncio.to_thread(self.store.describe, record.id, record.suites, known)
+        job.brake.press()
+
     def hurry(self) -> None:
         """Let all runs end at once, without what is in flight."""
         for job in self._jobs:
@@ -135,7 +141,9 @@ class Jobs:
 
     async def _go_on_with(self, record: RunRecord) -> None:
         reason = "the process that ran it was killed"
-        if record.environment.get("door") == DOOR:
+        if record.cancelled:
+            reason = "it was cancelled"
+        elif record.environment.get("door") == DOOR:
             try:
                 await self._begin(self._order(resume=record.id), {})
                 return
@@ -164,9 +172,7 @@ class Jobs:
     def _left_behind(self) -> Iterator[RunRecord]:
         """The runs that nobody works on although they are to go on."""
         for record in newest_first(self.store):
-            notes = record.verdict.get("notes", ())
-            stopped = record.status == "interrupted" and STOPPED in notes
-            if (record.status == "running" or stopped) and not self.store.held(record.id):
+            if _is_to_go_on(record) and not self.store.held(record.id):
                 yield record
 
     def _order(self, **more: Any) -> running.Order:
@@ -218,6 +224,13 @@ class Jobs:
         else:
             job.feed.close(result)
         job.ended.set()
+
+
+def _is_to_go_on(record: RunRecord) -> bool:
+    """Was the run left behind, unless somebody is at work on it?"""
+    if record.status == "interrupted":
+        return STOPPED in record.verdict.get("notes", ()) and not record.cancelled
+    return record.status == "running"
 
 
 def _targets(settings: Settings) -> frozenset[str]:

@@ -94,8 +94,7 @@ async def cancel(request: Request) -> Response:
         here = "is at work in another process" if record.status == "running" else record.status
         told = here if here.startswith("is ") else f"is {here}"
         raise invalid(f"The run {told}; there is nothing to cancel here")
-    job.cancelled = True
-    job.brake.press()
+    await state.jobs.cancel(job, record)
     return success(await _shown(record.id, state), 202)
 
 
