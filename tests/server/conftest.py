@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -64,12 +65,15 @@ class Agent:
         self.asked: list[str] = []
         self.reached, self.open = threading.Event(), threading.Event()
         self.open.set()
+        #: What an answer costs, when that is told.
+        self.price: float | None = None
 
-    def answer(self, message: str) -> str:
+    def answer(self, message: str) -> str | dict[str, Any]:
         self.asked.append(message)
         self.reached.set()
         assert self.open.wait(PATIENCE)
-        return "Paris" if "France" in message else "no idea"
+        said = "Paris" if "France" in message else "no idea"
+        return said if self.price is None else {"response": said, "costUsd": self.price}
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from assay.server.app import create_app
 from assay.server.jobs import DOOR, STOPPED
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
-from server.conftest import ADDRESS, Agent
+from server.conftest import ADDRESS, PATIENCE, Agent
 from server.test_runs import SUITES, events, finished, start
 from server.test_test_cases import refused
 
@@ -87,6 +87,27 @@ def test_a_run_of_a_command_that_is_at_work_or_ended_since_is_left_alone(
     with store.lease(at_work.id), TestClient(create_app(project, store), ADDRESS) as client:
         assert shown(client, at_work.id)["notes"] == []
         assert shown(client, ended.id)["passed"] == 1
+
+
+def test_a_run_that_goes_on_counts_what_was_done_before(
+    project: Settings, store: Behind, agent: Agent
+) -> None:
+    agent.price = 0.25
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        agent.open.clear()
+        run_id = start(client, SUITES | {"options": {"workers": 1, "repeat": 2}})["runId"]
+        assert agent.reached.wait(PATIENCE)
+        client.app.state.assay.jobs.stop()  # type: ignore[attr-defined]
+        agent.open.set()
+    (before,) = store.facts(run_id)
+    agent.open.clear()
+    agent.reached.clear()
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        assert agent.reached.wait(PATIENCE)
+        progress = client.get(f"/api/runs/{run_id}").json()["data"]["progress"]
+        assert (progress["done"], progress["planned"]) == (1, 4)
+        assert (progress[before.outcome], progress["costUsd"]) == (1, 0.25)
+        agent.open.set()
 
 
 def test_a_run_that_was_cancelled_before_the_server_was_killed_does_not_go_on(

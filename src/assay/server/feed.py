@@ -41,7 +41,7 @@ class Progress(msgspec.Struct, rename="camel"):
 
     def count(self, event: Event) -> None:
         if isinstance(event, RunStarted):
-            self.run_id, self.planned, self.done = event.run_id, event.planned, event.done
+            self.run_id, self.planned = event.run_id, event.planned
         elif isinstance(event, TrialFinished):
             self.add(event.outcome, event.cost_usd)
 
@@ -79,6 +79,10 @@ class Feed:
         self._closed = self._waking = False
         self._end: RunFinished | None = None
         self._waiting: list[asyncio.Future[None]] = []
+
+    def recall(self, progress: Progress) -> None:
+        """Begin with what was done before; called before the first event."""
+        self._progress = progress
 
     def push(self, event: Event) -> None:
         """May be called from any thread. The end is told by `close`, once all is recorded."""

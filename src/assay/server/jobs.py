@@ -25,6 +25,7 @@ from assay.outcomes import newest_first
 from assay.ports import Store
 from assay.server.envelope import invalid
 from assay.server.feed import Feed
+from assay.server.searching import progress_before
 from assay.settings import Settings
 
 log = logging.getLogger("assay.server")
@@ -185,6 +186,8 @@ class Jobs:
         self._jobs.append(job)
 
         def listen(event: Event) -> None:
+            if isinstance(event, RunStarted) and event.done:
+                job.feed.recall(progress_before(self.store, event.run_id))
             job.feed.push(event)
             if isinstance(event, RunStarted):
                 job.run_id = event.run_id

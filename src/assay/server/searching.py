@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, get_args
 
@@ -84,9 +85,18 @@ def progress_of(store: Store, record: RunRecord) -> dict[str, Any]:
     selected = [header.selected for header in record.suites]
     repeats = record.options.get("repeat") or 1
     planned = None if None in selected else sum(filter(None, selected)) * repeats
-    progress = Progress(record.id, planned)
-    for trial in store.facts(record.id):
-        if not trial.confirms:
-            progress.add(trial.outcome, trial.cost_usd)
+    progress = _counted(Progress(record.id, planned), store.facts(record.id))
     found: dict[str, Any] = msgspec.to_builtins(progress)
     return found
+
+
+def progress_before(store: Store, run_id: str) -> Progress:
+    """What a resumed run need not ask any more."""
+    return _counted(Progress(run_id), (trial for trial in store.facts(run_id) if trial.final))
+
+
+def _counted(progress: Progress, trials: Iterable[TrialFacts]) -> Progress:
+    for trial in trials:
+        if not trial.confirms:
+            progress.add(trial.outcome, trial.cost_usd)
+    return progress
