@@ -13,7 +13,7 @@ from assay.model.events import Notice, RunFinished, RunStarted, TrialFinished
 from assay.model.test_case import NewTestCase, TestCase
 from assay.server import feed
 from assay.server.app import create_app
-from assay.server.feed import Feed, Sent
+from assay.server.feed import Feed, Progress, Sent
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from server.conftest import ADDRESS
@@ -23,13 +23,13 @@ def trial(number: int) -> TrialFinished:
     return TrialFinished(number, 0, "s", f"c{number}", "passed", 1.0, 0.5)
 
 
-async def all_of(told: Feed, after: int | None) -> list[Sent]:
-    return [event async for event in told.follow(after)]
+async def all_of(told: Feed, last: str) -> list[Sent]:
+    return [event async for event in told.follow(last)]
 
 
 async def made(count: int) -> Feed:
     """The feed of a run with so many trials, which is over."""
-    told = Feed(asyncio.get_running_loop())
+    told = Feed(asyncio.get_running_loop(), "f1")
     told.push(RunStarted("run", "target", count))
     for number in range(count):
         told.push(trial(number))
@@ -41,30 +41,56 @@ async def made(count: int) -> Feed:
 
 def test_who_comes_late_is_told_the_counts_and_the_end() -> None:
     async def scenario() -> list[Sent]:
-        return await all_of(await made(3), None)
+        return await all_of(await made(3), "")
 
     progress, end = asyncio.run(scenario())
-    assert (progress.name, progress.number) == ("progress", 4)
+    assert (progress.name, progress.id) == ("progress", "f1-4")
     assert (progress.data["passed"], progress.data["costUsd"]) == (3, 1.5)
-    assert (end.name, end.number, end.data) == ("finished", 5, {"status": "finished"})
+    assert (end.name, end.id, end.data) == ("finished", "f1-5", {"status": "finished"})
 
 
 def test_who_comes_back_is_told_what_came_since() -> None:
     async def scenario() -> list[Sent]:
-        return await all_of(await made(3), 2)
+        return await all_of(await made(3), "f1-2")
 
     events = asyncio.run(scenario())
-    assert [(e.name, e.number) for e in events] == [("trial", 3), ("trial", 4), ("finished", 5)]
+    told = [(event.name, event.id) for event in events]
+    assert told == [("trial", "f1-3"), ("trial", "f1-4"), ("finished", "f1-5")]
 
 
-@pytest.mark.parametrize("after", [0, 10**17])
-def test_who_missed_too_much_is_told_the_counts(
-    after: int, monkeypatch: pytest.MonkeyPatch
+LONG = "9" * 30
+
+
+@pytest.mark.parametrize("last", ["f0-2", "2", "f1-", "f1-x", f"f1-{LONG}", "f1-\u0662", "store-2"])
+def test_an_id_of_another_feed_counts_as_missed_events(last: str) -> None:
+    async def scenario() -> list[Sent]:
+        return await all_of(await made(3), last)
+
+    assert [event.name for event in asyncio.run(scenario())] == ["progress", "finished"]
+
+
+@pytest.mark.parametrize(("resumed", "first"), [(False, "started"), (True, "progress")])
+def test_all_events_can_be_asked_for_unless_some_were_before_a_restart(
+    resumed: bool, first: str
 ) -> None:
+    async def scenario() -> list[Sent]:
+        told = Feed(asyncio.get_running_loop(), "f1")
+        if resumed:
+            told.recall(Progress("run", done=5))
+        told.push(RunStarted("run", "target", 9))
+        await asyncio.sleep(0)
+        told.close("finished")
+        return await all_of(told, "0")
+
+    assert [event.name for event in asyncio.run(scenario())] == [first, "finished"]
+
+
+@pytest.mark.parametrize("last", ["0", f"f1-{10**16}"])
+def test_who_missed_too_much_is_told_the_counts(last: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "KEPT", 5)
 
     async def scenario() -> list[Sent]:
-        return await all_of(await made(20), after)
+        return await all_of(await made(20), last)
 
     progress, end = asyncio.run(scenario())
     assert (progress.name, progress.data["done"], end.name) == ("progress", 20, "finished")
@@ -72,8 +98,8 @@ def test_who_missed_too_much_is_told_the_counts(
 
 def test_events_of_another_thread_wake_those_who_wait() -> None:
     async def scenario() -> list[str]:
-        told = Feed(asyncio.get_running_loop())
-        follower = asyncio.create_task(all_of(told, 0))
+        told = Feed(asyncio.get_running_loop(), "f1")
+        follower = asyncio.create_task(all_of(told, "0"))
         await asyncio.sleep(0)
 
         def tell() -> None:
@@ -95,8 +121,8 @@ def test_who_waits_long_hears_that_the_connection_is_alive(
     monkeypatch.setattr(feed, "HEARTBEAT_SECONDS", 0.0)
 
     async def scenario() -> bytes:
-        told = Feed(asyncio.get_running_loop())
-        async for event in told.follow(0):
+        told = Feed(asyncio.get_running_loop(), "f1")
+        async for event in told.follow("0"):
             return event.encoded()
         return b""
 
@@ -104,8 +130,8 @@ def test_who_waits_long_hears_that_the_connection_is_alive(
 
 
 def test_a_line_break_in_an_event_stays_in_its_line() -> None:
-    sent = Sent("notice", 7, {"text": "a\nb\r\n\nevent: x"}).encoded()
-    assert sent == b'event: notice\nid: 7\ndata: {"text":"a\\nb\\r\\n\\nevent: x"}\n\n'
+    sent = Sent("notice", "f1-7", {"text": "a\nb\r\n\nevent: x"}).encoded()
+    assert sent == b'event: notice\nid: f1-7\ndata: {"text":"a\\nb\\r\\n\\nevent: x"}\n\n'
 
 
 class Remote(MemoryStore):

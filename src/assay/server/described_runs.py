@@ -275,7 +275,9 @@ FOLLOW_RUN = operation(
     },
     parameters=(
         _ID,
-        parameter("Last-Event-ID", "header", _TEXT, "The last event that the client has seen."),
+        parameter(
+            "Last-Event-ID", "header", _TEXT, "The `id` of the last event that the client has seen."
+        ),
     ),
     errors=("NOT_FOUND",),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections import deque
 from collections.abc import AsyncIterator
@@ -56,7 +57,7 @@ class Sent(msgspec.Struct):
     """An event as a listener gets it; a name of "" says only that the connection is alive."""
 
     name: str
-    number: int
+    id: str
     data: dict[str, Any]
 
     def encoded(self) -> bytes:
@@ -64,25 +65,29 @@ class Sent(msgspec.Struct):
         if not self.name:
             return b": still here\n\n"
         data = msgspec.json.encode(self.data)
-        return b"event: %s\nid: %d\ndata: %s\n\n" % (self.name.encode(), self.number, data)
+        return b"event: %s\nid: %s\ndata: %s\n\n" % (self.name.encode(), self.id.encode(), data)
 
 
 class Feed:
-    """Is told events in the thread of a run, and tells them on in the loop of the server."""
+    """Is told events in the thread of a run, and tells them on in the loop of the server.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    The id of an event has the name of its feed: a run that goes on after a restart has another
+    one, whose numbers begin anew.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+        self._loop, self._name = loop, name
         self._lock = threading.Lock()
         self._events: deque[Event] = deque(maxlen=KEPT)
         self._told = 0
         self._progress = Progress()
-        self._closed = self._waking = False
+        self._closed = self._waking = self._is_resumed = False
         self._end: RunFinished | None = None
         self._waiting: list[asyncio.Future[None]] = []
 
     def recall(self, progress: Progress) -> None:
         """Begin with what was done before; called before the first event."""
-        self._progress = progress
+        self._progress, self._is_resumed = progress, True
 
     def push(self, event: Event) -> None:
         """May be called from any thread. The end is told by `close`, once all is recorded."""
@@ -109,23 +114,36 @@ class Feed:
             found: dict[str, Any] = msgspec.to_builtins(self._progress)
             return found
 
-    async def follow(self, after: int | None) -> AsyncIterator[Sent]:
-        """The events after a number, or from now on. Who missed some is told the counts first."""
-        number, missed = (after, False) if after is not None else (0, True)
+    async def follow(self, last: str) -> AsyncIterator[Sent]:
+        """The events after the one with this id. Who missed some is told the counts first."""
+        number, missed = self._place(last)
         while True:
             events, number, progress = self._since(number, missed)
             missed = False
             if progress is not None:
-                yield Sent("progress", number - len(events), progress)
+                yield self._sent("progress", number - len(events), progress)
             for place, event in enumerate(events, number - len(events) + 1):
-                yield Sent(NAMES[type(event)], place, msgspec.to_builtins(event))
+                yield self._sent(NAMES[type(event)], place, msgspec.to_builtins(event))
             if self._closed and number == self._told:
                 if self._end is not None:
-                    yield Sent(NAMES[RunFinished], number + 1, msgspec.to_builtins(self._end))
+                    end = msgspec.to_builtins(self._end)
+                    yield self._sent(NAMES[RunFinished], number + 1, end)
                 return
             # What comes from here on wakes us: this runs in the loop, as `_wake` does.
             if number == self._told and not await self._woken():
-                yield Sent("", 0, {})
+                yield Sent("", "", {})
+
+    def _place(self, last: str) -> tuple[int, bool]:
+        """The number of the event with this id, and whether others were missed."""
+        if last == "0" and not self._is_resumed:  # all of them are wanted
+            return 0, False
+        name, _, number = last.rpartition("-")
+        if name != self._name or re.fullmatch("[0-9]{1,17}", number) is None:
+            return 0, True
+        return int(number), False
+
+    def _sent(self, name: str, number: int, data: dict[str, Any]) -> Sent:
+        return Sent(name, f"{self._name}-{number}", data)
 
     def _since(self, number: int, missed: bool) -> tuple[list[Event], int, dict[str, Any] | None]:
         """The events after a number; when some are gone, only the counts up to now."""

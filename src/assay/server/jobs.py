@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import msgspec
@@ -182,7 +183,7 @@ class Jobs:
 
     async def _begin(self, order: running.Order, given: dict[str, Any]) -> str:
         loop = asyncio.get_running_loop()
-        job = Job(Feed(loop), loop.create_future(), asyncio.Event())
+        job = Job(Feed(loop, token_hex(4)), loop.create_future(), asyncio.Event())
         self._jobs.append(job)
 
         def listen(event: Event) -> None:

@@ -78,8 +78,7 @@ async def events(request: Request) -> Response:
     job = await state.jobs.settled((await _record(request)).id)
     record = await _record(request)
     last = request.headers.get("last-event-id", "")
-    after = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else None
-    sent = job.feed.follow(after) if job is not None else _polled(record, state)
+    sent = job.feed.follow(last) if job is not None else _polled(record, state)
     return StreamingResponse(_encoded(sent), headers=_STREAM)
 
 
@@ -108,9 +107,9 @@ async def _polled(record: RunRecord, state: State) -> AsyncIterator[Sent]:
     number = 0
     while True:
         progress = await asyncio.to_thread(progress_of, state.store, record)
-        yield Sent("progress", number, progress)
+        yield Sent("progress", f"store-{number}", progress)
         if record.status != "running" or state.jobs.stopping:
-            yield Sent("finished", number + 1, {"status": record.status})
+            yield Sent("finished", f"store-{number + 1}", {"status": record.status})
             return
         number += 1
         await asyncio.sleep(POLL_SECONDS)
