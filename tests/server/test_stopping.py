@@ -6,16 +6,19 @@ import asyncio
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from uuid import uuid4
 
+import httpx2
 import pytest
 
 from assay.engine.runner import GRACE_SECONDS
+from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.server.app import create_app
 from assay.server.jobs import STOPPED, Jobs
 from assay.server.serving import server_of
 from assay.settings import Settings
-from server.conftest import PATIENCE, Agent, Clock
+from server.conftest import ADDRESS, PATIENCE, Agent, Clock
 
 
 @pytest.fixture
@@ -61,6 +64,25 @@ def test_a_second_signal_ends_runs_at_once(jobs: Jobs, agent: Agent) -> None:
     record = jobs.store.run(run_id)
     assert (record.status, record.verdict["notes"]) == ("interrupted", [STOPPED])
     assert list(jobs.store.finished(run_id)) == []
+
+
+def test_who_follows_a_run_of_another_process_is_not_told_that_it_ended(
+    project: Settings, store: Store
+) -> None:
+    record = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
+    store.begin(record)
+    app = create_app(project, store)
+
+    async def scenario() -> tuple[int, str]:
+        app.state.assay.jobs.stop()
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
+            response = await client.get(f"/api/runs/{record.id}/events")
+            return response.status_code, response.text
+
+    status, text = asyncio.run(scenario())
+    assert status == 200
+    assert [line for line in text.splitlines() if line.startswith("event")] == ["event: progress"]
 
 
 def test_signals_stop_runs_first_gently_then_at_once(

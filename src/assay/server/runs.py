@@ -108,8 +108,10 @@ async def _polled(record: RunRecord, state: State) -> AsyncIterator[Sent]:
     while True:
         progress = await asyncio.to_thread(progress_of, state.store, record)
         yield Sent("progress", f"store-{number}", progress)
-        if record.status != "running" or state.jobs.stopping:
+        if record.status != "running":
             yield Sent("finished", f"store-{number + 1}", {"status": record.status})
+            return
+        if state.jobs.stopping:  # it has not ended: another server may tell how it does
             return
         number += 1
         await asyncio.sleep(POLL_SECONDS)
