@@ -35,6 +35,8 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from assay.record import Record
+
 #: The longest message or hint, in characters.
 MAX_MESSAGE = 500
 #: How many errors, and how many warnings, are told about one file.
@@ -112,7 +114,7 @@ SLUGS: dict[str, str] = {
 }
 
 
-class Problem(msgspec.Struct, frozen=True):
+class Problem(Record, frozen=True):
     """One thing wrong in one place. Lines and columns count from 1; 0 means the whole file."""
 
     file: str

@@ -20,6 +20,7 @@ SOURCE = Path(assay.__file__).parent
 LAYERS: list[list[str]] = [
     [
         "version",
+        "record",
         "errors",
         "remembering",
         "patterns",

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pydantic
 import pytest
 
-from assay import EvalCase, Message, Origin, ToolCall
+import assay
+from assay import (
+    Comparison,
+    Context,
+    EvalCase,
+    EvalCaseResult,
+    EvaluationScore,
+    Message,
+    Origin,
+    Problem,
+    Suite,
+    ToolCall,
+)
 from assay.model.message import ContentPart
 from assay.model.observation import Observation, Usage
+from unit.judged import spec_of
 
 
 class Holder(pydantic.BaseModel):
@@ -93,3 +109,56 @@ def test_records_of_one_class_with_the_same_values_are_equal() -> None:
     assert seen != Observation("yes")
     assert repr(seen).startswith("OwnObservation(response='yes', ")
     assert repr(seen).endswith(", model='one')")
+
+
+def records() -> dict[str, type[msgspec.Struct]]:
+    """The public records, by name."""
+    public = {name: getattr(assay, name) for name in assay.__all__}
+    return {
+        name: kind
+        for name, kind in public.items()
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    }
+
+
+@pytest.mark.parametrize("name", records())
+def test_every_public_record_can_be_a_field_of_a_model(name: str) -> None:
+    kind: Any = records()[name]
+    model: Any = pydantic.create_model("Own", record=(kind, ...))
+    with pytest.raises(pydantic.ValidationError):
+        model(record=object())
+    assert model.model_json_schema()["properties"]["record"]
+
+
+SEEN = Observation("yes", (ToolCall("look"),), usage=Usage(1, 2))
+CASE = EvalCase(
+    "a", (CALLED,), (spec_of("contains", value="yes"),), locate=lambda s: Origin("", 0, 0)
+)
+
+
+@pytest.mark.parametrize(
+    ("record", "written"),
+    [
+        (Problem("a.yaml", 1, 2, "error", "no-cases", "none"), {"file": "a.yaml", "line": 1}),
+        (Comparison("a", "b", "unchanged", 1), {"base": "a", "exitCode": 0}),
+        (SEEN, {"response": "yes", "usage": {"inputTokens": 1, "outputTokens": 2}}),
+        (EvaluationScore(1.0), {"score": 1.0, "verdict": "pass"}),
+        (EvalCaseResult(CASE, "passed", 1.0, "pass", (), SEEN), {"id": "a", "passed": True}),
+        (CASE, {"id": "a", "locate": None}),
+        (Suite("s", "", (CASE,)), {"name": "s", "file": ""}),
+        (Context(CASE, SEEN), {"repeat": 0}),
+    ],
+)
+def test_a_model_takes_a_record_as_it_is_and_writes_it(record: Any, written: Any) -> None:
+    model: Any = pydantic.create_model("Own", record=(type(record), ...))
+    own: Any = model(record=record)
+    assert own.record is record
+    assert own.model_dump()["record"].items() >= written.items()
+    read = json.loads(own.model_dump_json())["record"]
+    assert read.items() >= written.items()
+
+
+def test_a_case_in_a_model_tells_its_evaluators() -> None:
+    model: Any = pydantic.create_model("Own", case=(EvalCase, ...))
+    (spec,) = json.loads(model(case=CASE).model_dump_json())["case"]["evaluators"]
+    assert (spec["type"], spec["value"]) == ("contains", "yes")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
-import msgspec
 from msgspec.structs import asdict, replace
+
+from assay.record import Record
 
 if TYPE_CHECKING:
     from assay.errors import Problem
@@ -35,7 +36,7 @@ class Origin(NamedTuple):
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-class EvalCase(msgspec.Struct, frozen=True, eq=False):
+class EvalCase(Record, frozen=True, eq=False):
     """One input with its expectations, whatever file it came from.
 
     `evaluators` is the effective list. It holds the inline `rubrics` and `expect`, and
@@ -127,7 +128,7 @@ class EvalCase(msgspec.Struct, frozen=True, eq=False):
         return tuple(call for message in self.expected_messages for call in message.tool_calls)
 
 
-class Suite(msgspec.Struct, frozen=True):
+class Suite(Record, frozen=True):
     """A named list of cases, usually one file.
 
     `cases` can be iterated again and again and has a length; for a very large JSONL file

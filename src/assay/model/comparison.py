@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-import msgspec
-
 from assay.model.result import Outcome
+from assay.record import Record
 
 Decision = Literal["improved", "unchanged", "regressed", "inconclusive", "not_comparable"]
 
@@ -45,7 +44,7 @@ def comparable(before: str, now: str) -> bool:
     return before == now or not before or not now
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class Comparison(Record, frozen=True):
     """Two runs, case by case. The lists name cases of the candidate, `removed` those of the base.
 
     `critical_regressions` are those of the regressions that the gate watches by themselves;

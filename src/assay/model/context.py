@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from assay.model.case import EvalCase
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
+from assay.record import Record
 
 
-class Context(msgspec.Struct, frozen=True):
+class Context(Record, frozen=True):
     """One case and one observation of it. `repeat` counts the trials of a case from 0."""
 
     case: EvalCase

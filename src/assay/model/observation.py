@@ -9,13 +9,12 @@ from msgspec.structs import asdict, replace
 
 from assay.model.message import Message, ToolCall
 from assay.model.written import as_json
+from assay.record import Record
 
 Tokens = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Usage(
-    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
-):
+class Usage(Record, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
     """Tokens that a target reported; None is not reported."""
 
     input_tokens: Tokens | None = None
@@ -32,7 +31,7 @@ class Usage(
         return told
 
 
-class Observation(msgspec.Struct, frozen=True, eq=False):
+class Observation(Record, frozen=True, eq=False):
     """One answer of a target, and everything it did on the way.
 
     `tool_calls` is None when the target cannot tell which tools it called, and empty when

@@ -10,6 +10,7 @@ from assay.model.case import EvalCase
 from assay.model.observation import Observation, Usage
 from assay.model.score import EvaluationScore, Verdict, WrittenScore
 from assay.model.written import as_dict, as_json
+from assay.record import Record
 
 Outcome = Literal["passed", "failed", "errored", "skipped"]
 #: The outcomes of cases that were judged.
@@ -69,7 +70,7 @@ class EvaluatorResult(msgspec.Struct, frozen=True):
         return as_dict(self.score.written(self.name, self.type, self.weight))
 
 
-class EvalCaseResult(msgspec.Struct, frozen=True):
+class EvalCaseResult(Record, frozen=True):
     """What became of one case. `score` is None when it could not be judged.
 
     `scores` are those of the case's evaluators, in their order; there are none when it was

@@ -10,9 +10,10 @@ import msgspec
 from assay.model.comparison import Comparison
 from assay.model.run import RunRecord
 from assay.model.suite_result import EvalSuiteResult, Summary
+from assay.record import Record
 
 
-class RunResult(msgspec.Struct, frozen=True):
+class RunResult(Record, frozen=True):
     """What came of a run. `reasons` say in words why the exit code is what it is.
 
     `statistics` are about all suites together. `folder` has the result files, if any were written.

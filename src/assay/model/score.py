@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from assay.model.written import as_dict
+from assay.record import Record
 
 Verdict = Literal["pass", "borderline", "fail"]
 
@@ -79,7 +80,7 @@ class WrittenScore(msgspec.Struct, omit_defaults=True, rename="camel"):
     skipped: str = ""
 
 
-class EvaluationScore(msgspec.Struct, frozen=True):
+class EvaluationScore(Record, frozen=True):
     """A score from 0 to 1, or the reason why there is none.
 
     Exactly one of `score`, `error` and `skipped` is given: an evaluator that broke is not a
@@ -94,7 +95,7 @@ class EvaluationScore(msgspec.Struct, frozen=True):
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
     reasoning: str = ""
-    details: dict[str, Any] = {}
+    details: dict[str, Any] = msgspec.field(default_factory=dict)
     failed_gate: str = ""
     error: str = ""
     skipped: str = ""

@@ -15,6 +15,7 @@ import msgspec
 from assay.model.case import Tier
 from assay.model.result import Outcome
 from assay.model.score import Verdict
+from assay.record import Record
 
 
 class CaseResult(msgspec.Struct, frozen=True, rename="camel"):
@@ -128,7 +129,7 @@ def pair_of(identity: str, key: str) -> bytes:
     return b'%b:"%b"' % (msgspec.json.encode(identity), key.encode())
 
 
-class EvalSuiteResult(msgspec.Struct, frozen=True):
+class EvalSuiteResult(Record, frozen=True):
     """What became of a suite. `entries` gives the JSON of every case anew, in file order.
 
     `comparability` gives the key of every case by its id. `written` has both as a result file
