@@ -230,7 +230,7 @@ def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> Ru
         if stale:
             reasons.setdefault(4, []).extend(stale)
     if interrupted:
-        reasons[130] = ["the run was interrupted; --resume goes on with it"]
+        reasons[130] = ["the run was interrupted; `assay run --resume` goes on with it"]
     code = next((code for code in PRECEDENCE if code in reasons), 0)
     told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
     return replace(result, exit_code=code, reasons=told)

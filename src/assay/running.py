@@ -255,7 +255,7 @@ def _base(run: RunResult | None, options: RunOptions, store: Store) -> Source | 
         return outcomes_of(options.baseline, store, working_directory()).not_empty()
     if options.stop_when is not None:
         message = "a run can only stop when it is decided against a baseline"
-        raise UsageError(f"{message}: give --baseline, or leave --stop-when out")
+        raise UsageError(f"{message}: give --baseline, or baseline= in Python")
     return None
 
 

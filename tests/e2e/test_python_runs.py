@@ -141,3 +141,10 @@ def open_files(folder: Path) -> list[str]:
 def test_options_can_be_made_and_checked(place: Any) -> None:
     options = assay.RunOptions(repeat=3)
     assert options.shown() == {"repeat": 3}
+
+
+def test_errors_tell_python_code_what_to_give(place: Any) -> None:
+    with pytest.raises(UsageError, match=r"give --target, or target= in Python \(for example"):
+        assay.run("evals")
+    with pytest.raises(UsageError, match="give --baseline, or baseline= in Python"):
+        assay.run("evals", target=answer, stop_when="decided")

@@ -131,7 +131,7 @@ def test_a_run_that_is_stopped_is_130_although_cases_failed(
     assert "stopping" in process.stderr.readline()
     gate.open()
     done = ended(process, 130)
-    assert "the run was interrupted; --resume goes on with it" in done.stdout
+    assert "the run was interrupted; `assay run --resume` goes on with it" in done.stdout
     assert "1 case failed" in done.stdout
 
 

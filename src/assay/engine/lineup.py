@@ -84,8 +84,9 @@ class Lineup:
         if len(targets) == 1:
             return targets[0].name
         known = ", ".join(target.name for target in targets)
-        hint = f"known are {known}" if known else "for example --target python:my_agent:answer"
-        raise UsageError(f"no target is named: give --target ({hint})")
+        hint = f"known are {known}" if known else "for example python:my_agent:answer"
+        told = "no target is named: give --target, or target= in Python"
+        raise UsageError(f"{told} ({hint})")
 
 
 def broken_lines(target: str, problems: Sequence[str]) -> str:
