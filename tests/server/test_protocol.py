@@ -57,6 +57,15 @@ def test_an_endless_head_is_refused(port: int) -> None:
     assert "larger than 65536 bytes" in json.loads(body)["error"]["message"]
 
 
+def test_many_requests_at_once_are_all_answered(port: int) -> None:
+    request = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nX-Padding: " + b"x" * 3000
+    last = b"\r\nConnection: close\r\n\r\n"
+    with connected(port) as connection:
+        connection.sendall((request + b"\r\n\r\n") * 59 + request + last)
+        head, body = answer(connection)
+    assert (head + body).count(b"HTTP/1.1 200 ") == 60
+
+
 @pytest.mark.parametrize("begun", [b"", b"GET /api/test-cases HTTP/1.1\r\nHost: lo"])
 def test_a_head_that_does_not_come_is_not_waited_for(
     port: int, begun: bytes, monkeypatch: pytest.MonkeyPatch

@@ -21,6 +21,7 @@ class PatientProtocol(HttpToolsProtocol):
     _late: asyncio.TimerHandle | None = None
     _head = 0
     _in_head = True
+    _begun = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -31,13 +32,15 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._begun = False
         super().data_received(data)
-        if self._in_head:
-            self._head += len(data)
+        if self._in_head:  # of a head that began here only what comes after the one before
+            self._head += len(data.rpartition(b"\r\n\r\n")[2] if self._begun else data)
         if self._in_head and self._head > MAX_HEAD and not self.transport.is_closing():
             self.send_400_response(f"The head of the request is larger than {MAX_HEAD} bytes")
 
     def on_message_begin(self) -> None:
+        self._begun = True
         super().on_message_begin()
         self._await_head()
 
