@@ -435,6 +435,7 @@ def pages(pid: int) -> float:
 
 def wall(command: list[str], expected: int = 0) -> tuple[float, float]:
     """Seconds of a command on the clock, and of all processors."""
+    os.sync()  # what was written or removed before is no work of this one
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)

@@ -102,15 +102,16 @@ class Registry(Generic[T]):
         if len(entries) > 1:
             both = " and ".join(sorted(_distribution(entry) for entry in entries))
             raise PluginError(f"the {self.kind} {name!r} is registered by {both}")
-        what = f"the {self.kind} {name!r} of {_distribution(entries[0])}"
+        cause: BaseException | None = None
         try:
             found = self._meant(entries[0].load())
             fault = self._fault(found)
         # whatever a stranger's module does when it is imported or looked at
         except (Exception, SystemExit) as error:
-            raise PluginError(f"{what} failed to load: {cause_of(error)}") from error
+            cause, fault = error, f"failed to load: {cause_of(error)}"
         if fault:
-            raise PluginError(f"{what} {fault}")
+            what = f"the {self.kind} {name!r} of {_distribution(entries[0])}"
+            raise PluginError(f"{what} {fault}") from cause
         return cast(T, found)
 
     def _meant(self, loaded: Any) -> Any:
