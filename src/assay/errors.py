@@ -140,9 +140,13 @@ class Problem(Record, frozen=True):
     def place(self) -> str:
         return self.file + (f":{self.line}:{self.column}" if self.line else "")
 
+    @property
+    def advice(self) -> str:
+        """What is wrong, and what to do about it."""
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
     def __str__(self) -> str:
-        hint = f" ({self.hint})" if self.hint else ""
-        return printable(f"{self.place}: {self.severity}[{self.code}]: {self.message}{hint}")
+        return printable(f"{self.place}: {self.severity}[{self.code}]: {self.advice}")
 
 
 class Problems:

@@ -43,7 +43,7 @@ def options_of(
 
 
 def _told(problems: Iterable[Problem]) -> str:
-    return "; ".join(p.message + (f" ({p.hint})" if p.hint else "") for p in problems)
+    return "; ".join(problem.advice for problem in problems)
 
 
 def _environment() -> dict[str, Any]:

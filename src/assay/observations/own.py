@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from assay.documents.document import MAX_DEPTH
+from assay.documents.json import is_shallow
 from assay.model.message import ToolCall
 from assay.model.observation import Observation, Usage
 from assay.observations import agentv
@@ -62,8 +62,7 @@ def plain_record(data: bytes) -> PlainRecord | None:
         if type(call.params) is str:  # it may be JSON
             return None
         flat = flat and _is_flat(call.params) and _is_flat(call.result)
-    # So few brackets cannot be nested too deeply.
-    return line if flat or data.count(b"{") + data.count(b"[") <= MAX_DEPTH else None
+    return line if flat or is_shallow(data) else None
 
 
 def _is_flat(value: Any) -> bool:

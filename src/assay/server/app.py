@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +109,7 @@ async def _stored(request: Request, error: Any) -> Response:
 def _words(error: BaseException) -> str:
     """What went wrong, as a sentence."""
     if isinstance(error, EvalFileErrors):
-        told = (
-            f"{p.place}: {'; '.join(filter(None, (p.message, p.hint)))}" for p in error.problems
-        )
-        return "; ".join(islice(told, 10))
+        return "; ".join(f"{p.place}: {p.advice}" for p in error.problems[:10])
     text = str(error)
     return text[:1].upper() + text[1:]
 
