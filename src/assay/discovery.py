@@ -13,7 +13,7 @@ import msgspec
 
 from assay.documents import yaml
 from assay.documents.source import is_absent, read_text
-from assay.errors import AssayError, EvalFileErrors, PluginError, Problem, cause_of, nearest
+from assay.errors import EvalFileErrors, PluginError, Problem, blaming, nearest
 from assay.ledger import SUFFIX, archive_file, lock_file, locked_file
 from assay.model.suite import CASES_KEYS, INPUT_KEYS
 from assay.registry import loaders
@@ -164,12 +164,8 @@ def _consider(file: Path, settings: Settings, found: Discovery) -> None:
 
 
 def _recognised(loader: Loader, file: Path) -> str:
-    try:
+    with blaming("its loader failed", PluginError, OSError):
         reason: object = loader.recognises(file)
-    except (AssayError, OSError):
-        raise
-    except Exception as error:  # whatever a stranger's loader does
-        raise PluginError(f"its loader raised {cause_of(error)}") from error
     if not isinstance(reason, str):
         found = type(reason).__name__
         raise PluginError(f"'recognises' of its loader returned {found}, not a reason or ''")

@@ -29,7 +29,8 @@ warnings are both problems; only errors are raised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Literal, Self
 
@@ -459,6 +460,20 @@ class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
 
     def __str__(self) -> str:
         return "\n".join([self.message + ":", *(str(p) for p in self.problems)])
+
+
+@contextmanager
+def blaming(
+    what: str, failure: type[AssayError] = PluginError, *others: type[Exception]
+) -> Iterator[None]:
+    """What a stranger's code raises is a failure of `what`; errors of ours, and others, pass."""
+    passing: tuple[type[Exception], ...] = (AssayError, *others)
+    try:
+        yield
+    except passing:
+        raise
+    except (Exception, SystemExit) as error:  # it may raise anything
+        raise failure(f"{what}: {cause_of(error)}") from error
 
 
 def cause_of(error: BaseException) -> str:

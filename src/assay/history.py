@@ -19,7 +19,7 @@ from assay import calibrations, registry
 from assay.comparing import compare as compared
 from assay.deciding import Rules
 from assay.documents.source import is_absent
-from assay.errors import AssayError, PluginError, RunHeld, StoreError, UsageError, cause_of
+from assay.errors import AssayError, PluginError, RunHeld, StoreError, UsageError, blaming
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
 from assay.model.run import RunRecord, timestamp
@@ -83,12 +83,8 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
     if not colon:
         raise UsageError(f"{url!r} is no URL of a store, such as 'sqlite:.assay/assay.db'")
     opener = registry.stores.get(scheme)
-    try:
+    with blaming(f"the store {scheme!r} could not be opened", StoreError):
         store = opener(url, settings.root)
-    except AssayError:
-        raise
-    except Exception as error:  # whatever a stranger's store does
-        raise StoreError(f"the store {scheme!r} could not be opened: {cause_of(error)}") from error
     for name in (*vars(Store), *vars(Cache)):
         if not name.startswith("_") and not hasattr(store, name):
             found = type(store).__name__

@@ -20,7 +20,7 @@ from assay.errors import (
     Problem,
     UnknownName,
     UsageError,
-    cause_of,
+    blaming,
 )
 from assay.model.options import WORKERS
 from assay.model.shape import Reading
@@ -220,12 +220,8 @@ class Roster:
 def connected(spec: Any) -> Target:
     """The target of a spec; one that cannot be made, or is none, is a fault of its provider."""
     provider = f"the target provider {spec.provider!r}"
-    try:
+    with blaming(f"{provider} failed to connect"):
         target: Target = spec.connect()
-    except AssayError:
-        raise
-    except Exception as error:  # whatever a stranger's target does
-        raise PluginError(f"{provider} failed to connect: {cause_of(error)}") from error
     for name in ("name", "ask", "close"):
         if not hasattr(target, name):
             found = type(target).__name__

@@ -124,7 +124,7 @@ def _load_file(
     except AssayError:
         raise
     except Exception as error:  # whatever a stranger's loader does
-        return None, [_refused(file, "plugin-failed", f"its loader raised {cause_of(error)}")]
+        return None, [_refused(file, "plugin-failed", f"its loader failed: {cause_of(error)}")]
     if not isinstance(suite, Suite):
         message = f"its loader returned {type(suite).__name__}, not a Suite"
         return None, [_refused(file, "plugin-failed", message)]

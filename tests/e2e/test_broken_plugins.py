@@ -148,8 +148,8 @@ def test_a_reporter_that_breaks_is_told_after_the_run(shop: Workshop) -> None:
     ("suffix", "words"),
     [
         ("odd", "the loader 'odd' of strangers is the class Plain, which has no function 'load'"),
-        ("failing", "its loader raised LookupError: no such sheet"),
-        ("unsure", "its loader raised LookupError: no such sheet"),
+        ("failing", "its loader failed: LookupError: no such sheet"),
+        ("unsure", "its loader failed: LookupError: no such sheet"),
         ("eager", "'recognises' of its loader returned bool, not a reason or ''"),
     ],
 )
