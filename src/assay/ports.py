@@ -26,7 +26,7 @@ from assay.model.case import EvalCase, Suite
 from assay.model.context import Context
 from assay.model.message import Message
 from assay.model.observation import Observation
-from assay.model.plain import PlainLine
+from assay.model.plain import TextLine
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.run_result import RunResult
@@ -88,11 +88,11 @@ class CaseStream(Protocol):
     inherited: SuiteExecution
 
     def read(
-        self, number: int, part: bytes, taken: Callable[[int, PlainLine], bool] | None = None
+        self, number: int, part: bytes, taken: Callable[[int, TextLine], bool] | None = None
     ) -> Iterator[tuple[int, EvalCase | None]]:
         """The case of every line of a part, with the line's number; None where it is wrong.
 
-        Plain lines are offered first; of one that is `taken` no case is made.
+        Lines that check texts are offered first; of one that is `taken` no case is made.
         """
         ...
 

@@ -9,27 +9,27 @@ more to it takes the usual way. Both lanes give the same, byte for byte.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import UNSET
 
-from assay.documents.json import same_keys
 from assay.engine import comparability
 from assay.engine.trial import Trials
 from assay.grading import aggregate
 from assay.model.case import EvalCase, Origin
-from assay.model.plain import PlainLine
+from assay.model.evaluator import at_once
+from assay.model.plain import TextEntry, TextLine
 from assay.model.result import Outcome, recorded_pass
 from assay.model.run import TrialRecord, entry_with, position_of
 from assay.model.score import EvaluationScore, WrittenScore, full_marks
 from assay.observations.own import PlainRecord, of_plain
 from assay.ports import CaseStream
-from assay.remembering import Remembered
 
 _encode = msgspec.json.Encoder().encode
 #: A text that no author writes, to find where in a fingerprint the text stands.
 _BLANK = "\ue000blank\ue000"
+_Kind = str | tuple[str, str]
 
 
 class PlainAnswers(Protocol):
@@ -40,16 +40,6 @@ class PlainAnswers(Protocol):
         ...
 
 
-class _Entry(msgspec.Struct, forbid_unknown_fields=True):
-    """An evaluator that is a type and a free text, and nothing else."""
-
-    type: str
-    value: Annotated[str, msgspec.Meta(min_length=1)]
-
-
-_decode = msgspec.json.Decoder(_Entry).decode
-
-
 class _Part(msgspec.Struct, frozen=True):
     """An evaluator of a case: its check, what is written when that holds, and its fingerprint.
 
@@ -57,6 +47,7 @@ class _Part(msgspec.Struct, frozen=True):
     """
 
     spec: Any
+    name: str
     text: str
     holds: Callable[[str], bool]
     passed: msgspec.Raw
@@ -84,13 +75,14 @@ class Express:
         self._suite, self._trials, self._answers = suite, trials, answers
         self._file, self._name = trials.files[suite], stream.name
         self._reading, self._threshold = stream.reading, stream.inherited.threshold
-        self._parts = Remembered[bytes, _Part]()
-        self._forms: dict[str, _Form | None] = {}
+        #: By type, and name if there is one: what is known of such entries, and the last of them.
+        self._forms: dict[_Kind, _Form | None] = {}
+        self._last: dict[_Kind, _Part] = {}
         self._taken = _Taken()
 
-    def take(self, number: int, line: PlainLine) -> bool:
+    def take(self, number: int, line: TextLine) -> bool:
         """Take the case on a line of the file, if it can be."""
-        parts = self._filled(line)
+        parts = self._filled(line.evaluators)
         found = self._answers.plain(line.id) if parts else None
         if found is None:
             return False
@@ -157,42 +149,43 @@ class Express:
                 entries[trial.position] = entry_with(trial.result, _encode(response))
         return made, taken.used, entries
 
-    def _filled(self, line: PlainLine) -> list[_Part]:
-        """The evaluators of a case; none when one of them is no check of a text."""
-        parts, known = [], self._parts
-        for entry in line.evaluators:
-            text = bytes(entry)
-            part = known.get(text) or known.again(text)
-            if part is None:
-                part = self._part(text)
+    def _filled(self, entries: list[TextEntry]) -> list[_Part]:
+        """The evaluators of a case; none when one of them is no check of a text.
+
+        Most entries of a kind have either a text of their own or always the same.
+        """
+        parts, last = [], self._last
+        for entry in entries:
+            kind = entry.type if entry.name is UNSET else (entry.type, entry.name)
+            part = last.get(kind)
+            if part is None or part.text != entry.value:
+                part = self._part(kind, entry)
                 if part is None:
                     return []
-                known.meet(text, part)
+                last[kind] = part
             parts.append(part)
-        return parts if len({part.spec.name for part in parts}) == len(parts) else []
+        return parts if len({part.name for part in parts}) == len(parts) else []
 
-    def _part(self, text: bytes) -> _Part | None:
-        if (part := self._free(text)) is not None:
-            return part
-        spec: Any = self._reading.known.get(text) or self._reading.known.again(text)
-        form = None if spec is None else _Form.of(spec)
-        return None if form is None or spec.values is not None else form.filled(spec.value)
-
-    def _free(self, text: bytes) -> _Part | None:
-        """An entry with a free text and nothing else, of a type that was met before."""
-        try:
-            entry = _decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
-        if entry.type not in self._forms:
-            model = self._reading.models.get(entry.type)
-            if model is None:
+    def _part(self, kind: _Kind, entry: TextEntry) -> _Part | None:
+        if kind in self._forms:
+            form = self._forms[kind]
+        else:
+            spec = self._read(entry)
+            if spec is None:
                 return None
-            self._forms[entry.type] = _Form.of(model)
-        form = self._forms[entry.type]
-        if form is None or not same_keys(entry, text):
+            form = _Form.of(spec)
+            if form is None or spec.free_text:  # else each text has to be read
+                self._forms[kind] = form
+        return None if form is None else form.filled(entry.value)
+
+    def _read(self, entry: TextEntry) -> Any:
+        """The evaluator of an entry; None when there is something to say about it."""
+        reading = self._reading
+        specs = at_once([_encode(entry)], lambda _: msgspec.to_builtins(entry), reading)
+        if reading.notes:
+            reading.notes.clear()  # it is said by whoever looks closer
             return None
-        return form.filled(entry.value)
+        return specs[0] if specs else None
 
 
 def _scores(parts: list[_Part], held: list[bool], response: str) -> list[EvaluationScore]:
@@ -204,14 +197,14 @@ def _scores(parts: list[_Part], held: list[bool], response: str) -> list[Evaluat
     ]
 
 
-def _case(line: PlainLine, parts: list[_Part], threshold: float | None, origin: Origin) -> EvalCase:
+def _case(line: TextLine, parts: list[_Part], threshold: float | None, origin: Origin) -> EvalCase:
     """As much of a case as its result needs."""
     specs = tuple([part.spec for part in parts])
     more: Any = {"threshold": threshold, "locate": lambda steps: origin}
     return EvalCase(line.id, (), specs, _description(line), **more)
 
 
-def _passed(line: PlainLine, parts: list[_Part], record: PlainRecord, place: str) -> bytes:
+def _passed(line: TextLine, parts: list[_Part], record: PlainRecord, place: str) -> bytes:
     """The JSON of the result of a case of which every check holds."""
     tools = record.tool_calls
     return recorded_pass(
@@ -226,7 +219,7 @@ def _passed(line: PlainLine, parts: list[_Part], record: PlainRecord, place: str
     )
 
 
-def _description(line: PlainLine) -> str:
+def _description(line: TextLine) -> str:
     return "" if line.description is UNSET else line.description
 
 
@@ -252,7 +245,8 @@ class _Form(msgspec.Struct, frozen=True):
         spec, (before, after) = self.spec, self.passed
         passed = msgspec.Raw(before + _encode(spec.hit(text)) + after)
         before, after = self.fingerprint
-        return _Part(spec, text, spec.holder(text), passed, before + _encode(text) + after)
+        fingerprint = before + _encode(text) + after
+        return _Part(spec, spec.name, text, spec.holder(text), passed, fingerprint)
 
 
 def _checks_a_text(kind: type) -> bool:

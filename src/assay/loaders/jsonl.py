@@ -22,10 +22,10 @@ from assay.documents.source import UTF16_MARKS, decode, is_absent, open_binary, 
 from assay.errors import EvalFileErrors, Problem, Problems
 from assay.loaders.cases import CaseReader, reading_of
 from assay.loaders.locating import LineLocator
-from assay.loaders.plain import plain_case, plain_line
+from assay.loaders.plain import plain_case, plain_line, text_line
 from assay.loaders.suite import cases_key, suite_keys, suite_of
 from assay.model.case import EvalCase, Suite
-from assay.model.plain import PlainLine
+from assay.model.plain import TextLine
 from assay.model.suite import INPUT_KEYS, SuiteFile
 from assay.ports import Chunk
 from assay.settings import Settings, shown_path
@@ -242,11 +242,10 @@ class CaseLines:
         parser: Reader,
         reader: CaseReader,
         ids: _Ids | None = None,
-        line: PlainLine | None = None,
     ) -> EvalCase | None:
         """The case on a line; its id is noted whether or not the case is right."""
         locate = LineLocator(parser.file, number, data, self.sidecar.document)
-        plain = plain_line(data) if line is None else line
+        plain = plain_line(data)
         if plain is not None:
             case = plain_case(plain, reader.reading, reader.inherited, locate)
             if case is not None:
@@ -338,17 +337,17 @@ class UncheckedCases(Sequence[EvalCase]):
             start = end
 
     def read(
-        self, number: int, part: bytes, taken: Callable[[int, PlainLine], bool] | None = None
+        self, number: int, part: bytes, taken: Callable[[int, TextLine], bool] | None = None
     ) -> Iterator[tuple[int, EvalCase | None]]:
         """The case of every line of a part with its number; None where it is wrong.
 
-        Plain lines are offered first; of one that is `taken` no case is made.
+        Lines that check texts are offered first; of one that is `taken` no case is made.
         """
         case, parser, reader = self._lines._case, self._parser, self._reader
         for at, data in self._numbered(number, part):
-            line = plain_line(data)
+            line = None if taken is None else text_line(data)
             if taken is None or line is None or not taken(at, line):
-                yield at, case(at, data, parser, reader, line=line)
+                yield at, case(at, data, parser, reader)
 
     def _numbered(self, number: int, part: bytes) -> Iterator[tuple[int, bytes]]:
         if number == 1 or len(part) > MAX_LINE:  # there may be a mark, or too long a line

@@ -7,7 +7,7 @@ the careful reader, which knows what to say about it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -23,19 +23,31 @@ from assay.documents.json import (
 from assay.model.case import EvalCase, Origin
 from assay.model.evaluator import EvaluatorSpec, at_once
 from assay.model.message import Message
-from assay.model.plain import PlainLine, Said
+from assay.model.plain import PlainLine, Said, TextLine
 from assay.model.shape import Reading
 from assay.model.suite import SuiteExecution
 
-_decode = msgspec.json.Decoder(PlainLine).decode
+Line = TypeVar("Line", bound=PlainLine)
+
+_plain = msgspec.json.Decoder(PlainLine)
+_text = msgspec.json.Decoder(TextLine)
 
 
 def plain_line(data: bytes) -> PlainLine | None:
     """The line when it is plain; None when it has to be looked at closely."""
+    return _checked(data, _plain)
+
+
+def text_line(data: bytes) -> TextLine | None:
+    """The same of a line whose evaluators have a text each, and nothing else."""
+    return _checked(data, _text)
+
+
+def _checked(data: bytes, decoder: msgspec.json.Decoder[Line]) -> Line | None:
     if not is_open(data):
         return None
     try:
-        line = _decode(data)
+        line = decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if line.metadata is not UNSET and not _is_simple(line.metadata) and not _is_safe(data):

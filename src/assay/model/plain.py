@@ -1,4 +1,4 @@
-"""PlainLine: a case as a line of JSONL has it when there is nothing unusual about it."""
+"""A case as a line of JSONL has it when there is nothing unusual about it."""
 
 from __future__ import annotations
 
@@ -27,3 +27,17 @@ class PlainLine(msgspec.Struct, forbid_unknown_fields=True):
     threshold: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
     tags: tuple[Annotated[str, Meta(min_length=1)], ...] | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
+
+
+class TextEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """An evaluator with a text, and nothing else but a name."""
+
+    type: str
+    value: Annotated[str, Meta(min_length=1)]
+    name: str | UnsetType = UNSET
+
+
+class TextLine(PlainLine):
+    """A case whose evaluators are all like that."""
+
+    evaluators: list[TextEntry]  # type: ignore[assignment]
