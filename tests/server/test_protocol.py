@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -47,6 +47,39 @@ def test_what_is_no_http_is_refused_in_the_envelope(port: int) -> None:
         head, body = answer(connection)
     assert head.startswith(b"HTTP/1.1 400 ")
     assert json.loads(body)["error"]["code"] == "INVALID_INPUT"
+
+
+@pytest.mark.parametrize("method", ["FOO", "GETT", "get"])
+def test_a_method_that_nobody_knows_is_not_allowed(port: int, method: str) -> None:
+    with connected(port) as connection:
+        connection.sendall(
+            method.encode() + b" /api/test-cases HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
+        head, body = answer(connection)
+    assert head.startswith(b"HTTP/1.1 405 Method Not Allowed\r\nallow: ")
+    error = json.loads(body)["error"]
+    assert error["code"] == "METHOD_NOT_ALLOWED"
+    assert (
+        error["message"]
+        == f"{method} is not allowed here; allowed are DELETE, GET, HEAD, POST, PUT"
+    )
+
+
+def test_these_are_the_methods_of_all_paths(settings: Settings) -> None:
+    routes = create_app(settings, MemoryStore()).router.routes
+    methods = {method for route in routes for method in getattr(route, "methods", ())}
+    assert ", ".join(sorted(methods)) == protocol.METHODS
+
+
+def test_another_protocol_is_not_spoken(port: int, caplog: pytest.LogCaptureFixture) -> None:
+    with connected(port) as connection:
+        connection.sendall(
+            b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+            b"Connection: Upgrade, close\r\n\r\n"
+        )
+        head, _ = answer(connection)
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert not caplog.records  # with advice that helps nobody
 
 
 def test_an_endless_head_is_refused(port: int) -> None:
@@ -106,3 +139,24 @@ def test_the_sender_of_a_large_body_sees_the_refusal(port: int) -> None:
         head, body = answer(connection)
     assert head.startswith(b"HTTP/1.1 413 ")
     assert json.loads(body)["error"]["code"] == "PAYLOAD_TOO_LARGE"
+
+
+def test_a_body_that_nobody_reads_is_not_waited_for(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.1)
+    received = b""
+    with connected(port) as connection, suppress(ConnectionError):
+        connection.sendall(b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\n")
+        connection.sendall(b"Content-Length: 1000\r\n\r\n")
+        connection.settimeout(0.01)
+        for _ in range(999):  # the next byte always comes soon
+            connection.sendall(b" ")
+            with suppress(TimeoutError):
+                piece = connection.recv(65536)
+                received += piece
+                if not piece:
+                    break
+        else:
+            pytest.fail("the server waited for all of it")
+    assert received.startswith(b"HTTP/1.1 404 ")
