@@ -91,9 +91,15 @@ class Roster:
 
     def specs(self) -> Iterator[TargetSpec]:
         """Every target and judge that is configured and right; none is connected."""
-        for document, path, translate in self.entries():
-            with suppress(AssayError):  # who uses it is told what is wrong
-                yield self._spec(document, path, self.settings.root, translate)
+        for entry in self._read():
+            if not isinstance(entry, AssayError):  # who uses it is told what is wrong
+                yield entry
+
+    def faults(self) -> Iterator[AssayError]:
+        """What is wrong with the others."""
+        for entry in self._read():
+            if isinstance(entry, AssayError):
+                yield entry
 
     def judge_spec(self) -> TargetSpec | None:
         """The settings of the project's judge; None when it has none."""
@@ -181,6 +187,13 @@ class Roster:
                 return self._spec(document, ("targets", index), self.settings.root, translated)
         known = [entry.name for entry in (*self.settings.config.targets, *entries)]
         raise UnknownName("target", name, known)
+
+    def _read(self) -> Iterator[TargetSpec | AssayError]:
+        for document, path, translate in self.entries():
+            try:
+                yield self._spec(document, path, self.settings.root, translate)
+            except AssayError as error:
+                yield error
 
     def _configured(self, path: DocPath) -> TargetSpec:
         """The entry at `path` of the configuration."""

@@ -237,6 +237,23 @@ def test_the_port_of_another_is_refused(project: Project) -> None:
     assert f"127.0.0.1:{port} cannot be served" in done.stderr
 
 
+def test_targets_that_cannot_be_used_are_told_at_once(project: Project, agent: Agent) -> None:
+    right = {"name": "agent", "provider": "http", "url": f"{agent.url}/ask"}
+    wrong = {"name": "wrong", "provider": "htp", "url": "http://127.0.0.1:1"}
+    project.write("assay.yaml", {"targets": [right, wrong]})
+    with serving(project) as server:
+        answer = server.client.post("/api/runs", json=RUN | {"target": "wrong"})
+        assert answer.status_code == 500
+        assert answer.json()["error"]["code"] == "INTERNAL_ERROR"
+        run_id = server.post("/api/runs", RUN | {"target": "agent"})["runId"]
+        assert server.until_ended(run_id)["status"] == "finished"
+        server.process.terminate()
+        errors = ended(server.process, 0).stderr
+    fault = "no target provider is called 'htp' (did you mean 'http'?)"
+    assert re.search(rf"a target cannot be used: assay.yaml:\d+:\d+: .*{re.escape(fault)}", errors)
+    assert re.search(rf"POST /api/runs failed: .*{re.escape(fault)}", errors)
+
+
 def test_others_need_a_token(project: Project) -> None:
     done = project.run("serve", "--host", "0.0.0.0", "--port", "0", code=2)
     assert "ASSAY_API_TOKENS" in done.stderr

@@ -16,8 +16,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
-from assay.errors import EvalFileErrors, NotInStore, StoreError, UsageError
+from assay.confidential import secrets_of
+from assay.errors import AssayError, EvalFileErrors, NotInStore, UsageError
 from assay.ports import Store
+from assay.redaction import Redactor
 from assay.server import openapi, reading, runs, test_cases
 from assay.server.envelope import UNEXPECTED, ApiError
 from assay.server.jobs import Clock, Jobs, utc_now
@@ -101,8 +103,11 @@ async def _missing(request: Request, error: Any) -> Response:
     return ApiError("NOT_FOUND", _words(error)).response()
 
 
-async def _stored(request: Request, error: Any) -> Response:
-    log.error("%s %s failed: %s", request.method, request.url.path, error)
+async def _broken(request: Request, error: Any) -> Response:
+    """What the client can do nothing about: the store, the configuration or a plugin."""
+    state: State = request.app.state.assay
+    reason = Redactor(secrets_of(state.settings)).text(str(error))
+    log.error("%s %s failed: %s", request.method, request.url.path, reason)
     return ApiError("INTERNAL_ERROR", UNEXPECTED).response()
 
 
@@ -120,5 +125,5 @@ HANDLERS = {
     UsageError: _misused,
     EvalFileErrors: _misused,
     NotInStore: _missing,
-    StoreError: _stored,
+    AssayError: _broken,
 }

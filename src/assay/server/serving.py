@@ -14,14 +14,18 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from assay.confidential import secrets_of
 from assay.errors import UsageError
 from assay.ports import Store
+from assay.redaction import Redactor
+from assay.roster import Roster
 from assay.server.app import create_app
 from assay.server.protocol import PatientProtocol
 from assay.server.security import Access
 from assay.server.state import State
 from assay.settings import Settings
 
+log = logging.getLogger("assay.server")
 #: How long requests under way may take after the first signal, in seconds.
 GRACE_SECONDS = 15
 #: How long an idle connection is kept.
@@ -40,8 +44,16 @@ def serve(
     """Serve until a signal comes; `ready` is told the URL once requests are answered."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="assay: %(message)s")
     with bound(*address) as listener:
+        tell_faults(settings)
         app = create_app(settings, store, access, root=root)
         server_of(app, lambda: ready(_url(listener))).run(sockets=[listener])
+
+
+def tell_faults(settings: Settings) -> None:
+    """Warn of targets that cannot be used; a run that names one will be refused."""
+    hidden = Redactor(secrets_of(settings)).text
+    for fault in Roster(settings).faults():
+        log.warning("a target cannot be used: %s", hidden(str(fault)))
 
 
 def server_of(app: FastAPI, ready: Callable[[], None]) -> uvicorn.Server:
