@@ -38,6 +38,10 @@ ENTRIES: list[dict[str, Any]] = [
     {"type": "contains", "value": "yes", "weight": 0},
     {"type": "contains", "value": "yes", "required": True},
     {"type": "contains", "value": "yes", "name": "own"},
+    {"type": "contains", "value": "e", "name": "own"},
+    {"type": "regex", "value": "y.s", "name": "contains"},
+    {"type": "not_contains", "value": "never", "name": 'a: "b"'},
+    {"type": "contains", "value": "yes", "negate": True},
     {"type": "contains", "values": ["yes", "e"]},
     {"type": "contains_any", "values": ["yes", "no"]},
     {"type": "equals", "value": "yes"},
@@ -113,6 +117,44 @@ def test_both_lanes_record_the_same(streamed: Project, found: list[Any], ascii_o
         assert trials(streamed, found, ascii_only=ascii_only) == fast
 
 
+WRONG = [
+    '{"type": "contains", "value": "yes", "name": ""}',
+    '{"type": "contains", "value": "yes", "name": null}',
+    '{"type": "contains", "value": ""}',
+    '{"type": "contains", "value": 1}',
+    '{"type": "contains", "value": "a", "value": "b"}',
+    '{"type": "contains", "value": "a", "valu\\u0065": "b"}',
+    '{"type": "contains", "value": "a", "name": "n", "name": "m"}',
+    '{"type": "contains", "value": "\\u0000"}',
+    '{"type": "contains", "value": "\\ud800"}',
+    '{"type": "contains"}',
+    '{"type": "contain", "value": "yes"}',
+    '{"type": "regex", "value": "("}',
+    '{"type": "contains", "value": "yes", "wieght": 2}',
+    '{"type": "contains", "value": "a", "name": "n"}, {"type": "regex", "value": "a", "name": "n"}',
+]
+
+
+@pytest.mark.parametrize("entries", WRONG)
+def test_both_lanes_refuse_the_same(streamed: Project, entries: str) -> None:
+    found = alike(4)
+    lines = [json.dumps(case) for case, _ in found]
+    lines[2] = '{"id": "c2", "input": "ask", "evaluators": [' + entries + "]}"
+    streamed.write("a.eval.jsonl", "".join(f"{line}\n" for line in lines))
+    streamed.write("seen.jsonl", "".join(json.dumps(answer) + "\n" for _, answer in found))
+
+    def problems() -> Any:
+        with pytest.raises(EvalFileErrors) as caught:
+            assay.run("a.eval.jsonl", target="replay:seen.jsonl")
+        return caught.value.problems
+
+    fast = problems()
+    assert {problem.line for problem in fast} == {3}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Plan, "takes_all", property(lambda plan: False))
+        assert problems() == fast
+
+
 def taken(project: Project, found: list[Any]) -> list[str]:
     """The ids of the cases that took the express lane."""
     ids: list[str] = []
@@ -148,6 +190,24 @@ def test_cases_that_are_judged_by_their_text_take_it(streamed: Project) -> None:
 @pytest.mark.parametrize("more", [{"repeat": 2}, {"critical": True}, {"skip": "later"}])
 def test_cases_with_more_to_them_do_not(streamed: Project, more: dict[str, Any]) -> None:
     assert taken(streamed, alike(4, **more)) == []
+
+
+def test_names_make_no_difference(streamed: Project) -> None:
+    found = alike(4)
+    for case, _ in found:
+        case["evaluators"][0]["name"] = "says so"
+    assert taken(streamed, found) == [f"c{n}" for n in range(4)]
+
+
+def test_what_is_learned_of_entries_is_little(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many names there are."""
+    monkeypatch.setattr(express, "MOST_KINDS", 9)
+    found = alike(20)
+    for number, (case, _) in enumerate(found):
+        case["evaluators"][0]["name"] = f"of case {number}"
+    assert taken(streamed, found) == [f"c{n}" for n in range(4)]
 
 
 def test_a_class_that_judges_in_its_own_way_is_no_check_of_a_text() -> None:

@@ -30,6 +30,8 @@ _encode = msgspec.json.Encoder().encode
 #: A text that no author writes, to find where in a fingerprint the text stands.
 _BLANK = "\ue000blank\ue000"
 _Kind = str | tuple[str, str]
+#: How many kinds of entries are learned.
+MOST_KINDS = 1000
 
 
 class PlainAnswers(Protocol):
@@ -169,6 +171,8 @@ class Express:
     def _part(self, kind: _Kind, entry: TextEntry) -> _Part | None:
         if kind in self._forms:
             form = self._forms[kind]
+        elif kind not in self._last and len(self._forms) + len(self._last) >= MOST_KINDS:
+            return None  # names are of one case each: nothing is gained by knowing them
         else:
             spec = self._read(entry)
             if spec is None:

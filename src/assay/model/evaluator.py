@@ -314,13 +314,13 @@ def at_once(
                 spec = _first(raw, reading) if validate is None else validate(raw, context=reading)
                 fresh.append((key, len(specs), spec.name or spec.type))
             specs.append(spec)
+        result = tuple(specs)
+        names = {spec.name for spec in specs}
+        if len(names) < len(specs) or "" in names:
+            result = named(result)
     except (KeyError, TypeError, AttributeError, ValidationError, PydanticCustomError):
         del reading.notes[noted:]
         return ()
-    names = {spec.name for spec in specs}
-    result = tuple(specs)
-    if len(names) < len(specs) or "" in names:
-        result = named(result)
     if fresh and len(reading.notes) == noted:  # what there is to say is said at each place
         for key, index, default in fresh:
             if result[index].name == default:
