@@ -28,7 +28,7 @@ def read(root: Path) -> list[Calibration]:
         return found
     except FileNotFoundError:
         return []
-    except (OSError, ValueError) as error:  # those of msgspec are ValueErrors
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
         reason = f"is no list of calibrations: {error}; `assay calibrate` writes it"
         raise UsageError(f"{shown_path(file)} {reason}") from None
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
 import assay
 from assay import EvalCase, Problem, Suite
+from assay.cli.app import app
+
+
+def invoke(*arguments: str, typed: str = "") -> Result:
+    """The command in this process, its two outputs apart, as click 8.1 has them when told."""
+    told: Any = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+    return CliRunner(**told).invoke(app, arguments, input=typed)
 
 
 class Project:

@@ -7,19 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from assay import history, running
-from assay.cli.app import app
 from assay.errors import UsageError
 from assay.model.run_result import RunResult
 from assay.planning import Wish, plan
 from assay.stats.planning import Variances, cases_needed, detectable_difference, score_cases_needed
-from unit.conftest import Project
-
-
-def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["plan", *arguments])
+from unit.conftest import Project, invoke
 
 
 def suite(project: Project, count: int = 20, **more: Any) -> None:
@@ -54,13 +48,13 @@ def test_what_cases_show_and_what_a_difference_needs(project: Project) -> None:
 
 
 def test_in_words(project: Project) -> None:
-    out = invoke("--cases", "100", "--difference", "0.05").stdout
+    out = invoke("plan", "--cases", "100", "--difference", "0.05").stdout
     assert out.splitlines() == [
         "20 % of the cases change between two runs (assumed; --run takes it from a recorded run)",
         "100 cases: a difference of 12.8 points of the pass rate, found 80 times out of 100",
         "a difference of 5 points: 660 cases, found 80 times out of 100",
     ]
-    assert "4 cases: too few to show" in invoke("--cases", "4").stdout
+    assert "4 cases: too few to show" in invoke("plan", "--cases", "4").stdout
 
 
 def test_more_power_needs_more_cases(project: Project) -> None:
@@ -81,7 +75,7 @@ def test_repeats_help_mean_scores(project: Project) -> None:
     noise = Variances(0.0, 0.1, 0.1)
     assert found.score_needed == score_cases_needed(0.05, noise, 4, 4)
     assert found.to_dict()["score"]["casesNeeded"] == found.score_needed
-    out = invoke("--cases", "100", "--difference", "0.05", "--repeat", "4").stdout
+    out = invoke("plan", "--cases", "100", "--difference", "0.05", "--repeat", "4").stdout
     assert "4 attempts at each case, averaged: 0.05 of the mean score needs 157 cases" in out
     assert plan(Wish(cases=1, repeat=2, power=0.99)).score_detectable is None
 
@@ -145,9 +139,9 @@ def test_costs_are_those_of_the_last_run(project: Project) -> None:
     assert (cost.file, cost.trials, cost.run_id) == ("a.yaml", 20, first.id)
     assert found.cost_usd == pytest.approx(0.2)
     assert found.duration_ms == pytest.approx(200.0)
-    out = invoke("a.yaml", "--repeat", "3").stdout
+    out = invoke("plan", "a.yaml", "--repeat", "3").stdout
     assert "60 trials in 1 suite\nabout $0.6000\nabout 600 ms with 10 workers\n" in out
-    told = json.loads(invoke("a.yaml", "--json").stdout)
+    told = json.loads(invoke("plan", "a.yaml", "--json").stdout)
     assert told["suites"][0]["costUsd"] == pytest.approx(0.2)
     assert told["workers"] == 10
 
@@ -156,7 +150,7 @@ def test_suites_that_were_never_asked_are_named(project: Project) -> None:
     suite(project, 20)
     run(lambda n, attempt: False)
     project.write("b.yaml", "cases: [{id: a, input: b, expected_output: c}]")
-    out = invoke("a.yaml", "b.yaml").stdout
+    out = invoke("plan", "a.yaml", "b.yaml").stdout
     assert "not known yet, as no finished run had it: b.yaml" in out
 
 

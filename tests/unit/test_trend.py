@@ -6,14 +6,12 @@ import json
 from collections.abc import Callable
 
 import pytest
-from click.testing import CliRunner, Result
 
 from assay import running
-from assay.cli.app import app
 from assay.cli.trend import chart, drawn
 from assay.stats.proportions import wilson
 from assay.trends import Point, trend
-from unit.conftest import Project
+from unit.conftest import Project, invoke
 
 
 def point(passed: int, judged: int, target: str = "echo") -> Point:
@@ -42,10 +40,6 @@ def runs(project: Project) -> list[str]:
     ]
 
 
-def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["trend", *arguments])
-
-
 def test_the_newest_run_comes_last(runs: list[str]) -> None:
     found = trend()
     assert [p.run_id for p in found] == runs
@@ -63,7 +57,7 @@ def test_a_suite_has_a_trend_of_its_own(runs: list[str], name: str) -> None:
 
 
 def test_an_unknown_suite_is_refused(runs: list[str]) -> None:
-    found = invoke("--suite", "suite aa")
+    found = invoke("trend", "--suite", "suite aa")
     assert found.exit_code == 2
     assert "no run has a suite 'suite aa'; did you mean 'suite a'" in found.stderr
 
@@ -80,14 +74,14 @@ def test_clusters_keep_their_interval(project: Project) -> None:
 
 
 def test_json(runs: list[str]) -> None:
-    rows = json.loads(invoke("--json").stdout)
+    rows = json.loads(invoke("trend", "--json").stdout)
     assert [row["runId"] for row in rows] == runs
     assert rows[2]["passRate"]["estimate"] == 1.0
     assert rows[2]["passRate"]["low"] == pytest.approx(0.5101, abs=1e-5)
 
 
 def test_text(runs: list[str]) -> None:
-    out = invoke().stdout.splitlines()
+    out = invoke("trend").stdout.splitlines()
     assert len(out) == 4
     assert out[0].split() == ["0", "%", "100", "%"]
     assert " 50.0 % of 4  (15.0 to 85.0) " in out[1]
@@ -95,10 +89,10 @@ def test_text(runs: list[str]) -> None:
 
 
 def test_without_runs_there_is_nothing_to_draw(project: Project) -> None:
-    found = invoke()
+    found = invoke("trend")
     assert (found.exit_code, found.stdout) == (0, "")
     assert "there is no finished run yet" in found.stderr
-    assert json.loads(invoke("--json").stdout) == []
+    assert json.loads(invoke("trend", "--json").stdout) == []
 
 
 def test_the_chart_is_true_to_scale() -> None:
