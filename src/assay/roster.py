@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -41,21 +41,23 @@ class Roster:
     """Connects targets when they are asked for, and closes them all at the end.
 
     `judge` overrides the project's judge: the name of a target, or a target itself, which
-    stays the caller's to close. `policy` holds for all of them; so do the `limits` that are
-    set, which win over those in the configuration. `seed` makes the waits repeatable.
+    stays the caller's to close. `allowed` are the only names that may be asked for, also by the
+    model of a judge. `policy` holds for all of them; so do the `limits` that are set, which win
+    over those in the configuration. `seed` makes the waits repeatable.
     """
 
     def __init__(
         self,
         settings: Settings,
         judge: str | Target | None = None,
+        allowed: Collection[str] | None = None,
         *,
         policy: RetryPolicy | None = None,
         limits: RateLimits | None = None,
         clock: Clock | None = None,
         seed: int | None = None,
     ) -> None:
-        self.settings = settings
+        self.settings, self._allowed = settings, allowed
         self._policy, self._limits = policy or RetryPolicy(), limits or RateLimits()
         self._clock, self._seed = clock or SystemClock(), seed
         self._gates: dict[str, RateGate] = {}
@@ -70,6 +72,8 @@ class Roster:
 
     def spec(self, name: str) -> TargetSpec:
         """The settings of the target called `name`, or written inline."""
+        if self._allowed is not None and name not in self._allowed:
+            raise UnknownName("configured target", name, self._allowed)
         for index, entry in enumerate(self.settings.config.targets):
             if entry.name == name:
                 return self._configured(("targets", index))

@@ -7,7 +7,7 @@ store, whoever is asked, and what it is compared with.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,11 +23,10 @@ from assay.engine.job import Compare, Job, project_path
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.engine.runner import Brake
-from assay.errors import EvalFileErrors, UnknownName, UsageError
+from assay.errors import EvalFileErrors, UsageError
 from assay.history import open_store, rules_of
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
-from assay.model.evaluator import EvaluatorSpec
 from assay.model.events import Listener, Notice
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord
@@ -181,6 +180,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         paths=paths,
         target=_target(order.target),
         judge=_target(order.judge),
+        targets=order.targets,
         defaults=default_evaluators(options, settings),
         sources={"seed": Seeds(settings).data, "snapshot": snapshot.capture(settings) or {}},
         secrets=frozenset(secrets_of(settings)),
@@ -191,30 +191,10 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         door=order.door.name,
         origin=origin,
     )
-    if order.targets is not None:
-        _check_allowed(order.targets, job)
     job = _going_back(job)
     if order.resume is None:
         return job
     return replace(job, resumed=resumable(job, earlier if order.resume else None))
-
-
-def _check_allowed(targets: Collection[str], job: Job) -> None:
-    """Refuse whoever is not among the targets, wherever he is named."""
-    named: list[Any] = [job.options.target, job.options.judge, *_judges(job.defaults)]
-    for case in (case for suite in job.suites for case in suite):
-        own = case.target if job.options.target is None else None
-        named += [own, *_judges(case.evaluators)]
-    for name in dict.fromkeys(named):
-        if name is not None and name not in targets:
-            raise UnknownName("configured target", name, targets)
-
-
-def _judges(specs: Iterable[EvaluatorSpec]) -> Iterator[str | None]:
-    """The targets that evaluators, and those they are made of, name as judges."""
-    for spec in specs:
-        yield getattr(spec, "target", None)
-        yield from _judges(spec.members)
 
 
 def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:

@@ -139,6 +139,7 @@ def test_what_the_configuration_says_of_workers_can_be_left_aside(
             assert finished(client, SUITES | {"options": options})["status"] == "finished"
 
 
+RUBRIC = {"type": "rubric", "rubrics": ["it is right"]}
 INTRUSIONS: list[tuple[dict[str, Any], str]] = [
     ({"target": "command:touch pwned"}, "No configured target is called 'command:touch pwned'"),
     ({"target": "python:os:system"}, "No configured target"),
@@ -169,7 +170,8 @@ INTRUSIONS: list[tuple[dict[str, Any], str]] = [
     ),
     ({"evaluators": [{"type": "llm_judge", "prompt": "/etc/secret.md"}]}, "cannot be a file"),
     ({"evaluators": [{"type": "llm_judge", "prompt": "a b/../../x.txt "}]}, "cannot be a file"),
-    ({"evaluators": [{"type": "llm_judge", "model": "command:id"}]}, "cannot name its provider"),
+    ({"evaluators": [{"type": "llm_judge", "model": "command:id"}]}, "No configured target"),
+    ({"evaluators": [{"type": "llm_judge", "model": "gpt-4o"}]}, "called 'openai:gpt-4o'"),
     ({"evaluators": [{"type": "llm_judge", "target": "command:id"}]}, "No configured target"),
     ({"options": {"workers": 5000}}, "at most 1000"),
     ({"options": {"repeat": 5000}}, "at most 1000"),
@@ -187,11 +189,20 @@ def test_a_request_runs_no_program_and_reads_no_file(
     assert running.get("/api/runs").json()["data"]["count"] == 0
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"execution": {"target": "echo:"}},
+        {"evaluators": [{"type": "llm_judge", "prompt": "is it right?", "target": "echo:"}]},
+        {"evaluators": [{"type": "llm_judge", "prompt": "is it right?", "model": "echo:"}]},
+        {"evaluators": [{"type": "composite", "evaluators": [RUBRIC | {"model": "echo:"}]}]},
+    ],
+)
 def test_a_case_cannot_lead_to_a_target_that_is_not_configured(
-    project: Settings, store: Store, tmp_path: Path
+    project: Settings, store: Store, tmp_path: Path, more: dict[str, Any]
 ) -> None:
     (tmp_path / "assay.yaml").write_text("targets: [{name: other, provider: echo}]")
-    case = {"id": "a", "input": "x", "expected_output": "x", "execution": {"target": "echo:"}}
+    case = {"id": "a", "input": "x", "expected_output": "x"} | more
     (tmp_path / "evals" / "own.eval.yaml").write_text(json.dumps({"cases": [case]}))
     with TestClient(create_app(Settings.find(tmp_path), store), ADDRESS) as client:
         response = client.post("/api/runs", json={"suites": ["evals/own.eval.yaml"]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,6 +46,7 @@ class Job(msgspec.Struct, frozen=True):
     """What is to be run, and with what.
 
     `resumed` is the run to go on with, and `origin` the one that cases or answers are taken from.
+    `targets` are the only targets and judges that may be asked by name; None when all may.
     """
 
     settings: Settings
@@ -55,6 +56,7 @@ class Job(msgspec.Struct, frozen=True):
     paths: Sequence[str] = ()
     target: Target | None = None
     judge: Target | None = None
+    targets: Collection[str] | None = None
     defaults: tuple[EvaluatorSpec, ...] = ()
     sources: Mapping[str, Any] = {}
     secrets: frozenset[str] = frozenset()

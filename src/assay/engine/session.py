@@ -62,7 +62,7 @@ async def run(job: Job) -> RunResult:
     policy = RetryPolicy(max_retries=options.max_retries, timeout=TIMEOUT_SECONDS)
     judge = job.judge or options.judge
     async with Roster(
-        job.settings, judge, policy=policy, limits=limits, seed=options.seed
+        job.settings, judge, job.targets, policy=policy, limits=limits, seed=options.seed
     ) as roster:
         return await _Session(job, plan, roster).run()
 

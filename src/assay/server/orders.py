@@ -124,7 +124,7 @@ def _check_evaluator(entry: Any) -> None:
     if kind not in SAFE:
         known = ", ".join(sorted(SAFE))
         raise invalid(f"Evaluator {kind[:50]!r} cannot be given in a request; known are {known}")
-    _check_judge(entry)
+    _check_prompt(entry)
     for key in _MEMBERS:
         members = entry.get(key, ())
         for member in members if isinstance(members, list) else ():
@@ -133,14 +133,12 @@ def _check_evaluator(entry: Any) -> None:
     if isinstance(aggregator, dict):
         if "script" in aggregator or "path" in aggregator:
             raise invalid("An aggregator of a request cannot run a program")
-        _check_judge(aggregator)
+        _check_prompt(aggregator)
 
 
-def _check_judge(entry: Mapping[str, Any]) -> None:
+def _check_prompt(entry: Mapping[str, Any]) -> None:
     if _FILE_NAME.search(str(entry.get("prompt", ""))):
         raise invalid("A prompt of a request cannot be a file, and must not end like one")
-    if ":" in str(entry.get("model", "")):
-        raise invalid("A model of a request cannot name its provider; use a target")
 
 
 def _paths(value: Any) -> tuple[str, ...]:
