@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
 
+from assay.model.test_case import NewTestCase
 from assay.server import bodies, protocol
 from assay.server.app import create_app
+from assay.server.jobs import utc_now
+from assay.server.protocol import PatientProtocol
+from assay.server.serving import KEEP_ALIVE_SECONDS
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from server.conftest import PATIENCE
@@ -49,37 +55,59 @@ def test_what_is_no_http_is_refused_in_the_envelope(port: int) -> None:
     assert json.loads(body)["error"]["code"] == "INVALID_INPUT"
 
 
-@pytest.mark.parametrize("method", ["FOO", "GETT", "get"])
-def test_a_method_that_nobody_knows_is_not_allowed(port: int, method: str) -> None:
+@pytest.mark.parametrize("asks", ["h2c", "websocket"])
+def test_another_protocol_is_not_spoken(
+    port: int, asks: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The request is answered as if it had not asked for one, its body too."""
+    body = b'{"input": "a", "expected_output": "b"}'
+    asking = f"Upgrade: {asks}\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMA\r\n"
+    length = b"Content-Length: %d\r\n\r\n" % len(body)
     with connected(port) as connection:
-        connection.sendall(
-            method.encode() + b" /api/test-cases HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        )
-        head, body = answer(connection)
-    assert head.startswith(b"HTTP/1.1 405 Method Not Allowed\r\nallow: ")
-    error = json.loads(body)["error"]
-    assert error["code"] == "METHOD_NOT_ALLOWED"
-    assert (
-        error["message"]
-        == f"{method} is not allowed here; allowed are DELETE, GET, HEAD, POST, PUT"
-    )
-
-
-def test_these_are_the_methods_of_all_paths(settings: Settings) -> None:
-    routes = create_app(settings, MemoryStore()).router.routes
-    methods = {method for route in routes for method in getattr(route, "methods", ())}
-    assert ", ".join(sorted(methods)) == protocol.METHODS
-
-
-def test_another_protocol_is_not_spoken(port: int, caplog: pytest.LogCaptureFixture) -> None:
-    with connected(port) as connection:
-        connection.sendall(
-            b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
-            b"Connection: Upgrade, close\r\n\r\n"
-        )
-        head, _ = answer(connection)
-    assert head.startswith(b"HTTP/1.1 200 ")
+        connection.sendall(HEAD + asking.encode() + length)
+        connection.sendall(body)
+        connection.sendall(b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n")
+        connection.sendall(b"Upgrade: h2c\r\nConnection: close, Upgrade\r\n\r\n")
+        received = b"\r\n\r\n".join(answer(connection))
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"201", b"200"]
     assert not caplog.records  # with advice that helps nobody
+
+
+def test_the_body_of_such_a_request_is_no_request(port: int) -> None:
+    asking = b"Upgrade: h2c\r\nConnection: Upgrade, close\r\n"
+    hidden = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with connected(port) as connection:
+        connection.sendall(HEAD + asking + b"Content-Length: %d\r\n\r\n" % len(hidden))
+        connection.sendall(hidden)
+        head, body = answer(connection)
+    assert (head + body).count(b"HTTP/1.1 ") == 1
+    assert head.startswith(b"HTTP/1.1 400 ")
+
+
+def test_it_is_no_proxy(port: int) -> None:
+    with connected(port) as connection:
+        connection.sendall(b"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost:22\r\n\r\n")
+        head, body = answer(connection)
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["error"]["message"] == "This server is no proxy"
+
+
+def test_what_is_asked_before_nonsense_is_answered(port: int) -> None:
+    body = b'{"input": "a", "expected_output": "b"}'
+    with connected(port) as connection:
+        connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body + b"garbage\r\n")
+        head, said = answer(connection)
+    assert head.startswith(b"HTTP/1.1 201 ")
+    assert json.loads(said)["data"]["input"] == "a"
+
+
+def test_a_refusal_has_the_headers_of_every_answer(port: int) -> None:
+    with connected(port) as connection:
+        connection.sendall(b"FOO / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        head, body = answer(connection)
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"\r\nx-content-type-options: nosniff\r\n" in head
+    assert json.loads(body)["success"] is False
 
 
 def test_an_endless_head_is_refused(port: int) -> None:
@@ -88,6 +116,60 @@ def test_an_endless_head_is_refused(port: int) -> None:
         head, body = answer(connection)
     assert head.startswith(b"HTTP/1.1 400 ")
     assert "larger than 65536 bytes" in json.loads(body)["error"]["message"]
+
+
+def test_only_a_head_counts_as_one(port: int) -> None:
+    """A large body before it, which came with it, does not."""
+    body = json.dumps({"suites": ["x"] * 20_000}).encode()
+    request = HEAD.replace(b"test-cases", b"runs") + b"Content-Length: %d\r\n\r\n" % len(body)
+    with connected(port) as connection:
+        connection.sendall(request + body + b"GET /api/health HTTP/1.1\r\nHo")
+        connection.sendall(b"st: localhost\r\nConnection: close\r\n\r\n")
+        received = b"\r\n\r\n".join(answer(connection))
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"400", b"200"]
+    assert b"larger than" not in received
+
+
+@pytest.mark.parametrize("after_body", [False, True])
+def test_too_many_headers_are_refused(port: int, after_body: bool) -> None:
+    request = HEAD + b"Transfer-Encoding: chunked\r\n" + b"\r\n0\r\n" * after_body
+    with connected(port) as connection:
+        connection.sendall(request + b"a:\r\n" * (protocol.MAX_HEADERS + 1))
+        head, _ = answer(connection)
+    assert head.startswith(b"HTTP/1.1 400 ")
+
+
+def test_an_endless_request_is_not_received(port: int) -> None:
+    received = b""
+    with connected(port) as connection, suppress(ConnectionError):
+        connection.sendall(b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\n")
+        connection.sendall(b"Transfer-Encoding: chunked\r\n\r\n0\r\na: ")
+        for _ in range(64):
+            connection.sendall(b"x" * 2**20)
+        pytest.fail("the server received it all")
+    assert received == b""
+
+
+def test_who_does_not_take_an_answer_does_not_get_the_rest(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "STALLED_SECONDS", 0.1)
+    lost, end = threading.Event(), PatientProtocol.connection_lost
+
+    def ended(self: PatientProtocol, error: Exception | None) -> None:
+        end(self, error)
+        lost.set()
+
+    monkeypatch.setattr(PatientProtocol, "connection_lost", ended)
+    store = MemoryStore()
+    for _ in range(300):
+        store.test_cases.add(NewTestCase("x" * 10_000, "y" * 10_000), utc_now()).result()
+    with live(create_app(settings, store)) as url, socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(PATIENCE)
+        connection.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+        connection.sendall(b"GET /api/test-cases?limit=300 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert lost.wait(PATIENCE)
 
 
 def test_many_requests_at_once_are_all_answered(port: int) -> None:
@@ -117,6 +199,18 @@ def test_a_second_head_that_does_not_come_is_not_waited_for(
         connection.sendall(b"GET /api/test-cases HTTP/1.1\r\nHost: localhost\r\n\r\nGET /")
         head, _ = answer(connection)
     assert head.startswith(b"HTTP/1.1 200 ")
+
+
+def test_line_breaks_after_an_answer_keep_nothing_open(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
+    with connected(port) as connection:
+        connection.sendall(b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(b"\r\n")
+        connection.settimeout(KEEP_ALIVE_SECONDS / 2)
+        assert answer(connection) == (b"", b"")
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(

@@ -3,89 +3,134 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
-from http import HTTPStatus
 from typing import Any
 
-from httptools import HttpParserInvalidMethodError
+from httptools import HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from assay.server.envelope import CODES, JSON, Code, failure
+from assay.server.envelope import JSON, failure
+from assay.server.security import API_HEADERS
 
 #: A request whose head takes longer to arrive is not waited for.
 HEAD_SECONDS = 10.0
 #: Nor is the rest of one; whoever reads a body gives it less time, and says so.
 REQUEST_SECONDS = 60.0
-#: The largest head of a request.
+#: Who takes nothing of an answer for so long does not get the rest.
+STALLED_SECONDS = 30.0
+#: The largest head of a request, and the most headers, those after its body too.
 MAX_HEAD = 64 * 1024
-#: All that any path has.
-METHODS = "DELETE, GET, HEAD, POST, PUT"
-_METHOD = re.compile(rb"([A-Za-z-]{1,40}) [/*]")
+MAX_HEADERS = 200
+#: So much of a request is received, whoever reads it.
+MAX_REQUEST = 16 * 1024 * 1024
+_OTHER_PROTOCOL = (b"upgrade", b"http2-settings")
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Gives every request some time and its head some room; refusals are in the envelope."""
+    """Gives every request some time and some room; refusals are in the envelope.
 
+    The methods are those of uvicorn, also the first one with an underscore.
+    """
+
+    #: When what is awaited must be here: a head, or the rest of a request.
     _late: asyncio.TimerHandle | None = None
-    _head = 0
     _in_head = True
-    _begun = False
+    #: How much has come since the request began, as far as it came by itself.
+    _size = 0
+    #: What is being read, and how many requests begin in it.
     _data = b""
+    _begun = 0
+    #: When to look again how much of an answer is not taken yet, and how much it was last.
+    _watch: asyncio.TimerHandle | None = None
+    _unsent = 0
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._await_head()
+        self._watch = self.loop.call_later(STALLED_SECONDS, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait(None)
+        if self._watch is not None:
+            self._watch.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._begun, self._data = False, data
+        awaited, self._begun, self._data = self._in_head, 0, data
         super().data_received(data)
-        if self._in_head:  # of a head that began here only what comes after the one before
-            self._head += len(data.rpartition(b"\r\n\r\n")[2] if self._begun else data)
-        if self._in_head and self._head > MAX_HEAD and not self.transport.is_closing():
-            self.send_400_response(f"The head of the request is larger than {MAX_HEAD} bytes")
         self._data = b""
+        if self.transport.is_closing():
+            return
+        if self._begun <= awaited:  # else most of it may be of the request before
+            self._size += len(data)
+        if self._in_head and self._size > MAX_HEAD:
+            self.send_400_response(f"The head of the request is larger than {MAX_HEAD} bytes")
+        elif self._size > MAX_REQUEST:
+            self.transport.close()
+        elif self._late is None and self.cycle.response_complete:
+            self._await_head()  # line breaks between requests are no beginning of one
 
     def on_message_begin(self) -> None:
-        self._begun = True
+        self._begun += 1
+        self._size = 0
         super().on_message_begin()
         self._await_head()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if len(self.headers) >= MAX_HEADERS:
+            raise ValueError("too many headers")  # the parser stops, and refuses the request
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return  # it is read again
         self._in_head = False
         self._wait(REQUEST_SECONDS)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         self._wait(None)
         super().on_message_complete()
 
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what the parser refuses; a method that it does not know is known by no path."""
-        method = _METHOD.match(self._data)
-        if method is not None and isinstance(sys.exception(), HttpParserInvalidMethodError):
-            word = method[1].decode()
-            message = f"{word} is not allowed here; allowed are {METHODS}"
-            self._refuse("METHOD_NOT_ALLOWED", message, f"allow: {METHODS}\r\n")
-        else:
-            self._refuse("INVALID_INPUT", msg)
-
     def _unsupported_upgrade_warning(self) -> None:
-        """Nothing: the request is answered as if it had not asked for another protocol."""
+        """Read a request again as if it had not asked for another protocol.
 
-    def _refuse(self, code: Code, message: str, header: str = "") -> None:
-        body, (status, _) = failure(code, message), CODES[code]
-        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{header}"
-        head += f"content-type: {JSON}\r\ncontent-length: {len(body)}\r\n"
-        self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
+        The parser takes what follows its head for that protocol, and not for its body.
+        """
+        upgrade, method = sys.exception(), self.parser.get_method()
+        assert isinstance(upgrade, HttpParserUpgrade)
+        if method == b"CONNECT":
+            self.send_400_response("This server is no proxy")
+            return
+        lines = [b"%b %b HTTP/%b" % (method, self.url, self.parser.get_http_version().encode())]
+        lines += [b"%b: %b" % pair for pair in _in_http(self.headers)]
+        rest = self._data[upgrade.args[0] :]
+        self.parser = HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+        self.data_received(b"\r\n".join(lines) + b"\r\n\r\n" + rest)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what the parser refuses; but what was asked before is answered, and no more."""
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and not cycle.more_body:
+            cycle.keep_alive = False
+            self.flow.pause_reading()
+            return
+        body = failure("INVALID_INPUT", msg)
+        about = {b"content-type": JSON.encode(), b"content-length": b"%d" % len(body)}
+        headers = [*about.items(), (b"connection", b"close"), *API_HEADERS]
+        lines = [b"HTTP/1.1 400 Bad Request", *(b"%b: %b" % pair for pair in headers)]
+        self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
         self.transport.close()
 
+    def resume_writing(self) -> None:
+        self._unsent = 0
+        super().resume_writing()
+
     def _await_head(self) -> None:
-        self._in_head, self._head = True, 0
+        self._in_head = True
         self._wait(HEAD_SECONDS)
 
     def _wait(self, seconds: float | None) -> None:
@@ -97,3 +142,23 @@ class PatientProtocol(HttpToolsProtocol):
     def _give_up(self) -> None:
         if not self.transport.is_closing():
             self.transport.close()
+
+    def _look(self) -> None:
+        """Hang up when nothing of an answer was taken since the last look."""
+        before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
+        if self._unsent and self._unsent == before:
+            self.transport.abort()
+        else:
+            self._watch = self.loop.call_later(STALLED_SECONDS, self._look)
+
+
+def _in_http(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers without those that ask for another protocol."""
+    kept = []
+    for name, value in headers:
+        if name == b"connection":
+            words = [word.strip() for word in value.split(b",")]
+            value = b", ".join(word for word in words if word.lower() not in _OTHER_PROTOCOL)
+        if name not in _OTHER_PROTOCOL and (value or name != b"connection"):
+            kept.append((name, value))
+    return kept

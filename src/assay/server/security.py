@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import re
@@ -24,7 +25,8 @@ TOKENS_VARIABLE = "ASSAY_API_TOKENS"
 
 #: An address in brackets or a name, and a port.
 _HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:@/]*))(?::[0-9]*)?")
-_API_HEADERS = [
+STOPPING = "The server was stopped before the request was answered"
+API_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
@@ -112,7 +114,7 @@ class Guard:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
-                message["headers"] = [*message["headers"], *_API_HEADERS]
+                message["headers"] = [*message["headers"], *API_HEADERS]
             await send(message)
 
         try:
@@ -122,6 +124,9 @@ class Guard:
             await error.response()(scope, receive, guarded)
         except ClientDisconnect:
             return
+        except asyncio.CancelledError:  # the server waits no longer for what is under way
+            if not begun:
+                await ApiError("INTERNAL_ERROR", STOPPING).response()(scope, receive, guarded)
         except Exception:  # a fault of ours: its story stays in the log
             log.exception("%s %s failed", scope["method"], scope["path"])
             if begun:
