@@ -96,10 +96,12 @@ def _openai_at(base_url: str, **defaults: Any) -> Callable[[Values], Values]:
 def _azure(values: Values) -> Values:
     """The address that Azure has for clients of OpenAI, where a deployment is a model."""
     endpoint = values.pop("endpoint", None) or values.pop("resource", "")
-    host = endpoint if "://" in str(endpoint) else f"https://{endpoint}.openai.azure.com"
     deployment = values.pop("deployment", None)
     model = {"model": deployment} if deployment else {}
-    base_url = f"{host.rstrip('/')}/openai/v1"
+    base_url = endpoint
+    if isinstance(endpoint, str):  # whoever checks the address says what is wrong with another
+        host = endpoint if "://" in endpoint else f"https://{endpoint}.openai.azure.com"
+        base_url = f"{host.rstrip('/')}/openai/v1"
     return {**_chat(values), **model, "base_url": base_url, "provider": "openai"}
 
 

@@ -100,10 +100,18 @@ class Roster:
                 yield entry
 
     def faults(self) -> Iterator[AssayError]:
-        """What is wrong with the others."""
+        """What is wrong with the others, and with the names of those that are asked by default."""
         for entry in self._read():
             if isinstance(entry, AssayError):
                 yield entry
+        config = self.settings.config
+        known = {entry.name for entry in config.targets}
+        for name in (config.defaults.target, config.judge):
+            if isinstance(name, str) and name not in known:
+                try:
+                    self.spec(name)
+                except AssayError as error:
+                    yield error
 
     def judge_spec(self) -> TargetSpec | None:
         """The settings of the project's judge; None when it has none."""

@@ -240,7 +240,8 @@ def test_the_port_of_another_is_refused(project: Project) -> None:
 def test_targets_that_cannot_be_used_are_told_at_once(project: Project, agent: Agent) -> None:
     right = {"name": "agent", "provider": "http", "url": f"{agent.url}/ask"}
     wrong = {"name": "wrong", "provider": "htp", "url": "http://127.0.0.1:1"}
-    project.write("assay.yaml", {"targets": [right, wrong]})
+    named = {"defaults": {"target": "nowhere"}, "judge": "nobody"}
+    project.write("assay.yaml", {"targets": [right, wrong], **named})
     with serving(project) as server:
         answer = server.client.post("/api/runs", json=RUN | {"target": "wrong"})
         assert answer.status_code == 500
@@ -252,6 +253,8 @@ def test_targets_that_cannot_be_used_are_told_at_once(project: Project, agent: A
     fault = "no target provider is called 'htp' (did you mean 'http'?)"
     assert re.search(rf"a target cannot be used: assay.yaml:\d+:\d+: .*{re.escape(fault)}", errors)
     assert re.search(rf"POST /api/runs failed: .*{re.escape(fault)}", errors)
+    for name in ("nowhere", "nobody"):
+        assert f"a target cannot be used: no target is called '{name}'" in errors
 
 
 def test_others_need_a_token(project: Project) -> None:

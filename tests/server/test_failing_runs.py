@@ -75,7 +75,7 @@ def test_a_run_whose_store_fails_is_interrupted_when_the_store_is_back(
     data = running.get(f"/api/runs/{run_id}").json()["data"]
     assert (data["status"], data["notes"]) == (
         "interrupted",
-        ["it failed: the connection was lost"],
+        ["it failed: the store failed; the server's log has the details"],
     )
     assert data["progress"] is None
     assert running.get("/api/health").json()["data"]["runs"] == 0

@@ -110,6 +110,19 @@ def test_a_run_that_goes_on_counts_what_was_done_before(
         agent.open.set()
 
 
+def test_a_run_whose_server_died_can_be_cancelled_by_another(
+    project: Settings, store: Behind
+) -> None:
+    with TestClient(create_app(project, store), ADDRESS) as other:
+        dead = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
+        store.begin(replace(dead, environment={"door": DOOR}))
+        answer = other.post(f"/api/runs/{dead.id}/cancel", json={})
+        assert (answer.status_code, answer.json()["data"]["status"]) == (202, "interrupted")
+    with TestClient(create_app(project, store), ADDRESS) as next_one:
+        data = shown(next_one, dead.id)
+    assert (data["status"], data["notes"]) == ("interrupted", ["it was cancelled"])
+
+
 def test_a_run_that_was_cancelled_before_the_server_was_killed_does_not_go_on(
     project: Settings, store: Behind, running: TestClient, agent: Agent
 ) -> None:

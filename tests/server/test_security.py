@@ -150,6 +150,7 @@ def test_tokens_are_separated_by_commas_or_spaces() -> None:
         "",
         "application/jsonp",
         "application/json; charset=utf-16",
+        "application/json; x=y; charset=latin-1",
         "text/plain; application/json",
     ],
 )
@@ -161,8 +162,9 @@ def test_a_form_of_a_foreign_page_writes_nothing(client: TestClient, kind: str) 
     assert client.get(URL).json()["data"]["total"] == 0
 
 
-def test_a_content_type_may_name_its_charset(client: TestClient) -> None:
-    headers = {"content-type": 'Application/JSON; charset="UTF-8"'}
+@pytest.mark.parametrize("more", ['; charset="UTF-8"', ";charset=utf8; x=y", "; profile=a", ";"])
+def test_a_content_type_may_name_its_charset(client: TestClient, more: str) -> None:
+    headers = {"content-type": f"Application/JSON{more}"}
     body = b'{"input": "x", "expected_output": "x"}'
     assert client.post(URL, content=body, headers=headers).status_code == 201
 

@@ -1,11 +1,13 @@
-"""What becomes of runs when their server ends."""
+"""What becomes of runs, and of requests, when their server ends."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import httpx2
@@ -16,6 +18,7 @@ from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.server.app import create_app
 from assay.server.jobs import STOPPED, Jobs
+from assay.server.security import Access, Guard
 from assay.server.serving import server_of
 from assay.settings import Settings
 from server.conftest import ADDRESS, PATIENCE, Agent, Clock
@@ -106,3 +109,26 @@ def test_signals_stop_runs_first_gently_then_at_once(
     asyncio.run(scenario())
     assert told == ["stop", "hurry", "hurry"]
     assert not server.force_exit
+
+
+def test_a_request_that_takes_longer_than_the_server_is_told_in_the_envelope() -> None:
+    sent: list[Any] = []
+
+    async def never(*_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def scenario() -> None:
+        scope: Any = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/"}
+        scope["headers"] = [(b"host", b"localhost")]
+        request = asyncio.create_task(Guard(never, Access())(scope, never, send))
+        await asyncio.sleep(0)
+        request.cancel()  # as uvicorn does once its grace is over
+        await request
+
+    asyncio.run(scenario())
+    start, body = sent
+    assert start["status"] == 500
+    assert json.loads(body["body"])["error"]["code"] == "INTERNAL_ERROR"

@@ -40,6 +40,11 @@ def refused(project: Project, agentv: str, name: str = "mine") -> str:
     return str(caught.value)
 
 
+def test_an_address_that_is_no_text_is_told(project: Project) -> None:
+    wrong = entries({"name": "mine", "provider": "azure", "endpoint": ["https://x"]})
+    assert "'base_url'" in refused(project, wrong)
+
+
 def test_a_cli_target_is_a_command(project: Project) -> None:
     known = roster(project, entries({"name": "mine", "provider": "cli", "command_template": ECHO}))
     target = known.target("mine")

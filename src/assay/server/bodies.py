@@ -38,9 +38,10 @@ Read = Callable[[Any], Any]
 def require_json(request: Request) -> None:
     """Refuse a write that a form of a foreign page could have sent."""
     written = request.headers.get("content-type", "")
-    kind, _, rest = written.partition(";")
-    charset = rest.strip().lower().removeprefix("charset=").strip('"')
-    if kind.strip().lower() != JSON or charset not in ("", "utf-8", "utf8"):
+    kind, *parameters = (part.strip().lower() for part in written.split(";"))
+    pairs = (parameter.partition("=") for parameter in parameters)
+    charsets = [value.strip('"') for name, _, value in pairs if name == "charset"]
+    if kind != JSON or not {"utf-8", "utf8"}.issuperset(charsets):
         found = f"Content-Type is {written!r}" if written else "Content-Type is missing"
         raise ApiError("UNSUPPORTED_MEDIA_TYPE", f"{found}; it must be {JSON}")
 
@@ -67,21 +68,19 @@ def object_of(raw: bytes) -> dict[str, Any]:
 
 async def _received(request: Request) -> bytes:
     chunks, size = [], 0
-    declared = request.headers.get("content-length", "")
-    if not (declared.isdigit() and int(declared) > MAX_DRAINED):
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                async for chunk in request.stream():
-                    size += len(chunk)
-                    if size <= MAX_BODY:
-                        chunks.append(chunk)
-                    elif size > MAX_DRAINED:
-                        break
-        except TimeoutError:
-            late = f"The body did not arrive within {BODY_SECONDS:g} seconds"
-            raise ApiError("INVALID_INPUT", late, {"connection": "close"}) from None
-        if size <= MAX_BODY:
-            return b"".join(chunks)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size <= MAX_BODY:
+                    chunks.append(chunk)
+                elif size > MAX_DRAINED:
+                    break
+    except TimeoutError:
+        late = f"The body did not arrive within {BODY_SECONDS:g} seconds"
+        raise ApiError("INVALID_INPUT", late, {"connection": "close"}) from None
+    if size <= MAX_BODY:
+        return b"".join(chunks)
     message = f"The body is larger than {MAX_BODY} bytes"
     raise ApiError("PAYLOAD_TOO_LARGE", message, {"connection": "close"})
 

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -110,6 +111,11 @@ class Jobs:
             known = record.environment | {CANCELLED: True}
             await asyncio.to_thread(self.store.describe, record.id, record.suites, known)
         job.brake.press()
+
+    async def give_up(self, run_id: str) -> bool:
+        """End a run that nobody works on; False when somebody does."""
+        find = partial(self.store.run, run_id)
+        return await asyncio.to_thread(self._interrupt, find, "it was cancelled")
 
     def hurry(self) -> None:
         """Let all runs end at once, without what is in flight."""
@@ -215,7 +221,7 @@ class Jobs:
             if not run_id:
                 return error
             log.error("the run %s failed", run_id, exc_info=error)
-            reason = str(error) if isinstance(error, AssayError) else cause_of(error)
+            reason = _reason(error)
         failed = self._interrupt(lambda: self.store.run(run_id), f"it failed: {reason}")
         return "interrupted" if failed else None
 
@@ -228,6 +234,13 @@ class Jobs:
         else:
             job.feed.close(result)
         job.ended.set()
+
+
+def _reason(error: BaseException) -> str:
+    """Why a run failed, for everybody to read; where the store is stays in the log."""
+    if isinstance(error, StoreError):
+        return "the store failed; the server's log has the details"
+    return str(error) if isinstance(error, AssayError) else cause_of(error)
 
 
 def _is_to_go_on(record: RunRecord) -> bool:

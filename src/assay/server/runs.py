@@ -89,11 +89,12 @@ async def cancel(request: Request) -> Response:
     bodies.read_fields(bodies.object_of(raw), {})
     job = await state.jobs.settled(run_id)
     record = await _record(request)
-    if job is None:
-        here = "is at work in another process" if record.status == "running" else record.status
-        told = here if here.startswith("is ") else f"is {here}"
-        raise invalid(f"The run {told}; there is nothing to cancel here")
-    await state.jobs.cancel(job, record)
+    if job is not None:
+        await state.jobs.cancel(job, record)
+    elif record.status != "running":
+        raise invalid(f"The run is {record.status}; there is nothing to cancel here")
+    elif not await state.jobs.give_up(run_id):
+        raise invalid("The run is at work in another process; there is nothing to cancel here")
     return success(await _shown(record.id, state), 202)
 
 
