@@ -100,6 +100,10 @@ class CaseStream(Protocol):
         """What is wrong with the lines that were read since it was last asked."""
         ...
 
+    def faults(self) -> list[Problem]:
+        """All that is wrong with the cases, or warned of: the file is read from its start."""
+        ...
+
 
 class Request(msgspec.Struct, frozen=True):
     """What a target is asked: messages, and the case they came from when there is one.

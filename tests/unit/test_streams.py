@@ -26,10 +26,11 @@ from assay.errors import EvalFileErrors, UsageError
 from assay.executors.processes import SHELF_BYTES, Processes
 from assay.history import open_store
 from assay.loaders import jsonl
+from assay.model.events import Notice
 from assay.model.run import TrialRecord
 from assay.ports import Chunk
 from assay.replacing import Nameless
-from assay.running import Order, carry_out
+from assay.running import Door, Order, carry_out
 from assay.service import project as find_project
 from unit.conftest import Project
 
@@ -529,3 +530,127 @@ def test_a_file_that_changes_while_it_is_read_leaves_no_run(
     store = open_store(find_project(), None)
     assert store.runs(10) == []
     store.close()
+
+
+# What is wrong, or warned of, is told as of a file that is loaded
+
+
+Told = tuple[list[str], list[str], int | None]
+
+
+def told(path: str = "a.eval.jsonl", *, resume: str | None = None, **options: Any) -> Told:
+    """The notices of a run, the problems that it was refused for, and its exit code."""
+    notices: list[str] = []
+
+    def listen(event: Any) -> None:
+        if isinstance(event, Notice):
+            notices.append(event.text)
+
+    order = Order(path, REPLAY, resume=resume, door=Door(listen))
+    try:
+        run = wait_for(lambda: carry_out(order, options))
+    except EvalFileErrors as error:
+        return notices, [str(problem) for problem in error.problems], None
+    return notices, [], run.exit_code
+
+
+def told_both_ways(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Told:
+    """What is told of a stream, when it is the same that is told of the file loaded whole."""
+    found = told(**options)
+    with monkeypatch.context() as patch:
+        patch.setattr(service, "STREAMED_BYTES", 1 << 30)
+        assert found == told(**options)
+    return found
+
+
+def runs() -> list[str]:
+    store = open_store(find_project(), None)
+    try:
+        return [record.status for record in store.runs(10)]
+    finally:
+        store.close()
+
+
+def warned(number: int) -> dict[str, Any]:
+    """A case with two spellings of a key, of which one is ignored."""
+    return case(number, input_messages=f"number {number}")
+
+
+def test_a_warning_does_not_stop_a_stream(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [warned(n) if n in (2, 7) else case(n) for n in range(9)]
+    write(streamed, cases, [seen(n) for n in range(9)])
+    notices, problems, exit_code = told_both_ways(monkeypatch)
+    assert [notice.partition(" warning")[0] for notice in notices] == [
+        "a.eval.jsonl:3:14:",
+        "a.eval.jsonl:8:14:",
+    ]
+    assert (problems, exit_code) == ([], 0)
+    assert runs() == ["finished"] * 2
+    assert assay.run("a.eval.jsonl", target=REPLAY).summary.passed == 9
+
+
+def test_warnings_refuse_a_strict_stream(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [warned(n) if n in (2, 7) else case(n) for n in range(9)]
+    write(streamed, cases, [seen(n) for n in range(9)])
+    notices, problems, _ = told_both_ways(monkeypatch, strict=True)
+    assert notices == []
+    assert [problem.partition(" error[ignored-alias]")[0] for problem in problems] == [
+        "a.eval.jsonl:3:14:",
+        "a.eval.jsonl:8:14:",
+    ]
+    assert runs() == []
+
+
+def test_warnings_of_a_stream_that_is_wrong_are_told_with_its_errors(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(streamed, [warned(0), case(1), case(2, threshold=2), warned(3)], [seen(0)])
+    for strict in (False, True):
+        notices, problems, _ = told_both_ways(monkeypatch, strict=strict)
+        assert notices == []
+        assert [problem.split("[")[0].rpartition(" ")[2] for problem in problems] == [
+            "warning",
+            "error",
+            "warning",
+        ]
+    assert runs() == []
+
+
+def test_many_warnings_of_a_stream_are_not_all_told(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.errors.MAX_PROBLEMS", 3)
+    write(streamed, [warned(n) for n in range(9)], [seen(n) for n in range(9)])
+    notices, _, exit_code = told()
+    assert len(notices) == 4
+    assert "there are more than 3 warnings" in notices[-1]
+    assert exit_code == 0
+
+
+def test_a_resumed_stream_tells_its_warnings_once(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(streamed, [warned(0), *map(case, range(1, 9))], [seen(n) for n in range(9)])
+    saves: list[int] = []
+    keep = stream.StreamRun._settle
+
+    def broken(self: Any, most: int) -> None:
+        keep(self, most)
+        saves.append(most)
+        if len(saves) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream.StreamRun, "_settle", broken)
+        with pytest.raises(KeyboardInterrupt):
+            assay.run("a.eval.jsonl", target=REPLAY)
+    _, problems, _ = told(resume="", strict=True)
+    assert len(problems) == 1
+    assert runs() == ["running"]  # it can be gone on with
+    notices, _, exit_code = told(resume="")
+    assert (len(notices), exit_code) == (1, 0)
+    assert "ignored-alias" in notices[0]

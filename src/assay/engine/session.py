@@ -24,7 +24,7 @@ from assay.engine.runner import Runner
 from assay.engine.spool import Spool
 from assay.engine.stream import Answers, ChunkGrader, StreamRun, Surroundings
 from assay.engine.trial import Trials
-from assay.errors import EvalFileErrors, TargetError, UsageError
+from assay.errors import EvalFileErrors, Problem, TargetError, UsageError
 from assay.grading import Preparation
 from assay.judgements import uses_of
 from assay.model.calibration import JudgeUse
@@ -191,6 +191,8 @@ class _Session:
         planned = None if streamed else self.plan.planned
         job.listen(RunStarted(record.id, record.target, planned, done))
         streams = [self._stream(index, record, runner) for index in streamed]
+        for warning in (problem for run in streams for problem in run.warnings):
+            job.listen(Notice(str(warning)))
         if streams and not job.brake.presses:
             self._tell_unused(streams)
         status = await runner.run()
@@ -200,7 +202,7 @@ class _Session:
     def _stream(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
         """A suite that is checked while it is graded; if a line is wrong, no run was begun."""
         job = self.job
-        answers, stream = self._answers(), cast("CaseStream", job.suites[index].cases)
+        answers, stream = self._answers(), self._cases(index)
         done = Done(job.store.finished(record.id) if job.resumed else ())
         fresh = job.resumed is None
         express = None
@@ -217,7 +219,14 @@ class _Session:
             express=express,
         )
         executor = executors.get("processes" if hasattr(os, "fork") else "local")()
-        around = Surroundings(job.store, executor, runner.tell, lambda: job.brake.presses > 0)
+        around = Surroundings(
+            job.store,
+            executor,
+            runner.tell,
+            lambda: job.brake.presses > 0,
+            self._faults,
+            job.options.strict,
+        )
         spool = None
         if fresh:
             spool = self.spools[index] = Spool(
@@ -237,6 +246,13 @@ class _Session:
             record.suites[index] = replace(record.suites[index], selected=run.cases)
         job.store.describe(record.id, record.suites, record.environment)
         return run
+
+    def _cases(self, index: int) -> CaseStream:
+        return cast("CaseStream", self.job.suites[index].cases)
+
+    def _faults(self) -> list[Problem]:
+        """All that is wrong with streams, as if they had been loaded."""
+        return [fault for index in self.plan.streams for fault in self._cases(index).faults()]
 
     def _tell_unused(self, streams: Sequence[StreamRun]) -> None:
         """Answers that belong to no case, neither of the streams nor of other suites."""

@@ -1,28 +1,28 @@
 """Suites far larger than memory, over recorded answers: read, checked and graded in one pass.
 
 The file is cut into chunks of lines. An executor has each of them read, graded and recorded,
-on all cores; here the records are saved, and counted. A line that is wrong ends the run with
-all that is wrong, and nothing of it is kept.
+on all cores; here the records are saved, and counted. A line that is wrong ends the run, and
+nothing of it is kept: then the file is read from its start, to tell all that is wrong with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.engine.express import Express, PlainAnswers
 from assay.engine.plan import Done, Plan, Planned
 from assay.engine.spool import Noted, Spool, noted
 from assay.engine.trial import Trials
-from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, TargetError
+from assay.errors import EvalFileErrors, Problem, Problems, TargetError
 from assay.grading import Grader
 from assay.model.calibration import JudgeUse
-from assay.model.case import EvalCase
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
 from assay.model.run import TrialRecord, position_of
@@ -200,12 +200,18 @@ async def _waited_for(result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What a stream is run with. `stop` is asked between chunks."""
+    """What a stream is run with. `stop` is asked between chunks.
+
+    `faults` are all that is wrong with this stream and those beside it; they are looked for when
+    one is there. When it is `strict`, warnings are such too.
+    """
 
     store: Store
     executor: Executor
     tell: Callable[[TrialRecord], None]
     stop: Callable[[], bool]
+    faults: Callable[[], list[Problem]]
+    strict: bool = False
 
 
 class StreamRun:
@@ -223,7 +229,9 @@ class StreamRun:
         #: Which of the recorded answers belong to a case of the stream.
         self.used = bytearray(answers.records)
         self._alone: set[int] = set()
-        self._problems: list[Problem] = []
+        #: Is there an id that may be there twice?
+        self._twice = False
+        self._problems = Problems(stream.name)
         self._unsaved: list[TrialRecord] = []
         self._under_way: deque[tuple[Future[None], list[TrialRecord]]] = deque()
         #: Everybody that judged.
@@ -236,7 +244,7 @@ class StreamRun:
         for data in self._around.executor.run(self._grader, self._chunks()):
             graded = _GRADED.decode(data)
             self._check(graded)
-            if self._problems:
+            if self._is_wrong:
                 continue
             if self._spool is not None and graded.noted is not None:
                 self._spool.add(graded.chunk, graded.trials, graded.noted)
@@ -246,13 +254,28 @@ class StreamRun:
                 self._settle(_UNDER_WAY - 1)
         self._save()
         self._settle(0)
-        if self._problems:
-            ordered = sorted(self._problems, key=lambda p: (p.line, p.column))
-            raise EvalFileErrors(ordered[:MAX_PROBLEMS])
+        if self._is_wrong or self._twice:
+            self._refuse()
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """What a run that is not strict goes on with."""
+        return self._problems.told()
+
+    @property
+    def _is_wrong(self) -> bool:
+        return bool(self._problems.errors or (self._around.strict and self._problems))
+
+    def _refuse(self) -> None:
+        """Raise all that is wrong; a suspicion may turn out to be none."""
+        around = self._around
+        for problems in (around.faults(), self._problems.told()):
+            if refusal := refusal_of(problems, strict=around.strict):
+                raise refusal from None
 
     def _chunks(self) -> Iterator[Chunk]:
         for chunk in self._stream.chunks():
-            if self._around.stop() or len(self._problems) >= MAX_PROBLEMS:
+            if self._around.stop() or self._is_wrong:
                 return
             if self._spool is not None:
                 self._spool.promise(chunk.number)
@@ -276,33 +299,19 @@ class StreamRun:
         self._problems += [Problem(**problem) for problem in graded.problems]
         self.cases += graded.cases
         self.judges.update(graded.judges)
-        twice = False
         for line in graded.used:
-            twice = twice or self.used[line] == 1
+            self._twice = self._twice or self.used[line] == 1
             self.used[line] = 1
         for identity in graded.alone:
             hashed = hash(identity)
-            twice = twice or hashed in self._alone
+            self._twice = self._twice or hashed in self._alone
             self._alone.add(hashed)
-        if twice:
-            self._find_twins()
 
-    def _find_twins(self) -> None:
-        """Some id was there before; which, and on which line, is looked up from the start."""
-        if any(problem.code == "duplicate-id" for problem in self._problems):
-            return
-        seen: dict[int, int] = {}
-        for chunk in self._stream.chunks():
-            for number, case in self._cases(chunk):
-                if case is None:
-                    continue
-                first = seen.setdefault(hash(case.id), number)
-                if first != number:
-                    message = f"the id {case.id!r} is taken by the case on line {first}"
-                    place = case.origin_of(("id",))
-                    self._problems.append(Problem(*place, "error", "duplicate-id", message))
-            self._stream.problems()
 
-    def _cases(self, chunk: Chunk) -> Iterator[tuple[int, EvalCase | None]]:
-        for part in self._stream.parts(chunk):
-            yield from self._stream.read(*part)
+def refusal_of(problems: Sequence[Problem], *, strict: bool) -> EvalFileErrors | None:
+    """The error that tells of problems; None when all are warnings, unless those count."""
+    if any(problem.severity == "error" for problem in problems):
+        return EvalFileErrors(problems)
+    if strict and problems:
+        return EvalFileErrors([replace(problem, severity="error") for problem in problems])
+    return None

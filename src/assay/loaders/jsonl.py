@@ -366,6 +366,15 @@ class UncheckedCases(Sequence[EvalCase]):
         problems, reader.problems = reader.problems.told(), Problems(self.name)
         return problems
 
+    def faults(self) -> list[Problem]:
+        """What `load` says of the lines; of the sidecar it was said before they were read."""
+        known = self._lines.sidecar.problems
+        found = self._lines.validate(keep=False).problems.told()
+        with open_binary(self._lines.file, self.name) as stream:
+            if _stamp(stream) != self._stamp:
+                return list(self._lines.changed("was changed while it was read").problems)
+        return [problem for problem in found if problem not in known]
+
     def __iter__(self) -> Iterator[EvalCase]:
         return iter(self._lines)
 
