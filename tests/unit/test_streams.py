@@ -654,3 +654,32 @@ def test_a_resumed_stream_tells_its_warnings_once(
     notices, _, exit_code = told(resume="")
     assert (len(notices), exit_code) == (1, 0)
     assert "ignored-alias" in notices[0]
+
+
+@pytest.mark.parametrize("answers", [[], [seen(n) for n in range(4)]], ids=["alone", "answered"])
+@pytest.mark.parametrize(
+    "options",
+    [{"filter": ("c0",)}, {"tag": ("x",)}, {"repeat": 2}],
+    ids=["filter", "tag", "repeat"],
+)
+def test_the_ids_of_cases_that_are_not_selected_count_too(
+    streamed: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    answers: list[Any],
+) -> None:
+    write(streamed, [case(0), case(1, tags=["x"]), case(2), case(3), case(1), case(2)], answers)
+    _, problems, _ = told_both_ways(monkeypatch, **options)
+    assert [problem.partition(" error[duplicate-id]")[0] for problem in problems] == [
+        "a.eval.jsonl:5:8:",
+        "a.eval.jsonl:6:8:",
+    ]
+    assert runs() == []
+
+
+def test_hashes_that_are_equal_by_chance_refuse_no_stream(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "_hash", lambda identity: 7)
+    write(streamed, [case(0), case(1)], [seen(0)])
+    assert told(filter=("c0",)) == ([], [], 0)

@@ -27,6 +27,7 @@ from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
 from assay.model.run import TrialRecord, position_of
 from assay.ports import CaseStream, Chunk, Executor, Store
+from assay.remembering import Hashes
 
 #: So many trials are saved together, and so many saves wait for the disk at once.
 TOGETHER = 512
@@ -49,8 +50,9 @@ class Answers(PlainAnswers, Protocol):
 
 
 class Graded(msgspec.Struct, array_like=True):
-    """What came of a chunk. `used` are the numbers of the answers, `alone` ids that had none.
+    """What came of a chunk. `used` are the numbers of the answers.
 
+    `ids` are hashes of the ids of cases that have none, and of all when not all are selected.
     `noted` is what a spool takes, when there is one. `judges` are those that the process has met
     since the chunk before.
     """
@@ -60,7 +62,7 @@ class Graded(msgspec.Struct, array_like=True):
     trials: list[TrialRecord]
     problems: list[Any]
     used: list[int]
-    alone: list[str]
+    ids: list[int]
     noted: Noted | None = None
     judges: list[JudgeUse] = []
 
@@ -101,13 +103,15 @@ class ChunkGrader:
         self._trials, self._answers, self._done = trials, answers, done
         self._preparation = trials.preparation.passing()
         self._spooled, self._express = spooled, express
+        #: Else an answer that is used twice shows that an id is there twice.
+        self._notes_ids = not plan.takes_all
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __call__(self, chunk: Chunk) -> bytes:
         graded = Graded(chunk.number, 0, [], [], [], [])
         entries: dict[int, bytes] = {}
         for part in self._stream.parts(chunk):
-            trials = self._graded(self._planned(*part, self._express), graded)
+            trials = self._graded(self._planned(*part, self._express, graded.ids), graded)
             if self._express is not None:
                 trials = self._joined(trials, self._express, graded, entries)
             graded.trials += trials
@@ -124,20 +128,26 @@ class ChunkGrader:
         """Do once what every process would do first: find evaluators, build what checks them."""
         for chunk in self._stream.chunks():
             for part in self._stream.parts(chunk):
-                for planned in self._planned(*part, None):
+                for planned in self._planned(*part, None, []):
                     self._preparation.grader(planned.case)
             self._stream.problems()
             return
 
-    def _planned(self, number: int, part: bytes, express: Express | None) -> list[Planned]:
-        """The cases of a part, but for those that take the express lane."""
+    def _planned(
+        self, number: int, part: bytes, express: Express | None, ids: list[int]
+    ) -> list[Planned]:
+        """The selected cases of a part, but for those that take the express lane."""
         plan, suite = self._plan, self._suite
         taken = None if express is None else express.take
-        return [
-            plan.planned_case(position_of(suite, number - 1), suite, case)
-            for number, case in self._stream.read(number, part, taken)
-            if case is not None and plan.matches(suite, case)
-        ]
+        planned = []
+        for at, case in self._stream.read(number, part, taken):
+            if case is None:
+                continue
+            if self._notes_ids:
+                ids.append(_hash(case.id))
+            if plan.matches(suite, case):
+                planned.append(plan.planned_case(position_of(suite, at - 1), suite, case))
+        return planned
 
     def _graded(self, planned: list[Planned], graded: Graded) -> list[TrialRecord]:
         graded.cases += len(planned)
@@ -176,8 +186,8 @@ class ChunkGrader:
                 graded.used.append(line)
             except TargetError as error:
                 observation, plain = Observation(error=str(error)), None
-                if repeat == 0:
-                    graded.alone.append(case.id)
+                if repeat == 0 and not self._notes_ids:
+                    graded.ids.append(_hash(case.id))
             if case.skip is not None:
                 observation, plain = Observation(), None
             if not self._done.has(planned.position, repeat):
@@ -193,6 +203,11 @@ class ChunkGrader:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
         return self._loop.run_until_complete(_waited_for(result))
+
+
+def _hash(identity: str) -> int:
+    """The same in all processes, as they are forked from this one."""
+    return hash(identity) & 0xFFFFFFFFFFFFFFFF
 
 
 async def _waited_for(result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
@@ -228,8 +243,8 @@ class StreamRun:
         self._grader, self._stream, self._around, self._spool = grader, stream, around, spool
         #: Which of the recorded answers belong to a case of the stream.
         self.used = bytearray(answers.records)
-        self._alone: set[int] = set()
-        #: Is there an id that may be there twice?
+        self._ids = Hashes()
+        #: Was an answer used for two cases?
         self._twice = False
         self._problems = Problems(stream.name)
         self._unsaved: list[TrialRecord] = []
@@ -254,7 +269,7 @@ class StreamRun:
                 self._settle(_UNDER_WAY - 1)
         self._save()
         self._settle(0)
-        if self._is_wrong or self._twice:
+        if self._is_wrong or self._twice or self._ids.twice():
             self._refuse()
 
     @property
@@ -302,10 +317,8 @@ class StreamRun:
         for line in graded.used:
             self._twice = self._twice or self.used[line] == 1
             self.used[line] = 1
-        for identity in graded.alone:
-            hashed = hash(identity)
-            self._twice = self._twice or hashed in self._alone
-            self._alone.add(hashed)
+        for hashed in graded.ids:
+            self._ids.add(hashed)
 
 
 def refusal_of(problems: Sequence[Problem], *, strict: bool) -> EvalFileErrors | None:
