@@ -22,7 +22,7 @@ from assay.blocking import wait_for
 from assay.calibrating import Desk
 from assay.engine import spool, stream
 from assay.engine.spool import Spool, noted
-from assay.errors import EvalFileErrors, UsageError
+from assay.errors import EvalFileErrors, FunctionError, UsageError
 from assay.executors.processes import SHELF_BYTES, Processes
 from assay.history import open_store
 from assay.loaders import jsonl
@@ -543,7 +543,7 @@ def told(path: str = "a.eval.jsonl", *, resume: str | None = None, **options: An
     notices: list[str] = []
 
     def listen(event: Any) -> None:
-        if isinstance(event, Notice):
+        if isinstance(event, Notice) and "passed over" not in event.text:
             notices.append(event.text)
 
     order = Order(path, REPLAY, resume=resume, door=Door(listen))
@@ -683,3 +683,56 @@ def test_hashes_that_are_equal_by_chance_refuse_no_stream(
     monkeypatch.setattr(stream, "_hash", lambda identity: 7)
     write(streamed, [case(0), case(1)], [seen(0)])
     assert told(filter=("c0",)) == ([], [], 0)
+
+
+UNKNOWN = {"type": "python:nope:x"}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_bad_lines_are_told_before_an_evaluator_that_cannot_be_prepared(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    unprepared = case(9, evaluators=[UNKNOWN])
+    cases = [case(0), *(case(n, threshold=2) for n in (1, 2, 3, 4)), case(5)]
+    write(streamed, [unprepared, *cases] if first else [*cases, unprepared], [seen(0)])
+    _, problems, _ = told_both_ways(monkeypatch)
+    assert len(problems) == 4
+    assert all("error[wrong-value]" in problem for problem in problems)
+    assert runs() == []
+
+
+def test_bad_lines_are_told_before_an_evaluator_of_another_suite(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(streamed, [case(0), case(1, threshold=2)], [seen(0)])
+    streamed.write("b.eval.yaml", json.dumps({"cases": [case(2, evaluators=[UNKNOWN])]}))
+    _, problems, _ = told_both_ways(monkeypatch, path=".")
+    assert [problem.partition(" ")[0] for problem in problems] == ["a.eval.jsonl:2:152:"]
+    assert runs() == []
+
+
+def test_an_evaluator_that_cannot_be_prepared_refuses_a_stream(streamed: Project) -> None:
+    write(streamed, [*map(case, range(8)), case(8, evaluators=[UNKNOWN])], [seen(0)])
+    with pytest.raises(FunctionError, match="nope"):
+        told()
+    assert runs() == []
+
+
+def test_all_streams_are_looked_through_when_one_is_wrong(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(streamed, [case(0, threshold=2), case(1)], [seen(0)])
+    Path("b.eval.jsonl").write_text(json.dumps(case(3, threshold=2)) + "\n")
+    _, problems, _ = told_both_ways(monkeypatch, path=".")
+    assert [problem.partition(":")[0] for problem in problems] == ["a.eval.jsonl", "b.eval.jsonl"]
+
+
+def test_a_line_that_is_too_long_does_not_hide_what_is_before_it(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonl, "MAX_LINE", 400)
+    write(streamed, [case(0, threshold=2), case(1), case(2, description="x" * 900)], [seen(0)])
+    _, problems, _ = told_both_ways(monkeypatch)
+    assert ["wrong-value" in problems[0], "too-large" in problems[1]] == [True, True]
+    assert len(problems) == 2
+    assert runs() == []

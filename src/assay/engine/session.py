@@ -22,9 +22,9 @@ from assay.engine.provenance import environment_of
 from assay.engine.resuming import reopened
 from assay.engine.runner import Runner
 from assay.engine.spool import Spool
-from assay.engine.stream import Answers, ChunkGrader, StreamRun, Surroundings
+from assay.engine.stream import UNRELATED, Answers, ChunkGrader, StreamRun, Surroundings, refusal_of
 from assay.engine.trial import Trials
-from assay.errors import EvalFileErrors, Problem, TargetError, UsageError
+from assay.errors import AssayError, Problem, TargetError
 from assay.grading import Preparation
 from assay.judgements import uses_of
 from assay.model.calibration import JudgeUse
@@ -95,7 +95,12 @@ class _Session:
     async def _run(self) -> RunResult:
         job = self.job
         hashes = FileHashes(job.suites if job.resumed is None else ())
-        self._preflight()
+        try:
+            self._preflight()
+        except AssayError:
+            if refusal := refusal_of(self._faults(), strict=job.options.strict):
+                raise refusal from None  # as of files that are loaded
+            raise
         record = job.resumed or self._record(hashes)
         with job.store.lease(record.id):
             if job.resumed is None:
@@ -235,8 +240,8 @@ class _Session:
         run = StreamRun(grader, stream, answers, around, spool)
         try:
             run.run()
-        except (EvalFileErrors, UsageError):  # a judge that is needed may not be there
-            if fresh:
+        except AssayError as error:  # a judge that is needed may not be there
+            if fresh and not isinstance(error, UNRELATED):
                 job.store.delete(record.id)
             raise
         if run.judges:

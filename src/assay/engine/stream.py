@@ -20,7 +20,15 @@ from assay.engine.express import Express, PlainAnswers
 from assay.engine.plan import Done, Plan, Planned
 from assay.engine.spool import Noted, Spool, noted
 from assay.engine.trial import Trials
-from assay.errors import EvalFileErrors, Problem, Problems, TargetError
+from assay.errors import (
+    AssayError,
+    EvalFileErrors,
+    ExecutorError,
+    Problem,
+    Problems,
+    StoreError,
+    TargetError,
+)
 from assay.grading import Grader
 from assay.model.calibration import JudgeUse
 from assay.model.observation import Observation
@@ -32,6 +40,8 @@ from assay.remembering import Hashes
 #: So many trials are saved together, and so many saves wait for the disk at once.
 TOGETHER = 512
 _UNDER_WAY = 3
+#: Failures that say nothing about the cases: a run that has one can be gone on with.
+UNRELATED = (ExecutorError, StoreError)
 
 
 class Answers(PlainAnswers, Protocol):
@@ -255,6 +265,18 @@ class StreamRun:
 
     def run(self) -> None:
         """All chunks; raises EvalFileErrors when a line is wrong."""
+        try:
+            self._grade()
+        except UNRELATED:
+            raise
+        except AssayError:  # all that is wrong is told before whoever cannot judge it
+            self._settle(0)
+            self._refuse()
+            raise
+        if self._is_wrong or self._twice or self._ids.twice():
+            self._refuse()
+
+    def _grade(self) -> None:
         self._grader.warm_up()
         for data in self._around.executor.run(self._grader, self._chunks()):
             graded = _GRADED.decode(data)
@@ -269,8 +291,6 @@ class StreamRun:
                 self._settle(_UNDER_WAY - 1)
         self._save()
         self._settle(0)
-        if self._is_wrong or self._twice or self._ids.twice():
-            self._refuse()
 
     @property
     def warnings(self) -> list[Problem]:
