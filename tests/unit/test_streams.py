@@ -736,3 +736,22 @@ def test_a_line_that_is_too_long_does_not_hide_what_is_before_it(
     assert ["wrong-value" in problems[0], "too-large" in problems[1]] == [True, True]
     assert len(problems) == 2
     assert runs() == []
+
+
+@pytest.mark.parametrize("options", [{}, {"filter": ("c0",)}], ids=["all", "filter"])
+def test_a_stream_of_blank_lines_has_no_case(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    streamed.write("a.eval.jsonl", "\n" * 500)
+    streamed.write("seen.jsonl", json.dumps(seen(0)))
+    _, problems, _ = told_both_ways(monkeypatch, **options)
+    assert [problem.partition(" the")[0] for problem in problems] == [
+        "a.eval.jsonl:1:1: error[no-cases]:"
+    ]
+    assert runs() == []
+
+
+def test_a_stream_of_which_nothing_is_selected_is_not_wrong(streamed: Project) -> None:
+    write(streamed, [case(0)], [seen(0)])
+    _, problems, exit_code = told(filter=("nobody",))
+    assert (problems, exit_code) == ([], 5)

@@ -273,7 +273,7 @@ class StreamRun:
             self._settle(0)
             self._refuse()
             raise
-        if self._is_wrong or self._twice or self._ids.twice():
+        if self._is_wrong or self._is_empty or self._twice or self._ids.twice():
             self._refuse()
 
     def _grade(self) -> None:
@@ -300,6 +300,11 @@ class StreamRun:
     @property
     def _is_wrong(self) -> bool:
         return bool(self._problems.errors or (self._around.strict and self._problems))
+
+    @property
+    def _is_empty(self) -> bool:
+        """Was there no case, selected or not?"""
+        return not (self.cases or self._ids or self._around.stop())
 
     def _refuse(self) -> None:
         """Raise all that is wrong; a suspicion may turn out to be none."""
