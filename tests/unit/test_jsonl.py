@@ -156,6 +156,13 @@ def test_a_bad_line(project: Project, mode: str, bad: str, place: str, word: str
     assert word in message
 
 
+def test_an_unknown_key_of_an_evaluator_is_told_once_where_it_is(
+    project: Project, mode: str
+) -> None:
+    bad = '{"id": "b", "input": "x", "evaluators": [{"type": "equals", "value": "x", "foo": 1}]}'
+    assert project.refusals(lines(line("a"), bad), FILE) == ["2:75 unknown-key"]
+
+
 def test_a_line_that_is_not_utf_8(project: Project, mode: str) -> None:
     text = lines(line("a"), line("caf@"), line("b", threshold=7)).encode().replace(b"@", b"\xe9")
     assert project.refusals(text, FILE) == ["2:12 encoding", "3:69 wrong-value"]
