@@ -41,6 +41,11 @@ def _plain(value: Any) -> Any:
 
 _ENCODER = msgspec.json.Encoder(order="sorted", enc_hook=_plain)
 _CONTENT = msgspec.json.Encoder()
+#: What reading an entry raises that is wrong; half a surrogate pair has no bytes.
+_ODD = (
+    *(KeyError, TypeError, AttributeError, UnicodeEncodeError),
+    *(ValidationError, PydanticCustomError),
+)
 #: What an evaluator is called changes nothing about its judgement.
 _NAME = {"name"}
 #: What a judge is not told.
@@ -318,7 +323,7 @@ def at_once(
         names = {spec.name for spec in specs}
         if len(names) < len(specs) or "" in names:
             result = named(result)
-    except (KeyError, TypeError, AttributeError, ValidationError, PydanticCustomError):
+    except _ODD:
         del reading.notes[noted:]
         return ()
     if fresh and len(reading.notes) == noted:  # what there is to say is said at each place
