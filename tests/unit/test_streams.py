@@ -755,3 +755,34 @@ def test_a_stream_of_which_nothing_is_selected_is_not_wrong(streamed: Project) -
     write(streamed, [case(0)], [seen(0)])
     _, problems, exit_code = told(filter=("nobody",))
     assert (problems, exit_code) == ([], 5)
+
+
+def text(run: assay.Run) -> str:
+    """The result file, with 2 and 2.0 told apart."""
+    return json.dumps(document(run), sort_keys=True)
+
+
+def test_whole_numbers_are_written_the_same_however_a_run_came_to_its_end(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [case(n, **({"repeat": 2} if n % 2 else {})) for n in range(9)]
+    answers = [seen(n) | {"costUsd": 1, "durationMs": 3} for n in range(9) for _ in range(2)]
+    write(streamed, cases, answers)
+    expected = text(assay.run("a.eval.jsonl", target=REPLAY))
+    saves: list[int] = []
+    keep = stream.StreamRun._settle
+
+    def broken(self: Any, most: int) -> None:
+        keep(self, 0)
+        saves.append(most)
+        if len(saves) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream.StreamRun, "_settle", broken)
+        with pytest.raises(KeyboardInterrupt):
+            assay.run("a.eval.jsonl", target=REPLAY)
+    assert text(resume("a.eval.jsonl")) == expected
+    monkeypatch.setattr(service, "STREAMED_BYTES", 1 << 30)
+    assert text(assay.run("a.eval.jsonl", target=REPLAY)) == expected
+    assert text(assay.run("a.eval.jsonl", target=REPLAY, store="memory:")) == expected
