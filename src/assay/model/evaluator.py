@@ -180,15 +180,12 @@ def _first(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
     if "-" not in written and not written.startswith("not_"):
         validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
     spec = validate(raw, context=reading)
-    reading.validators[written] = _quick(validate, spec, raw, reading.models)
+    reading.validators[written] = _quick(validate, spec, raw)
     return spec
 
 
 def _quick(
-    validate: Callable[..., EvaluatorSpec],
-    spec: EvaluatorSpec,
-    raw: dict[str, Any],
-    models: dict[str, Any],
+    validate: Callable[..., EvaluatorSpec], spec: EvaluatorSpec, raw: dict[str, Any]
 ) -> Callable[..., EvaluatorSpec]:
     """How further entries of a type are read: those that differ in their free text, as copies."""
     key = spec.free_text
@@ -196,7 +193,6 @@ def _quick(
         return validate
     model = spec.model_copy()
     _call(model, spec.name or spec.type)
-    models[raw["type"]] = model
 
     def quick(entry: dict[str, Any], context: Reading) -> EvaluatorSpec:
         text = entry.get(key)
