@@ -322,7 +322,12 @@ class Executor(Protocol):
     """
 
     def run(self, work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-        """What `work` returns for each piece; what it raises is raised here and ends it all."""
+        """What `work` returns for each piece; what it raises is raised here and ends it all.
+
+        The iterator may have two methods. `waits_for` gives the numbers of files of which one can
+        be read when the next result is there: till then the event loop is left to others.
+        `close` is called when no more results are wanted.
+        """
         ...
 
 

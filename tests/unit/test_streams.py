@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import multiprocessing
 import os
 import re
+import select
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,7 @@ from assay.ports import Chunk
 from assay.replacing import Nameless
 from assay.running import Door, Order, carry_out
 from assay.service import project as find_project
+from assay.testing.stores import SECONDS
 from unit.conftest import Project
 
 REPLAY = "replay:seen.jsonl"
@@ -786,3 +791,73 @@ def test_whole_numbers_are_written_the_same_however_a_run_came_to_its_end(
     monkeypatch.setattr(service, "STREAMED_BYTES", 1 << 30)
     assert text(assay.run("a.eval.jsonl", target=REPLAY)) == expected
     assert text(assay.run("a.eval.jsonl", target=REPLAY, store="memory:")) == expected
+
+
+# Others in the event loop
+
+
+class Asking:
+    """One process that asks the event loop of its parent before each piece of work."""
+
+    def __init__(self) -> None:
+        self.asks, self.asked = os.pipe()
+        self.answers, self.answered = os.pipe()
+
+    def run(self, work: Any, pieces: Any) -> Iterator[Any]:
+        def after_an_answer(piece: Any) -> Any:
+            os.write(self.asked, b"?")
+            if not select.select([self.answers], [], [], SECONDS)[0]:
+                raise AssertionError("the event loop of the parent stands still")
+            os.read(self.answers, 1)
+            return work(piece)
+
+        return Processes(1).run(after_an_answer, pieces)
+
+    def answer(self) -> None:
+        os.write(self.answered, os.read(self.asks, 1))
+
+    def close(self) -> None:
+        for file in (self.asks, self.asked, self.answers, self.answered):
+            os.close(file)
+
+
+@pytest.fixture
+def asking(streamed: Project) -> Iterator[Asking]:
+    write(streamed, [case(n) for n in range(9)], [seen(n) for n in range(9)])
+    with closing(Asking()) as found, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("assay.engine.session.executors.get", lambda name: lambda: found)
+        yield found
+
+
+def test_others_in_the_event_loop_have_their_turn_while_a_stream_is_graded(asking: Asking) -> None:
+    async def beside_another() -> assay.Run:
+        asyncio.get_running_loop().add_reader(asking.asks, asking.answer)
+        return await assay.arun("a.eval.jsonl", target=REPLAY)
+
+    assert asyncio.run(beside_another()).summary.passed == 9
+
+
+def test_a_stream_that_is_cancelled_ends_its_processes_and_can_be_resumed(asking: Asking) -> None:
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(assay.arun("a.eval.jsonl", target=REPLAY))
+        asyncio.get_running_loop().add_reader(asking.asks, task.cancel)
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    assert multiprocessing.active_children() == []
+    assert runs() == ["running"]
+
+    async def resumed() -> assay.Run:
+        asyncio.get_running_loop().add_reader(asking.asks, asking.answer)
+        return await carry_out(Order("a.eval.jsonl", REPLAY, resume=""), {})
+
+    assert asyncio.run(resumed()).summary.passed == 9
+
+
+def test_processes_whose_answers_nobody_wants_are_ended() -> None:
+    answers: Any = Processes(2).run(lambda piece: piece, iter(range(9)))
+    assert len(answers.waits_for()) == 2
+    answers.close()
+    assert list(answers) == []
+    assert multiprocessing.active_children() == []

@@ -195,7 +195,7 @@ class _Session:
         streamed = self.plan.streams
         planned = None if streamed else self.plan.planned
         job.listen(RunStarted(record.id, record.target, planned, done))
-        streams = [self._stream(index, record, runner) for index in streamed]
+        streams = [await self._stream(index, record, runner) for index in streamed]
         for warning in (problem for run in streams for problem in run.warnings):
             job.listen(Notice(str(warning)))
         if streams and not job.brake.presses:
@@ -204,7 +204,7 @@ class _Session:
         job.listen(RunFinished(status))
         return status
 
-    def _stream(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
+    async def _stream(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
         """A suite that is checked while it is graded; if a line is wrong, no run was begun."""
         job = self.job
         answers, stream = self._answers(), self._cases(index)
@@ -239,7 +239,7 @@ class _Session:
             )
         run = StreamRun(grader, stream, answers, around, spool)
         try:
-            run.run()
+            await run.run()
         except AssayError as error:  # a judge that is needed may not be there
             if fresh and not isinstance(error, UNRELATED):
                 job.store.delete(record.id)

@@ -263,34 +263,42 @@ class StreamRun:
         self.judges: set[JudgeUse] = set()
         self.cases = 0
 
-    def run(self) -> None:
+    async def run(self) -> None:
         """All chunks; raises EvalFileErrors when a line is wrong."""
         try:
-            self._grade()
+            await self._grade()
         except UNRELATED:
             raise
         except AssayError:  # all that is wrong is told before whoever cannot judge it
             self._settle(0)
-            self._refuse()
+            await self._refuse()
             raise
         if self._is_wrong or self._is_empty or self._twice or self._ids.twice():
-            self._refuse()
+            await self._refuse()
 
-    def _grade(self) -> None:
+    async def _grade(self) -> None:
         self._grader.warm_up()
-        for data in self._around.executor.run(self._grader, self._chunks()):
-            graded = _GRADED.decode(data)
-            self._check(graded)
-            if self._is_wrong:
-                continue
-            if self._spool is not None and graded.noted is not None:
-                self._spool.add(graded.chunk, graded.trials, graded.noted)
-            self._unsaved += graded.trials
-            if len(self._unsaved) >= TOGETHER:
-                self._save()
-                self._settle(_UNDER_WAY - 1)
+        # Here and not in a thread: whoever forks beside other threads may take their locks along.
+        results = self._around.executor.run(self._grader, self._chunks())
+        try:
+            while (data := await _next(results)) is not None:
+                self._take(_GRADED.decode(data))
+        finally:
+            if close := getattr(results, "close", None):
+                close()
         self._save()
         self._settle(0)
+
+    def _take(self, graded: Graded) -> None:
+        self._check(graded)
+        if self._is_wrong:
+            return
+        if self._spool is not None and graded.noted is not None:
+            self._spool.add(graded.chunk, graded.trials, graded.noted)
+        self._unsaved += graded.trials
+        if len(self._unsaved) >= TOGETHER:
+            self._save()
+            self._settle(_UNDER_WAY - 1)
 
     @property
     def warnings(self) -> list[Problem]:
@@ -306,10 +314,11 @@ class StreamRun:
         """Was there no case, selected or not?"""
         return not (self.cases or self._ids or self._around.stop())
 
-    def _refuse(self) -> None:
+    async def _refuse(self) -> None:
         """Raise all that is wrong; a suspicion may turn out to be none."""
         around = self._around
-        for problems in (around.faults(), self._problems.told()):
+        faults = await asyncio.to_thread(around.faults)
+        for problems in (faults, self._problems.told()):
             if refusal := refusal_of(problems, strict=around.strict):
                 raise refusal from None
 
@@ -344,6 +353,28 @@ class StreamRun:
             self.used[line] = 1
         for hashed in graded.ids:
             self._ids.add(hashed)
+
+
+async def _next(results: Iterator[bytes]) -> bytes | None:
+    """The next result, until which others in the event loop have their turn; None at the end."""
+    waits_for: Callable[[], Sequence[int]] = getattr(results, "waits_for", tuple)
+    if files := waits_for():
+        await _readable(files)
+    else:
+        await asyncio.sleep(0)
+    return next(results, None)
+
+
+async def _readable(files: Sequence[int]) -> None:
+    """Wait until one of the files can be read."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    for file in files:
+        loop.add_reader(file, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        for file in files:
+            loop.remove_reader(file)
 
 
 def refusal_of(problems: Sequence[Problem], *, strict: bool) -> EvalFileErrors | None:
