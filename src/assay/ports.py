@@ -100,6 +100,10 @@ class CaseStream(Protocol):
         """What is wrong with the lines that were read since it was last asked."""
         ...
 
+    def faults(self) -> list[Problem]:
+        """All that is wrong with the cases, or warned of: the file is read from its start."""
+        ...
+
 
 class Request(msgspec.Struct, frozen=True):
     """What a target is asked: messages, and the case they came from when there is one.
@@ -318,7 +322,12 @@ class Executor(Protocol):
     """
 
     def run(self, work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-        """What `work` returns for each piece; what it raises is raised here and ends it all."""
+        """What `work` returns for each piece; what it raises is raised here and ends it all.
+
+        The iterator may have two methods. `waits_for` gives the numbers of files of which one can
+        be read when the next result is there: till then the event loop is left to others.
+        `close` is called when no more results are wanted.
+        """
         ...
 
 

@@ -7,7 +7,9 @@ cache of the processor holds.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable
+from itertools import pairwise
 from typing import TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -40,3 +42,22 @@ class Remembered(dict[K, V]):
         if len(self._once) >= self._fresh:
             self._once.clear()
         self._once[key] = value
+
+
+class Hashes:
+    """Finds hashes of 64 bits that are met twice. They are kept, and sorted a part at a time."""
+
+    PARTS = 256
+
+    def __init__(self) -> None:
+        self._parts = [array("Q") for _ in range(self.PARTS)]
+
+    def add(self, hashed: int) -> None:
+        self._parts[hashed % self.PARTS].append(hashed)
+
+    def __bool__(self) -> bool:
+        return any(self._parts)
+
+    def twice(self) -> set[int]:
+        """Those that were met more than once."""
+        return {a for part in self._parts for a, b in pairwise(sorted(part)) if a == b}

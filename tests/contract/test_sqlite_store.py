@@ -20,6 +20,7 @@ import pytest
 
 from assay.errors import RunHeld, StoreError
 from assay.model.run import TrialRecord
+from assay.stores import sqlite
 from assay.stores.file_lease import FileLease
 from assay.stores.group_commit import MAX_GROUP, GroupCommit, Write
 from assay.stores.migrating import APPLICATION_ID, migrate, scripts
@@ -53,6 +54,22 @@ def query(file: Path, sql: str) -> list[tuple[object, ...]]:
 
 def sound(file: Path) -> bool:
     return query(file, "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_the_values_of_a_row_are_in_the_order_of_the_fields() -> None:
+    """They are written into the columns of these names."""
+    fields = TrialRecord.__struct_fields__
+    numbered: dict[str, Any] = {name: number for number, name in enumerate(fields)}
+    for name in ("result", "observation"):
+        numbered[name] = bytes([numbered[name]])
+    assert _row_of(numbered) == tuple(numbered.values())
+    nothing = numbered | dict.fromkeys(sqlite._EMPTY)
+    empty = [name for name, value in zip(fields, _row_of(nothing), strict=True) if value == b""]
+    assert empty == list(sqlite._EMPTY)
+
+
+def _row_of(values: dict[str, Any]) -> tuple[Any, ...]:
+    return sqlite._row(TrialRecord(**values))
 
 
 # Killed, and not alone

@@ -156,6 +156,41 @@ def test_a_bad_line(project: Project, mode: str, bad: str, place: str, word: str
     assert word in message
 
 
+def test_an_unknown_key_of_an_evaluator_is_told_once_where_it_is(
+    project: Project, mode: str
+) -> None:
+    bad = '{"id": "b", "input": "x", "evaluators": [{"type": "equals", "value": "x", "foo": 1}]}'
+    assert project.refusals(lines(line("a"), bad), FILE) == ["2:75 unknown-key"]
+
+
+HALF_CHECK = {"type": "contains", "value": "\ud800"}
+
+
+@pytest.mark.parametrize(
+    ("bad", "count"),
+    [
+        ({"evaluators": [HALF_CHECK]}, 1),
+        ({"evaluators": [HALF_CHECK], "tags": ["\ud801"]}, 2),
+        ({"id": "\udfff"}, 1),
+        ({"metadata": {"\ud800": 1}}, 1),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_told_once(
+    project: Project, mode: str, bad: dict[str, Any], count: int
+) -> None:
+    text = json.dumps({"id": "b", "input": "Hello", "expected_output": "Hi"} | bad)
+    told = project.refusals(lines(line("a"), text), FILE)
+    assert [problem.partition(" ")[2] for problem in told] == ["bad-character"] * count
+
+
+def test_a_key_with_half_of_a_surrogate_pair_is_no_fault_of_its_value(
+    project: Project, mode: str
+) -> None:
+    text = line("b", evaluators=[{"type": "contains", "value": "x", "\ud801": 1}])
+    told = project.refusals(lines(text), FILE)
+    assert {problem.partition(" ")[2] for problem in told} == {"bad-character", "unknown-key"}
+
+
 def test_a_line_that_is_not_utf_8(project: Project, mode: str) -> None:
     text = lines(line("a"), line("caf@"), line("b", threshold=7)).encode().replace(b"@", b"\xe9")
     assert project.refusals(text, FILE) == ["2:12 encoding", "3:69 wrong-value"]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import multiprocessing
 import os
 import re
+import select
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +26,17 @@ from assay.blocking import wait_for
 from assay.calibrating import Desk
 from assay.engine import spool, stream
 from assay.engine.spool import Spool, noted
-from assay.errors import EvalFileErrors, UsageError
+from assay.errors import EvalFileErrors, FunctionError, UsageError
 from assay.executors.processes import SHELF_BYTES, Processes
 from assay.history import open_store
 from assay.loaders import jsonl
+from assay.model.events import Notice
 from assay.model.run import TrialRecord
 from assay.ports import Chunk
 from assay.replacing import Nameless
-from assay.running import Order, carry_out
+from assay.running import Door, Order, carry_out
 from assay.service import project as find_project
+from assay.testing.stores import SECONDS
 from unit.conftest import Project
 
 REPLAY = "replay:seen.jsonl"
@@ -529,3 +535,329 @@ def test_a_file_that_changes_while_it_is_read_leaves_no_run(
     store = open_store(find_project(), None)
     assert store.runs(10) == []
     store.close()
+
+
+# What is wrong, or warned of, is told as of a file that is loaded
+
+
+Told = tuple[list[str], list[str], int | None]
+
+
+def told(path: str = "a.eval.jsonl", *, resume: str | None = None, **options: Any) -> Told:
+    """The notices of a run, the problems that it was refused for, and its exit code."""
+    notices: list[str] = []
+
+    def listen(event: Any) -> None:
+        if isinstance(event, Notice) and "passed over" not in event.text:
+            notices.append(event.text)
+
+    order = Order(path, REPLAY, resume=resume, door=Door(listen))
+    try:
+        run = wait_for(lambda: carry_out(order, options))
+    except EvalFileErrors as error:
+        return notices, [str(problem) for problem in error.problems], None
+    return notices, [], run.exit_code
+
+
+def told_both_ways(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Told:
+    """What is told of a stream, when it is the same that is told of the file loaded whole."""
+    found = told(**options)
+    with monkeypatch.context() as patch:
+        patch.setattr(service, "STREAMED_BYTES", 1 << 30)
+        assert found == told(**options)
+    return found
+
+
+def runs() -> list[str]:
+    store = open_store(find_project(), None)
+    try:
+        return [record.status for record in store.runs(10)]
+    finally:
+        store.close()
+
+
+def warned(number: int) -> dict[str, Any]:
+    """A case with two spellings of a key, of which one is ignored."""
+    return case(number, input_messages=f"number {number}")
+
+
+def test_a_warning_does_not_stop_a_stream(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [warned(n) if n in (2, 7) else case(n) for n in range(9)]
+    write(streamed, cases, [seen(n) for n in range(9)])
+    notices, problems, exit_code = told_both_ways(monkeypatch)
+    assert [notice.partition(" warning")[0] for notice in notices] == [
+        "a.eval.jsonl:3:14:",
+        "a.eval.jsonl:8:14:",
+    ]
+    assert (problems, exit_code) == ([], 0)
+    assert runs() == ["finished"] * 2
+    assert assay.run("a.eval.jsonl", target=REPLAY).summary.passed == 9
+
+
+def test_warnings_refuse_a_strict_stream(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [warned(n) if n in (2, 7) else case(n) for n in range(9)]
+    write(streamed, cases, [seen(n) for n in range(9)])
+    notices, problems, _ = told_both_ways(monkeypatch, strict=True)
+    assert notices == []
+    assert [problem.partition(" error[ignored-alias]")[0] for problem in problems] == [
+        "a.eval.jsonl:3:14:",
+        "a.eval.jsonl:8:14:",
+    ]
+    assert runs() == []
+
+
+def test_warnings_of_a_stream_that_is_wrong_are_told_with_its_errors(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(streamed, [warned(0), case(1), case(2, threshold=2), warned(3)], [seen(0)])
+    for strict in (False, True):
+        notices, problems, _ = told_both_ways(monkeypatch, strict=strict)
+        assert notices == []
+        assert [problem.split("[")[0].rpartition(" ")[2] for problem in problems] == [
+            "warning",
+            "error",
+            "warning",
+        ]
+    assert runs() == []
+
+
+def test_many_warnings_of_a_stream_are_not_all_told(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.errors.MAX_PROBLEMS", 3)
+    write(streamed, [warned(n) for n in range(9)], [seen(n) for n in range(9)])
+    notices, _, exit_code = told()
+    assert len(notices) == 4
+    assert "there are more than 3 warnings" in notices[-1]
+    assert exit_code == 0
+
+
+def test_a_resumed_stream_tells_its_warnings_once(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(streamed, [warned(0), *map(case, range(1, 9))], [seen(n) for n in range(9)])
+    saves: list[int] = []
+    keep = stream.StreamRun._settle
+
+    def broken(self: Any, most: int) -> None:
+        keep(self, most)
+        saves.append(most)
+        if len(saves) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream.StreamRun, "_settle", broken)
+        with pytest.raises(KeyboardInterrupt):
+            assay.run("a.eval.jsonl", target=REPLAY)
+    _, problems, _ = told(resume="", strict=True)
+    assert len(problems) == 1
+    assert runs() == ["running"]  # it can be gone on with
+    notices, _, exit_code = told(resume="")
+    assert (len(notices), exit_code) == (1, 0)
+    assert "ignored-alias" in notices[0]
+
+
+@pytest.mark.parametrize("answers", [[], [seen(n) for n in range(4)]], ids=["alone", "answered"])
+@pytest.mark.parametrize(
+    "options",
+    [{"filter": ("c0",)}, {"tag": ("x",)}, {"repeat": 2}],
+    ids=["filter", "tag", "repeat"],
+)
+def test_the_ids_of_cases_that_are_not_selected_count_too(
+    streamed: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    answers: list[Any],
+) -> None:
+    write(streamed, [case(0), case(1, tags=["x"]), case(2), case(3), case(1), case(2)], answers)
+    _, problems, _ = told_both_ways(monkeypatch, **options)
+    assert [problem.partition(" error[duplicate-id]")[0] for problem in problems] == [
+        "a.eval.jsonl:5:8:",
+        "a.eval.jsonl:6:8:",
+    ]
+    assert runs() == []
+
+
+def test_hashes_that_are_equal_by_chance_refuse_no_stream(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "_hash", lambda identity: 7)
+    write(streamed, [case(0), case(1)], [seen(0)])
+    assert told(filter=("c0",)) == ([], [], 0)
+
+
+UNKNOWN = {"type": "python:nope:x"}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_bad_lines_are_told_before_an_evaluator_that_cannot_be_prepared(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    unprepared = case(9, evaluators=[UNKNOWN])
+    cases = [case(0), *(case(n, threshold=2) for n in (1, 2, 3, 4)), case(5)]
+    write(streamed, [unprepared, *cases] if first else [*cases, unprepared], [seen(0)])
+    _, problems, _ = told_both_ways(monkeypatch)
+    assert len(problems) == 4
+    assert all("error[wrong-value]" in problem for problem in problems)
+    assert runs() == []
+
+
+def test_bad_lines_are_told_before_an_evaluator_of_another_suite(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(streamed, [case(0), case(1, threshold=2)], [seen(0)])
+    streamed.write("b.eval.yaml", json.dumps({"cases": [case(2, evaluators=[UNKNOWN])]}))
+    _, problems, _ = told_both_ways(monkeypatch, path=".")
+    assert [problem.partition(" ")[0] for problem in problems] == ["a.eval.jsonl:2:152:"]
+    assert runs() == []
+
+
+def test_an_evaluator_that_cannot_be_prepared_refuses_a_stream(streamed: Project) -> None:
+    write(streamed, [*map(case, range(8)), case(8, evaluators=[UNKNOWN])], [seen(0)])
+    with pytest.raises(FunctionError, match="nope"):
+        told()
+    assert runs() == []
+
+
+def test_all_streams_are_looked_through_when_one_is_wrong(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(streamed, [case(0, threshold=2), case(1)], [seen(0)])
+    Path("b.eval.jsonl").write_text(json.dumps(case(3, threshold=2)) + "\n")
+    _, problems, _ = told_both_ways(monkeypatch, path=".")
+    assert [problem.partition(":")[0] for problem in problems] == ["a.eval.jsonl", "b.eval.jsonl"]
+
+
+def test_a_line_that_is_too_long_does_not_hide_what_is_before_it(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonl, "MAX_LINE", 400)
+    write(streamed, [case(0, threshold=2), case(1), case(2, description="x" * 900)], [seen(0)])
+    _, problems, _ = told_both_ways(monkeypatch)
+    assert ["wrong-value" in problems[0], "too-large" in problems[1]] == [True, True]
+    assert len(problems) == 2
+    assert runs() == []
+
+
+@pytest.mark.parametrize("options", [{}, {"filter": ("c0",)}], ids=["all", "filter"])
+def test_a_stream_of_blank_lines_has_no_case(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    streamed.write("a.eval.jsonl", "\n" * 500)
+    streamed.write("seen.jsonl", json.dumps(seen(0)))
+    _, problems, _ = told_both_ways(monkeypatch, **options)
+    assert [problem.partition(" the")[0] for problem in problems] == [
+        "a.eval.jsonl:1:1: error[no-cases]:"
+    ]
+    assert runs() == []
+
+
+def test_a_stream_of_which_nothing_is_selected_is_not_wrong(streamed: Project) -> None:
+    write(streamed, [case(0)], [seen(0)])
+    _, problems, exit_code = told(filter=("nobody",))
+    assert (problems, exit_code) == ([], 5)
+
+
+def text(run: assay.Run) -> str:
+    """The result file, with 2 and 2.0 told apart."""
+    return json.dumps(document(run), sort_keys=True)
+
+
+def test_whole_numbers_are_written_the_same_however_a_run_came_to_its_end(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [case(n, **({"repeat": 2} if n % 2 else {})) for n in range(9)]
+    answers = [seen(n) | {"costUsd": 1, "durationMs": 3} for n in range(9) for _ in range(2)]
+    write(streamed, cases, answers)
+    expected = text(assay.run("a.eval.jsonl", target=REPLAY))
+    saves: list[int] = []
+    keep = stream.StreamRun._settle
+
+    def broken(self: Any, most: int) -> None:
+        keep(self, 0)
+        saves.append(most)
+        if len(saves) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream.StreamRun, "_settle", broken)
+        with pytest.raises(KeyboardInterrupt):
+            assay.run("a.eval.jsonl", target=REPLAY)
+    assert text(resume("a.eval.jsonl")) == expected
+    monkeypatch.setattr(service, "STREAMED_BYTES", 1 << 30)
+    assert text(assay.run("a.eval.jsonl", target=REPLAY)) == expected
+    assert text(assay.run("a.eval.jsonl", target=REPLAY, store="memory:")) == expected
+
+
+# Others in the event loop
+
+
+class Asking:
+    """One process that asks the event loop of its parent before each piece of work."""
+
+    def __init__(self) -> None:
+        self.asks, self.asked = os.pipe()
+        self.answers, self.answered = os.pipe()
+
+    def run(self, work: Any, pieces: Any) -> Iterator[Any]:
+        def after_an_answer(piece: Any) -> Any:
+            os.write(self.asked, b"?")
+            if not select.select([self.answers], [], [], SECONDS)[0]:
+                raise AssertionError("the event loop of the parent stands still")
+            os.read(self.answers, 1)
+            return work(piece)
+
+        return Processes(1).run(after_an_answer, pieces)
+
+    def answer(self) -> None:
+        os.write(self.answered, os.read(self.asks, 1))
+
+    def close(self) -> None:
+        for file in (self.asks, self.asked, self.answers, self.answered):
+            os.close(file)
+
+
+@pytest.fixture
+def asking(streamed: Project) -> Iterator[Asking]:
+    write(streamed, [case(n) for n in range(9)], [seen(n) for n in range(9)])
+    with closing(Asking()) as found, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("assay.engine.session.executors.get", lambda name: lambda: found)
+        yield found
+
+
+def test_others_in_the_event_loop_have_their_turn_while_a_stream_is_graded(asking: Asking) -> None:
+    async def beside_another() -> assay.Run:
+        asyncio.get_running_loop().add_reader(asking.asks, asking.answer)
+        return await assay.arun("a.eval.jsonl", target=REPLAY)
+
+    assert asyncio.run(beside_another()).summary.passed == 9
+
+
+def test_a_stream_that_is_cancelled_ends_its_processes_and_can_be_resumed(asking: Asking) -> None:
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(assay.arun("a.eval.jsonl", target=REPLAY))
+        asyncio.get_running_loop().add_reader(asking.asks, task.cancel)
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    assert multiprocessing.active_children() == []
+    assert runs() == ["running"]
+
+    async def resumed() -> assay.Run:
+        asyncio.get_running_loop().add_reader(asking.asks, asking.answer)
+        return await carry_out(Order("a.eval.jsonl", REPLAY, resume=""), {})
+
+    assert asyncio.run(resumed()).summary.passed == 9
+
+
+def test_processes_whose_answers_nobody_wants_are_ended() -> None:
+    answers: Any = Processes(2).run(lambda piece: piece, iter(range(9)))
+    assert len(answers.waits_for()) == 2
+    answers.close()
+    assert list(answers) == []
+    assert multiprocessing.active_children() == []

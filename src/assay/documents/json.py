@@ -78,10 +78,23 @@ class Reader:
             deep = text.count("[") + text.count("{") > MAX_DEPTH and too_deep(data)
             hooks.suspect = deep or len(text) > MAX_SCALAR or bool(_SUSPECT_ESCAPE.search(text))
         problems = _Scanner(text, file, first_line).problems() if hooks.suspect else []
+        if any(problem.code == "bad-character" for problem in problems):
+            data = _mended(data)
         start = TextMark(first_line - 1, 0, 0)
         if text[:1].isspace():
             start = LineIndex(text, first_line).mark(len(text) - len(text.lstrip()))
         return Document(file, data, problems, _Scanner(text, file, first_line).marks, start)
+
+
+def _mended(value: Any) -> Any:
+    """The value with halves of surrogate pairs spelt out: who reads on need not refuse them too."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _mended(item) for key, item in value.items()}
+    return value
 
 
 def line_text(data: bytes, file: str, number: int) -> str:

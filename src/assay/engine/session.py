@@ -22,9 +22,9 @@ from assay.engine.provenance import environment_of
 from assay.engine.resuming import reopened
 from assay.engine.runner import Runner
 from assay.engine.spool import Spool
-from assay.engine.stream import Answers, ChunkGrader, StreamRun, Surroundings
+from assay.engine.stream import UNRELATED, Answers, ChunkGrader, StreamRun, Surroundings, refusal_of
 from assay.engine.trial import Trials
-from assay.errors import EvalFileErrors, TargetError, UsageError
+from assay.errors import AssayError, Problem, TargetError
 from assay.grading import Preparation
 from assay.judgements import uses_of
 from assay.model.calibration import JudgeUse
@@ -95,7 +95,12 @@ class _Session:
     async def _run(self) -> RunResult:
         job = self.job
         hashes = FileHashes(job.suites if job.resumed is None else ())
-        self._preflight()
+        try:
+            self._preflight()
+        except AssayError:
+            if refusal := refusal_of(self._faults(), strict=job.options.strict):
+                raise refusal from None  # as of files that are loaded
+            raise
         record = job.resumed or self._record(hashes)
         with job.store.lease(record.id):
             if job.resumed is None:
@@ -190,17 +195,19 @@ class _Session:
         streamed = self.plan.streams
         planned = None if streamed else self.plan.planned
         job.listen(RunStarted(record.id, record.target, planned, done))
-        streams = [self._stream(index, record, runner) for index in streamed]
+        streams = [await self._stream(index, record, runner) for index in streamed]
+        for warning in (problem for run in streams for problem in run.warnings):
+            job.listen(Notice(str(warning)))
         if streams and not job.brake.presses:
             self._tell_unused(streams)
         status = await runner.run()
         job.listen(RunFinished(status))
         return status
 
-    def _stream(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
+    async def _stream(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
         """A suite that is checked while it is graded; if a line is wrong, no run was begun."""
         job = self.job
-        answers, stream = self._answers(), cast("CaseStream", job.suites[index].cases)
+        answers, stream = self._answers(), self._cases(index)
         done = Done(job.store.finished(record.id) if job.resumed else ())
         fresh = job.resumed is None
         express = None
@@ -217,7 +224,14 @@ class _Session:
             express=express,
         )
         executor = executors.get("processes" if hasattr(os, "fork") else "local")()
-        around = Surroundings(job.store, executor, runner.tell, lambda: job.brake.presses > 0)
+        around = Surroundings(
+            job.store,
+            executor,
+            runner.tell,
+            lambda: job.brake.presses > 0,
+            self._faults,
+            job.options.strict,
+        )
         spool = None
         if fresh:
             spool = self.spools[index] = Spool(
@@ -225,9 +239,9 @@ class _Session:
             )
         run = StreamRun(grader, stream, answers, around, spool)
         try:
-            run.run()
-        except (EvalFileErrors, UsageError):  # a judge that is needed may not be there
-            if fresh:
+            await run.run()
+        except AssayError as error:  # a judge that is needed may not be there
+            if fresh and not isinstance(error, UNRELATED):
                 job.store.delete(record.id)
             raise
         if run.judges:
@@ -237,6 +251,13 @@ class _Session:
             record.suites[index] = replace(record.suites[index], selected=run.cases)
         job.store.describe(record.id, record.suites, record.environment)
         return run
+
+    def _cases(self, index: int) -> CaseStream:
+        return cast("CaseStream", self.job.suites[index].cases)
+
+    def _faults(self) -> list[Problem]:
+        """All that is wrong with streams, as if they had been loaded."""
+        return [fault for index in self.plan.streams for fault in self._cases(index).faults()]
 
     def _tell_unused(self, streams: Sequence[StreamRun]) -> None:
         """Answers that belong to no case, neither of the streams nor of other suites."""

@@ -1,36 +1,47 @@
 """Suites far larger than memory, over recorded answers: read, checked and graded in one pass.
 
 The file is cut into chunks of lines. An executor has each of them read, graded and recorded,
-on all cores; here the records are saved, and counted. A line that is wrong ends the run with
-all that is wrong, and nothing of it is kept.
+on all cores; here the records are saved, and counted. A line that is wrong ends the run, and
+nothing of it is kept: then the file is read from its start, to tell all that is wrong with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.engine.express import Express, PlainAnswers
 from assay.engine.plan import Done, Plan, Planned
 from assay.engine.spool import Noted, Spool, noted
 from assay.engine.trial import Trials
-from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, TargetError
+from assay.errors import (
+    AssayError,
+    EvalFileErrors,
+    ExecutorError,
+    Problem,
+    Problems,
+    StoreError,
+    TargetError,
+)
 from assay.grading import Grader
 from assay.model.calibration import JudgeUse
-from assay.model.case import EvalCase
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
 from assay.model.run import TrialRecord, position_of
 from assay.ports import CaseStream, Chunk, Executor, Store
+from assay.remembering import Hashes
 
 #: So many trials are saved together, and so many saves wait for the disk at once.
 TOGETHER = 512
 _UNDER_WAY = 3
+#: Failures that say nothing about the cases: a run that has one can be gone on with.
+UNRELATED = (ExecutorError, StoreError)
 
 
 class Answers(PlainAnswers, Protocol):
@@ -49,8 +60,9 @@ class Answers(PlainAnswers, Protocol):
 
 
 class Graded(msgspec.Struct, array_like=True):
-    """What came of a chunk. `used` are the numbers of the answers, `alone` ids that had none.
+    """What came of a chunk. `used` are the numbers of the answers.
 
+    `ids` are hashes of the ids of cases that have none, and of all when not all are selected.
     `noted` is what a spool takes, when there is one. `judges` are those that the process has met
     since the chunk before.
     """
@@ -60,7 +72,7 @@ class Graded(msgspec.Struct, array_like=True):
     trials: list[TrialRecord]
     problems: list[Any]
     used: list[int]
-    alone: list[str]
+    ids: list[int]
     noted: Noted | None = None
     judges: list[JudgeUse] = []
 
@@ -101,13 +113,15 @@ class ChunkGrader:
         self._trials, self._answers, self._done = trials, answers, done
         self._preparation = trials.preparation.passing()
         self._spooled, self._express = spooled, express
+        #: Else an answer that is used twice shows that an id is there twice.
+        self._notes_ids = not plan.takes_all
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __call__(self, chunk: Chunk) -> bytes:
         graded = Graded(chunk.number, 0, [], [], [], [])
         entries: dict[int, bytes] = {}
         for part in self._stream.parts(chunk):
-            trials = self._graded(self._planned(*part, self._express), graded)
+            trials = self._graded(self._planned(*part, self._express, graded.ids), graded)
             if self._express is not None:
                 trials = self._joined(trials, self._express, graded, entries)
             graded.trials += trials
@@ -124,20 +138,26 @@ class ChunkGrader:
         """Do once what every process would do first: find evaluators, build what checks them."""
         for chunk in self._stream.chunks():
             for part in self._stream.parts(chunk):
-                for planned in self._planned(*part, None):
+                for planned in self._planned(*part, None, []):
                     self._preparation.grader(planned.case)
             self._stream.problems()
             return
 
-    def _planned(self, number: int, part: bytes, express: Express | None) -> list[Planned]:
-        """The cases of a part, but for those that take the express lane."""
+    def _planned(
+        self, number: int, part: bytes, express: Express | None, ids: list[int]
+    ) -> list[Planned]:
+        """The selected cases of a part, but for those that take the express lane."""
         plan, suite = self._plan, self._suite
         taken = None if express is None else express.take
-        return [
-            plan.planned_case(position_of(suite, number - 1), suite, case)
-            for number, case in self._stream.read(number, part, taken)
-            if case is not None and plan.matches(suite, case)
-        ]
+        planned = []
+        for at, case in self._stream.read(number, part, taken):
+            if case is None:
+                continue
+            if self._notes_ids:
+                ids.append(_hash(case.id))
+            if plan.matches(suite, case):
+                planned.append(plan.planned_case(position_of(suite, at - 1), suite, case))
+        return planned
 
     def _graded(self, planned: list[Planned], graded: Graded) -> list[TrialRecord]:
         graded.cases += len(planned)
@@ -176,8 +196,8 @@ class ChunkGrader:
                 graded.used.append(line)
             except TargetError as error:
                 observation, plain = Observation(error=str(error)), None
-                if repeat == 0:
-                    graded.alone.append(case.id)
+                if repeat == 0 and not self._notes_ids:
+                    graded.ids.append(_hash(case.id))
             if case.skip is not None:
                 observation, plain = Observation(), None
             if not self._done.has(planned.position, repeat):
@@ -195,17 +215,28 @@ class ChunkGrader:
         return self._loop.run_until_complete(_waited_for(result))
 
 
+def _hash(identity: str) -> int:
+    """The same in all processes, as they are forked from this one."""
+    return hash(identity) & 0xFFFFFFFFFFFFFFFF
+
+
 async def _waited_for(result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
     return await result
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What a stream is run with. `stop` is asked between chunks."""
+    """What a stream is run with. `stop` is asked between chunks.
+
+    `faults` are all that is wrong with this stream and those beside it; they are looked for when
+    one is there. When it is `strict`, warnings are such too.
+    """
 
     store: Store
     executor: Executor
     tell: Callable[[TrialRecord], None]
     stop: Callable[[], bool]
+    faults: Callable[[], list[Problem]]
+    strict: bool = False
 
 
 class StreamRun:
@@ -222,37 +253,78 @@ class StreamRun:
         self._grader, self._stream, self._around, self._spool = grader, stream, around, spool
         #: Which of the recorded answers belong to a case of the stream.
         self.used = bytearray(answers.records)
-        self._alone: set[int] = set()
-        self._problems: list[Problem] = []
+        self._ids = Hashes()
+        #: Was an answer used for two cases?
+        self._twice = False
+        self._problems = Problems(stream.name)
         self._unsaved: list[TrialRecord] = []
         self._under_way: deque[tuple[Future[None], list[TrialRecord]]] = deque()
         #: Everybody that judged.
         self.judges: set[JudgeUse] = set()
         self.cases = 0
 
-    def run(self) -> None:
+    async def run(self) -> None:
         """All chunks; raises EvalFileErrors when a line is wrong."""
+        try:
+            await self._grade()
+        except UNRELATED:
+            raise
+        except AssayError:  # all that is wrong is told before whoever cannot judge it
+            self._settle(0)
+            await self._refuse()
+            raise
+        if self._is_wrong or self._is_empty or self._twice or self._ids.twice():
+            await self._refuse()
+
+    async def _grade(self) -> None:
         self._grader.warm_up()
-        for data in self._around.executor.run(self._grader, self._chunks()):
-            graded = _GRADED.decode(data)
-            self._check(graded)
-            if self._problems:
-                continue
-            if self._spool is not None and graded.noted is not None:
-                self._spool.add(graded.chunk, graded.trials, graded.noted)
-            self._unsaved += graded.trials
-            if len(self._unsaved) >= TOGETHER:
-                self._save()
-                self._settle(_UNDER_WAY - 1)
+        # Here and not in a thread: whoever forks beside other threads may take their locks along.
+        results = self._around.executor.run(self._grader, self._chunks())
+        try:
+            while (data := await _next(results)) is not None:
+                self._take(_GRADED.decode(data))
+        finally:
+            if close := getattr(results, "close", None):
+                close()
         self._save()
         self._settle(0)
-        if self._problems:
-            ordered = sorted(self._problems, key=lambda p: (p.line, p.column))
-            raise EvalFileErrors(ordered[:MAX_PROBLEMS])
+
+    def _take(self, graded: Graded) -> None:
+        self._check(graded)
+        if self._is_wrong:
+            return
+        if self._spool is not None and graded.noted is not None:
+            self._spool.add(graded.chunk, graded.trials, graded.noted)
+        self._unsaved += graded.trials
+        if len(self._unsaved) >= TOGETHER:
+            self._save()
+            self._settle(_UNDER_WAY - 1)
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """What a run that is not strict goes on with."""
+        return self._problems.told()
+
+    @property
+    def _is_wrong(self) -> bool:
+        return bool(self._problems.errors or (self._around.strict and self._problems))
+
+    @property
+    def _is_empty(self) -> bool:
+        """Was there no case, selected or not?"""
+        return not (self.cases or self._ids or self._around.stop())
+
+    async def _refuse(self) -> None:
+        """Raise all that is wrong; a suspicion may turn out to be none."""
+        around = self._around
+        faults = await asyncio.to_thread(around.faults)
+        for problems in (faults, self._problems.told()):
+            if refusal := refusal_of(problems, strict=around.strict):
+                raise refusal from None
 
     def _chunks(self) -> Iterator[Chunk]:
         for chunk in self._stream.chunks():
-            if self._around.stop() or len(self._problems) >= MAX_PROBLEMS:
+            if self._around.stop() or self._is_wrong:
                 return
             if self._spool is not None:
                 self._spool.promise(chunk.number)
@@ -276,33 +348,39 @@ class StreamRun:
         self._problems += [Problem(**problem) for problem in graded.problems]
         self.cases += graded.cases
         self.judges.update(graded.judges)
-        twice = False
         for line in graded.used:
-            twice = twice or self.used[line] == 1
+            self._twice = self._twice or self.used[line] == 1
             self.used[line] = 1
-        for identity in graded.alone:
-            hashed = hash(identity)
-            twice = twice or hashed in self._alone
-            self._alone.add(hashed)
-        if twice:
-            self._find_twins()
+        for hashed in graded.ids:
+            self._ids.add(hashed)
 
-    def _find_twins(self) -> None:
-        """Some id was there before; which, and on which line, is looked up from the start."""
-        if any(problem.code == "duplicate-id" for problem in self._problems):
-            return
-        seen: dict[int, int] = {}
-        for chunk in self._stream.chunks():
-            for number, case in self._cases(chunk):
-                if case is None:
-                    continue
-                first = seen.setdefault(hash(case.id), number)
-                if first != number:
-                    message = f"the id {case.id!r} is taken by the case on line {first}"
-                    place = case.origin_of(("id",))
-                    self._problems.append(Problem(*place, "error", "duplicate-id", message))
-            self._stream.problems()
 
-    def _cases(self, chunk: Chunk) -> Iterator[tuple[int, EvalCase | None]]:
-        for part in self._stream.parts(chunk):
-            yield from self._stream.read(*part)
+async def _next(results: Iterator[bytes]) -> bytes | None:
+    """The next result, until which others in the event loop have their turn; None at the end."""
+    waits_for: Callable[[], Sequence[int]] = getattr(results, "waits_for", tuple)
+    if files := waits_for():
+        await _readable(files)
+    else:
+        await asyncio.sleep(0)
+    return next(results, None)
+
+
+async def _readable(files: Sequence[int]) -> None:
+    """Wait until one of the files can be read."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    for file in files:
+        loop.add_reader(file, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        for file in files:
+            loop.remove_reader(file)
+
+
+def refusal_of(problems: Sequence[Problem], *, strict: bool) -> EvalFileErrors | None:
+    """The error that tells of problems; None when all are warnings, unless those count."""
+    if any(problem.severity == "error" for problem in problems):
+        return EvalFileErrors(problems)
+    if strict and problems:
+        return EvalFileErrors([replace(problem, severity="error") for problem in problems])
+    return None

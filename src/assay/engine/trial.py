@@ -125,9 +125,9 @@ class Trials:
             case.id,
             result.outcome,
             result.score,
-            0.0 if cached else result.duration_ms,
-            0.0 if cached else seen.cost_usd,
-            judge_cost(result.scores),
+            0.0 if cached else float(result.duration_ms),  # as the store gives it back
+            0.0 if cached else _number(seen.cost_usd),
+            _number(judge_cost(result.scores)),
             comparability.key(grader),
             case.critical,
             case.cluster,
@@ -159,6 +159,11 @@ class Trials:
         if cache is not None and seen.error is None:
             cache.put(key, msgspec.json.decode(seen.to_json(case.id)))
         return Asked(seen)
+
+
+def _number(measure: float | None) -> float | None:
+    """A measure may be a whole number; added to others it must be written as from the store."""
+    return None if measure is None else float(measure)
 
 
 async def _graded(grader: Grader, observation: Observation, repeat: int) -> EvalCaseResult:

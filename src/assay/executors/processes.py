@@ -16,7 +16,7 @@ import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from multiprocessing import get_context
@@ -44,17 +44,45 @@ class Processes:
         self.count = count or len(os.sched_getaffinity(0))
 
     def run(self, work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-        source = iter(pieces)
-        workers = [_Worker(work) for _ in range(self.count)]
+        return _Answers([_Worker(work) for _ in range(self.count)], iter(pieces))
+
+
+class _Answers(Iterator[Any]):
+    """What processes answer, in the order in which they do. At the end they are ended."""
+
+    def __init__(self, workers: list[_Worker], source: Iterator[Any]) -> None:
+        self._workers, self._answers = workers, _answers(workers, source)
         try:
-            for worker in workers:
-                _feed(worker, source)
-            while busy := {w.connection: w for w in workers if w.at_hand}:
-                for connection in wait(list(busy)):
-                    yield from _taken(busy[connection], source)  # type: ignore[index]
-        finally:
-            for worker in workers:
-                worker.end()
+            next(self._answers)  # they are at work from now on
+        except BaseException:
+            self.close()
+            raise
+
+    def __next__(self) -> Any:
+        return next(self._answers)
+
+    def waits_for(self) -> list[int]:
+        """Files of which one can be read when the next answer is there; none at the end."""
+        return [worker.connection.fileno() for worker in self._workers if worker.at_hand]
+
+    def close(self) -> None:
+        self._answers.close()
+        for worker in self._workers:
+            worker.end()
+
+
+def _answers(workers: list[_Worker], source: Iterator[Any]) -> Generator[Any]:
+    """Nothing once all have pieces, then the answers."""
+    try:
+        for worker in workers:
+            _feed(worker, source)
+        yield None
+        while busy := {w.connection: w for w in workers if w.at_hand}:
+            for connection in wait(list(busy)):
+                yield from _taken(busy[connection], source)  # type: ignore[index]
+    finally:
+        for worker in workers:
+            worker.end()
 
 
 def _feed(worker: _Worker, source: Iterator[Any]) -> None:

@@ -8,7 +8,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, overload
 
@@ -28,6 +28,7 @@ from assay.model.case import EvalCase, Suite
 from assay.model.plain import TextLine
 from assay.model.suite import INPUT_KEYS, SuiteFile
 from assay.ports import Chunk
+from assay.remembering import Hashes
 from assay.settings import Settings, shown_path
 
 #: Files up to this size are held in memory; larger ones are read again on each iteration.
@@ -153,26 +154,6 @@ class Starts:
         return self._offsets[part], self._numbers[part], skipped
 
 
-class _Ids:
-    """Finds ids that repeat. Eight bytes each are kept, sorted a small part at a time."""
-
-    PARTS = 256
-
-    def __init__(self) -> None:
-        self._parts = [array("Q") for _ in range(self.PARTS)]
-
-    def add(self, identity: str) -> None:
-        key = _hash(identity)
-        self._parts[key % self.PARTS].append(key)
-
-    def __bool__(self) -> bool:
-        return any(self._parts)
-
-    def twice(self) -> set[int]:
-        """Hashes that were met more than once."""
-        return {a for part in self._parts for a, b in pairwise(sorted(part)) if a == b}
-
-
 class CaseLines:
     """The cases of one file, read anew on every pass."""
 
@@ -182,7 +163,7 @@ class CaseLines:
 
     def validate(self, *, keep: bool) -> _Found:
         """One pass over the file: all problems, and the cases when they are to be kept."""
-        reader, parser, ids = self._reader(), Reader(self.name), _Ids()
+        reader, parser, ids = self._reader(), Reader(self.name), Hashes()
         reader.problems += self.sidecar.problems
         found = _Found([], Starts(), reader.problems)
         before = reader.problems.errors
@@ -241,7 +222,7 @@ class CaseLines:
         data: bytes,
         parser: Reader,
         reader: CaseReader,
-        ids: _Ids | None = None,
+        ids: Hashes | None = None,
     ) -> EvalCase | None:
         """The case on a line; its id is noted whether or not the case is right."""
         locate = LineLocator(parser.file, number, data, self.sidecar.document)
@@ -250,7 +231,7 @@ class CaseLines:
             case = plain_case(plain, reader.reading, reader.inherited, locate)
             if case is not None:
                 if ids is not None:
-                    ids.add(case.id)
+                    ids.add(_hash(case.id))
                 return case
         try:
             document = parser.line(data, number)
@@ -260,13 +241,13 @@ class CaseLines:
         if ids is not None and isinstance(document.data, dict):
             identity = document.data.get("id")
             if isinstance(identity, str):
-                ids.add(identity)
+                ids.add(_hash(identity))
         if document.problems:
             reader.problems += document.problems
         case = reader.read(document, (), locate=locate)
         return None if document.problems else case
 
-    def _duplicates(self, ids: _Ids) -> Iterator[Problem]:
+    def _duplicates(self, ids: Hashes) -> Iterator[Problem]:
         """Ids that appear twice; as only their hashes were kept, a suspicion is checked again."""
         twice = ids.twice()
         if not twice:
@@ -365,6 +346,15 @@ class UncheckedCases(Sequence[EvalCase]):
             return []
         problems, reader.problems = reader.problems.told(), Problems(self.name)
         return problems
+
+    def faults(self) -> list[Problem]:
+        """What `load` says of the lines; of the sidecar it was said before they were read."""
+        known = self._lines.sidecar.problems
+        found = self._lines.validate(keep=False).problems.told()
+        with open_binary(self._lines.file, self.name) as stream:
+            if _stamp(stream) != self._stamp:
+                return list(self._lines.changed("was changed while it was read").problems)
+        return [problem for problem in found if problem not in known]
 
     def __iter__(self) -> Iterator[EvalCase]:
         return iter(self._lines)

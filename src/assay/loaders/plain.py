@@ -119,10 +119,10 @@ def _evaluators(entries: list[msgspec.Raw], reading: Reading) -> tuple[Evaluator
     """Evaluators that ask nothing of their case, and of which there is nothing to note."""
     texts = [bytes(entry) for entry in entries]
     specs = at_once(texts, lambda index: _entry(texts[index]), reading)
-    for spec in specs:
-        if spec.depends_on_case:
-            return ()
     if reading.notes:
         reading.notes.clear()  # what there is to say is said by whoever looks closer
         return ()
+    for spec in specs:
+        if spec.depends_on_case:
+            return ()
     return specs

@@ -41,6 +41,11 @@ def _plain(value: Any) -> Any:
 
 _ENCODER = msgspec.json.Encoder(order="sorted", enc_hook=_plain)
 _CONTENT = msgspec.json.Encoder()
+#: What reading an entry raises that is wrong; half a surrogate pair has no bytes.
+_ODD = (
+    *(KeyError, TypeError, AttributeError, UnicodeEncodeError),
+    *(ValidationError, PydanticCustomError),
+)
 #: What an evaluator is called changes nothing about its judgement.
 _NAME = {"name"}
 #: What a judge is not told.
@@ -175,15 +180,12 @@ def _first(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
     if "-" not in written and not written.startswith("not_"):
         validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
     spec = validate(raw, context=reading)
-    reading.validators[written] = _quick(validate, spec, raw, reading.models)
+    reading.validators[written] = _quick(validate, spec, raw)
     return spec
 
 
 def _quick(
-    validate: Callable[..., EvaluatorSpec],
-    spec: EvaluatorSpec,
-    raw: dict[str, Any],
-    models: dict[str, Any],
+    validate: Callable[..., EvaluatorSpec], spec: EvaluatorSpec, raw: dict[str, Any]
 ) -> Callable[..., EvaluatorSpec]:
     """How further entries of a type are read: those that differ in their free text, as copies."""
     key = spec.free_text
@@ -191,7 +193,6 @@ def _quick(
         return validate
     model = spec.model_copy()
     _call(model, spec.name or spec.type)
-    models[raw["type"]] = model
 
     def quick(entry: dict[str, Any], context: Reading) -> EvaluatorSpec:
         text = entry.get(key)
@@ -318,7 +319,7 @@ def at_once(
         names = {spec.name for spec in specs}
         if len(names) < len(specs) or "" in names:
             result = named(result)
-    except (KeyError, TypeError, AttributeError, ValidationError, PydanticCustomError):
+    except _ODD:
         del reading.notes[noted:]
         return ()
     if fresh and len(reading.notes) == noted:  # what there is to say is said at each place

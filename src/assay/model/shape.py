@@ -76,8 +76,6 @@ class Reading(msgspec.Struct):
     notes: list[Note] = []
     #: how the types of evaluators that were met are validated, so that none is looked for twice
     validators: dict[str, Callable[..., Any]] = {}
-    #: evaluators with nothing but a free text, by their types; others differ in the text alone
-    models: dict[str, Any] = {}
     #: whether lists of evaluators are looked at entry by entry, as something in them is wrong
     careful: bool = False
     #: entries that were met before, by their content; equal ones are one object, prepared once
