@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from assay.cli.app import app
 from assay.history import open_store
 from assay.settings import Settings
+from e2e.projects import Project
 
 SUITE_B = """\
 cases:
@@ -280,3 +281,33 @@ def test_errors_quote_without_moving_the_cursor(place: Any) -> None:
     done = CliRunner().invoke(app, ["import", "gone\x1b[2J\x9b.yaml"], color=True)
     assert done.exit_code == 2
     assert done.stderr == "assay: gone\\x1b[2J\\x9b.yaml does not exist\n"
+
+
+@pytest.mark.parametrize("letter", ["a", "語"])
+def test_a_long_path_has_a_result_file_with_a_short_name(home: Project, letter: str) -> None:
+    long = letter * (120 // len(letter.encode()))
+    suite = {"cases": [{"id": "x", "input": "hi", "expect": {"responseContains": ["hi"]}}]}
+    for middle in "12":
+        home.write(f"evals/{long}/{long}{middle}/{long}/last.eval.yaml", suite)
+    done = json.loads(home.call("run", "evals", "--target", "echo:", "--json").stdout)
+    names = list(home.result_files(done["runId"]))
+    assert len(names) == 2
+    for name in names:
+        begin, digest, end = name.split("~")
+        assert begin.startswith(f"evals--{letter}")
+        assert end.endswith(f"{letter}--last.eval.yaml.json")
+        assert len(digest) == 12
+        assert len(name.encode()) <= 255
+    again = json.loads(home.call("run", "evals", "--target", "echo:", "--json").stdout)
+    assert list(home.result_files(again["runId"])) == names
+
+
+def test_a_path_that_fits_is_not_shortened(home: Project) -> None:
+    suite = {"cases": [{"id": "x", "input": "hi", "expect": {"responseContains": ["hi"]}}]}
+    fits = "b" * (240 - len("a--.eval.yaml"))
+    home.write(f"a/{fits}.eval.yaml", suite)
+    home.write(f"a/{fits}b.eval.yaml", suite)
+    done = json.loads(home.call("run", "a", "--target", "echo:", "--json").stdout)
+    names = list(home.result_files(done["runId"]))
+    assert len(names) == 2
+    assert [name for name in names if "~" not in name] == [f"a--{fits}.eval.yaml.json"]
