@@ -206,6 +206,41 @@ SEEN_WARM = {
 }
 
 
+def test_a_format_may_stand_in_the_place_of_the_run(place: Any) -> None:
+    old, new = place.run()["runId"], place.run()["runId"]
+
+    def exported(*arguments: str) -> str:
+        return str(place.assay("export", *arguments).stdout)
+
+    for form in ("observations", "csv", "jsonl"):
+        assert exported(form) == exported(new, "--format", form)
+        assert exported(form, old) == exported(old, "--format", form)
+        assert exported(form, old, "--format", form) == exported(form, old)
+    place.assay("baseline", "set", "observations", old)
+    assert exported("observations") == exported(old)
+    assert exported("observations", new) == exported(new, "--format", "observations")
+    place.assay("export", "observations", "-o", "again.jsonl", "--format", "csv")
+    assert "warm" in Path("again.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["yaml"], "only test cases are written as YAML"),
+        (["yaml", "latest"], "only test cases are written as YAML"),
+        (["csv", "--format", "observations"], "no run or baseline 'csv'"),
+        (["csv", "latest", "--format", "jsonl"], "'csv' 'latest': name one run"),
+        (["latest", "csv"], "'latest' 'csv': name one run, after one of jsonl, csv"),
+        (["csv", "latest", "latest"], "name one run"),
+        (["observation"], "no run or baseline 'observation'"),
+        (["csv", "--test-cases"], "leave 'csv' out"),
+    ],
+)
+def test_other_words_are_no_format(place: Any, arguments: list[str], words: str) -> None:
+    place.run()
+    assert words in place.assay("export", *arguments, code=2).stderr
+
+
 def test_what_was_not_asked_is_not_exported(
     place: Any, outcomes: Callable[[Any], dict[str, str]]
 ) -> None:
