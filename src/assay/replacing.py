@@ -49,7 +49,7 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
         return
     file = Path(os.path.realpath(file))  # a link stays a link
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:100]}.")
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=_hidden(file))
     try:
         with os.fdopen(handle, "wb", buffering=_BUFFER) as stream:
             yield stream
@@ -60,6 +60,12 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _hidden(file: Path) -> str:
+    """What the name of a file begins with while it is being written; names have 255 bytes."""
+    begin = os.fsencode(file.name)[:100].decode(errors="ignore")
+    return f".{begin}."
 
 
 class Nameless:
@@ -87,7 +93,7 @@ class Nameless:
         """Give it its name, in place of a file that may have had it."""
         self.stream.flush()
         os.fsync(self.stream.fileno())
-        temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(8)}")
+        temporary = file.with_name(_hidden(file) + secrets.token_hex(8))
         # Only with a folder given does Python ask the system to follow the link of that place.
         os.link(self._place, temporary, src_dir_fd=self.stream.fileno(), follow_symlinks=True)
         os.replace(temporary, file)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,8 @@ from assay.stats.sequential import Sequential
 _FEW, _LEAST_DRAWS = 20, 1000
 #: How many bytes of a suite's name are in that of its result file.
 _MAX_NAME = 200
+#: How many bytes of a path may be there: a name has 255, and a number and a suffix follow.
+_MAX_PATH = 240
 
 
 class Count(msgspec.Struct):
@@ -316,7 +320,19 @@ def _stem(file: str) -> str:
     if file.startswith(MADE):
         name = re.sub(r"[^\w.-]+", "-", file.removeprefix(MADE)).strip(".-")
         return name.encode()[:_MAX_NAME].decode(errors="ignore") or "suite"
-    return file.replace("/", "--").removesuffix(":")  # `store:` is no name of a file
+    # `store:` is no name of a file
+    return _shortened(file.replace("/", "--").removesuffix(":"), file)
+
+
+def _shortened(name: str, file: str) -> str:
+    """A name that a file can have: the beginning and the end of a long one, with a hash between."""
+    data = os.fsencode(name)
+    if len(data) <= _MAX_PATH:
+        return name
+    digest = sha256(os.fsencode(file)).hexdigest()[:12]
+    kept = (_MAX_PATH - len(digest)) // 2 - 1
+    begin, end = (part.decode(errors="ignore") for part in (data[:kept], data[-kept:]))
+    return f"{begin}~{digest}~{end}"
 
 
 def write_files(result: RunResult, folder: Path) -> list[Path]:

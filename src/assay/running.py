@@ -7,7 +7,8 @@ store, whoever is asked, and what it is compared with.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -92,7 +93,18 @@ def run(cases: Cases, *, target: AnyTarget | None = None, **options: Any) -> Run
     one written inline, a function or a Target. `judge` and `store` likewise; `baseline` is a Run,
     or what the command takes. All other `options` are those of RunOptions.
     """
-    return wait_for(lambda: arun(cases, target=target, **options))
+    return wait_for(lambda: _run(cases, target, **options))
+
+
+async def _run(
+    cases: Cases,
+    target: AnyTarget | None,
+    *,
+    judge: AnyTarget | None = None,
+    **options: Any,
+) -> Run:
+    async with _apart(target) as asked, _apart(judge) as judging:
+        return await arun(cases, target=asked, judge=judging, **options)
 
 
 async def arun(
@@ -118,8 +130,19 @@ def regrade(
     **options: Any,
 ) -> Run:
     """Grade the observations of a recorded run again, with today's evaluators: a new run."""
-    order = Order(cases, judge=judge, regrade=reference)
-    return wait_for(lambda: carry_out(*_compared_with(baseline, order, options)))
+    return wait_for(lambda: _regrade(reference, cases, judge, baseline, options))
+
+
+async def _regrade(
+    reference: str,
+    cases: Cases,
+    judge: AnyTarget | None,
+    baseline: Baseline | None,
+    options: dict[str, Any],
+) -> Run:
+    async with _apart(judge) as judging:
+        order = Order(cases, judge=judging, regrade=reference)
+        return await carry_out(*_compared_with(baseline, order, options))
 
 
 def _compared_with(
@@ -302,8 +325,21 @@ def _suites(
     return suites, [*written, *(reference for _, reference in kept)]
 
 
-def _target(target: AnyTarget | None) -> Target | None:
-    """A target that is not just named."""
+@asynccontextmanager
+async def _apart(target: AnyTarget | None) -> AsyncIterator[str | Target | None]:
+    """A target for a loop that is ours: nothing that a function uses can belong to that one."""
+    made = _target(target, apart=True)
+    if made is None or made is target:
+        yield cast("str | Target | None", target)
+        return
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def _target(target: AnyTarget | None, *, apart: bool = False) -> Target | None:
+    """A target that is not just named; a function is asked on the loop of this run, or apart."""
     if target is None or isinstance(target, str):
         return None
     if hasattr(target, "ask"):
@@ -311,5 +347,5 @@ def _target(target: AnyTarget | None) -> Target | None:
     if not callable(target):
         what = f"{type(target).__name__} is no target"
         raise UsageError(f"{what}: give a name, a function or an object with an 'ask' method")
-    made: Target = cast("Any", registry.targets.get("python")).of(target)
+    made: Target = cast("Any", registry.targets.get("python")).of(target, apart=apart)
     return made

@@ -18,6 +18,7 @@ import pytest
 
 import assay
 from assay.errors import UsageError
+from e2e.projects import PATIENCE
 
 
 def answer(question: str) -> dict[str, Any]:
@@ -67,6 +68,64 @@ def test_arun_runs_in_the_loop_of_its_caller(place: Any) -> None:
 
     assert asyncio.run(main())
     assert loops
+
+
+def test_run_asks_an_async_function_on_one_loop_which_ends_with_the_run(place: Any) -> None:
+    threads: set[threading.Thread] = set()
+    loops: set[asyncio.AbstractEventLoop] = set()
+
+    async def agent(question: str) -> dict[str, Any]:
+        threads.add(threading.current_thread())
+        loops.add(asyncio.get_running_loop())
+        return answer(question)
+
+    async def notebook() -> assay.Run:
+        return assay.run("evals", target=agent)
+
+    assert asyncio.run(notebook()).summary.passed == 1
+    (thread,), (loop,) = threads, loops
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert loop.is_closed()
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+def test_run_leaves_an_async_function_that_hangs(place: Any, blocks: bool) -> None:
+    release = threading.Event()
+
+    async def agent(question: str) -> str:
+        while not release.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0 if blocks else 0.01)
+            if blocks:
+                release.wait(PATIENCE)
+        return "21"
+
+    run = assay.run("evals", target=agent, timeout_seconds=0.1)
+    release.set()
+    for thread in threading.enumerate():
+        if thread.name == "assay-loop" and blocks:
+            thread.join(PATIENCE)  # it comes free, and ends
+            assert not thread.is_alive()
+    assert run.exit_code == 3
+    assert run.summary.errored == 2
+
+
+def test_arun_does_not_wait_for_a_function_that_is_not_cancelled(place: Any) -> None:
+    release = asyncio.Event()
+
+    async def agent(question: str) -> str:
+        while not release.is_set():
+            with suppress(asyncio.CancelledError):
+                await release.wait()
+        return "21"
+
+    async def main() -> assay.Run:
+        run = await assay.arun("evals", target=agent, timeout_seconds=0.1)
+        release.set()
+        return run
+
+    assert asyncio.run(main()).summary.errored == 2
 
 
 def test_a_run_is_regraded_and_compared(place: Any) -> None:

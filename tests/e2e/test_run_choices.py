@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from assay.model.options import RunOptions
 from e2e.projects import Agent, Project, cases_of, normal, outcomes
 
 WORKERS = (1, 3, 50)
@@ -278,3 +280,37 @@ def test_confirmations_that_were_made_before_a_kill_are_not_made_again(
     done = critical.call("run", ".", "--baseline", "main", "--json", "--resume", code=1)
     assert [body["message"] for body in agent.seen] == ["c1"]
     assert len(cases_of(done.stdout)["c1"]["details"]["trials"]) == 3
+
+
+@pytest.mark.parametrize("value", ["inf", "nan"])
+@pytest.mark.parametrize(
+    ("flag", "key"),
+    [
+        ("--timeout", "timeout_seconds"),
+        ("--budget-usd", "budget_usd"),
+        ("--requests-per-minute", "requests_per_minute"),
+        ("--tokens-per-minute", "tokens_per_minute"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(home: Project, value: str, flag: str, key: str) -> None:
+    project_of(home, [contains("a")], a="yes")
+    done = home.call("run", ".", flag, value, code=2)
+    assert f"{key!r} is {value}; it must be a finite number" in done.output
+    with pytest.raises(ValidationError, match="finite"):
+        RunOptions(**{key: float(value)})
+
+
+def test_a_limit_of_the_environment_that_is_none_is_refused(
+    home: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_TIMEOUT_SECONDS", "Infinity")
+    project_of(home, [contains("a")], a="yes")
+    done = home.call("run", ".", code=2)
+    assert "'timeout_seconds' is inf; it must be a finite number" in done.output
+
+
+@pytest.mark.parametrize("key", ["timeout_seconds", "budget_usd", "requests_per_minute"])
+def test_a_limit_of_the_file_that_is_none_is_refused(home: Project, key: str) -> None:
+    project_of(home, [contains("a")], a="yes")
+    home.write("assay.yaml", scripted({"a": "yes"}, defaults={key: float("inf")}))
+    assert "is not a finite number" in home.call("run", ".", code=2).output

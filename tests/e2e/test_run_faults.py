@@ -306,3 +306,34 @@ def test_a_database_that_stays_locked_ends_the_run_in_words(
         other.rollback()
     assert "another process keeps it locked" in done.stderr
     assert home.call("run", ".", "--target", f"{agent.url}/ask", "--resume").exit_code == 0
+
+
+HANGING = """
+import asyncio, threading
+async def blocks(text):
+    threading.Event().wait()
+async def stubborn(text):
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except BaseException:
+            pass
+async def thread(text):
+    await asyncio.to_thread(threading.Event().wait)
+def promised(text):
+    return blocks(text)
+def plain(text):
+    threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("name", ["blocks", "stubborn", "thread", "promised", "plain"])
+def test_a_function_that_hangs_does_not_hang_the_run(home: Project, name: str) -> None:
+    home.write("evals/one.eval.yaml", suite(case("a"), case("b")))
+    home.write("hanging.py", HANGING)
+    target = f"python:hanging:{name}"
+    done = home.run("run", "evals", "--target", target, "--timeout", "0.2", "--json", code=3)
+    assert outcomes(done.stdout) == {"a": "errored", "b": "errored"}
+    assert "no answer within 0.2 s" in done.stdout
+    assert "never awaited" not in done.stderr
+    assert "Traceback" not in done.stderr

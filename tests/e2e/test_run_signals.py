@@ -97,6 +97,38 @@ def test_the_second_signal_leaves_at_once_and_takes_the_children_along(home: Pro
     }
 
 
+HANGING = """
+import asyncio, threading
+async def blocks(text):
+    with open("there", "w"):
+        threading.Event().wait()
+async def stubborn(text):
+    with open("there", "w"):
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except BaseException:
+                pass
+"""
+
+
+@pytest.mark.parametrize("name", ["blocks", "stubborn"])
+def test_the_second_signal_leaves_an_async_function_that_hangs(home: Project, name: str) -> None:
+    fifo = home.root / "there"
+    os.mkfifo(fifo)
+    home.write("evals/one.eval.yaml", SUITE)
+    home.write("hanging.py", HANGING)
+    target = f"python:hanging:{name}"
+    process = home.start("run", "evals", "--target", target, "--workers", "1", "--json")
+    with fifo.open():
+        process.send_signal(signal.SIGINT)
+        await_line(process, "stopping")
+        process.send_signal(signal.SIGINT)
+        done = ended(process, 130)
+    assert json.loads(done.stdout)["suites"][0]["cases"] == []
+    assert home.runs() == [(json.loads(done.stdout)["runId"], "interrupted")]
+
+
 SLOW = """
 import threading
 with open("there", "w"):

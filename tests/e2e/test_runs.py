@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from assay.cli.app import app
 from assay.history import open_store
 from assay.settings import Settings
+from e2e.projects import Project
 
 SUITE_B = """\
 cases:
@@ -205,6 +206,41 @@ SEEN_WARM = {
 }
 
 
+def test_a_format_may_stand_in_the_place_of_the_run(place: Any) -> None:
+    old, new = place.run()["runId"], place.run()["runId"]
+
+    def exported(*arguments: str) -> str:
+        return str(place.assay("export", *arguments).stdout)
+
+    for form in ("observations", "csv", "jsonl"):
+        assert exported(form) == exported(new, "--format", form)
+        assert exported(form, old) == exported(old, "--format", form)
+        assert exported(form, old, "--format", form) == exported(form, old)
+    place.assay("baseline", "set", "observations", old)
+    assert exported("observations") == exported(old)
+    assert exported("observations", new) == exported(new, "--format", "observations")
+    place.assay("export", "observations", "-o", "again.jsonl", "--format", "csv")
+    assert "warm" in Path("again.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["yaml"], "only test cases are written as YAML"),
+        (["yaml", "latest"], "only test cases are written as YAML"),
+        (["csv", "--format", "observations"], "no run or baseline 'csv'"),
+        (["csv", "latest", "--format", "jsonl"], "'csv' 'latest': name one run"),
+        (["latest", "csv"], "'latest' 'csv': name one run, after one of jsonl, csv"),
+        (["csv", "latest", "latest"], "name one run"),
+        (["observation"], "no run or baseline 'observation'"),
+        (["csv", "--test-cases"], "leave 'csv' out"),
+    ],
+)
+def test_other_words_are_no_format(place: Any, arguments: list[str], words: str) -> None:
+    place.run()
+    assert words in place.assay("export", *arguments, code=2).stderr
+
+
 def test_what_was_not_asked_is_not_exported(
     place: Any, outcomes: Callable[[Any], dict[str, str]]
 ) -> None:
@@ -280,3 +316,33 @@ def test_errors_quote_without_moving_the_cursor(place: Any) -> None:
     done = CliRunner().invoke(app, ["import", "gone\x1b[2J\x9b.yaml"], color=True)
     assert done.exit_code == 2
     assert done.stderr == "assay: gone\\x1b[2J\\x9b.yaml does not exist\n"
+
+
+@pytest.mark.parametrize("letter", ["a", "語"])
+def test_a_long_path_has_a_result_file_with_a_short_name(home: Project, letter: str) -> None:
+    long = letter * (120 // len(letter.encode()))
+    suite = {"cases": [{"id": "x", "input": "hi", "expect": {"responseContains": ["hi"]}}]}
+    for middle in "12":
+        home.write(f"evals/{long}/{long}{middle}/{long}/last.eval.yaml", suite)
+    done = json.loads(home.call("run", "evals", "--target", "echo:", "--json").stdout)
+    names = list(home.result_files(done["runId"]))
+    assert len(names) == 2
+    for name in names:
+        begin, digest, end = name.split("~")
+        assert begin.startswith(f"evals--{letter}")
+        assert end.endswith(f"{letter}--last.eval.yaml.json")
+        assert len(digest) == 12
+        assert len(name.encode()) <= 255
+    again = json.loads(home.call("run", "evals", "--target", "echo:", "--json").stdout)
+    assert list(home.result_files(again["runId"])) == names
+
+
+def test_a_path_that_fits_is_not_shortened(home: Project) -> None:
+    suite = {"cases": [{"id": "x", "input": "hi", "expect": {"responseContains": ["hi"]}}]}
+    fits = "b" * (240 - len("a--.eval.yaml"))
+    home.write(f"a/{fits}.eval.yaml", suite)
+    home.write(f"a/{fits}b.eval.yaml", suite)
+    done = json.loads(home.call("run", "a", "--target", "echo:", "--json").stdout)
+    names = list(home.result_files(done["runId"]))
+    assert len(names) == 2
+    assert [name for name in names if "~" not in name] == [f"a--{fits}.eval.yaml.json"]

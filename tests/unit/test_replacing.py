@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from assay.replacing import replacing
+from assay.replacing import Nameless, replacing
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -61,3 +62,16 @@ def test_the_null_device_stays_what_it_is() -> None:
         stream.write(b"new")
     assert os.stat(os.devnull).st_rdev == before.st_rdev
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "語", "🌍"])
+def test_a_file_may_have_the_longest_name(tmp_path: Path, letter: str) -> None:
+    file = tmp_path / (letter * (255 // len(letter.encode())))
+    with replacing(file) as stream:
+        stream.write(b"new")
+    assert file.read_bytes() == b"new"
+    with closing(Nameless(tmp_path)) as nameless:
+        nameless.stream.write(b"newer")
+        if nameless.can_be_named:  # not every system has such files
+            nameless.become(file)
+            assert file.read_bytes() == b"newer"

@@ -13,7 +13,7 @@ import click
 
 from assay import history, importing
 from assay.cli.documents import report_to, store_option, writable, written
-from assay.errors import UsageError, printable
+from assay.errors import NotInStore, UsageError, printable
 from assay.runs import Run
 from assay.terminal import on_screen
 
@@ -21,7 +21,7 @@ FORMATS = ("jsonl", "csv", "yaml", "observations")
 
 
 @click.command("export")
-@click.argument("run", required=False, metavar="[RUN]")
+@click.argument("names", nargs=-1, metavar="[FORMAT] [RUN]")
 @click.option(
     "--format",
     "form",
@@ -33,7 +33,7 @@ FORMATS = ("jsonl", "csv", "yaml", "observations")
 @click.option("--tag", metavar="TAG", help="Only test cases with a part of this tag.")
 @store_option
 def command(
-    run: str | None,
+    names: tuple[str, ...],
     form: str | None,
     output: str | None,
     test_cases: bool,
@@ -43,31 +43,57 @@ def command(
     """Export the results or the observations of a recorded run, or test cases.
 
     RUN is an id, the start of one, the name of a baseline, or `latest`, the default.
+    FORMAT is that of --format; alone it is one unless a baseline has its name.
     Observations have one line a trial, repeats in order; `--target replay:FILE` grades them.
 
     \b
     Examples:
       assay export main > results.jsonl
       assay export latest --format csv -o results.csv
-      assay export latest --format observations -o seen.jsonl
+      assay export observations -o seen.jsonl
       assay export --test-cases --tag geography -o geography.yaml
     """
     file = None if output is None else Path(output)
     if file is not None:
         writable(file)
+    run, form = _told(names, form)
     if test_cases:
         _export_test_cases(run, form, file, tag, store)
         return
     if tag is not None:
         raise UsageError("--tag chooses among test cases: give --test-cases too")
-    form = form or "jsonl"
-    if form == "yaml":
-        raise UsageError("only test cases are written as YAML: give --test-cases too")
-    found = history.show(run or "latest", store=store)
+    found, form = _found(run or "latest", form, store)
     with _opened(file) as stream:
         _write(found, form, stream)
     if form == "observations":
         _warn_of_twins(found)
+
+
+def _told(names: tuple[str, ...], form: str | None) -> tuple[str | None, str | None]:
+    """The run and the format, as far as the command line tells them apart."""
+    if len(names) < 2:
+        return names[0] if names else None, form
+    if len(names) == 2 and names[0] in FORMATS and form in (None, names[0]):
+        return names[1], names[0]
+    found = " ".join(map(repr, names))
+    raise UsageError(f"{found}: name one run, after one of {', '.join(FORMATS)} or nothing")
+
+
+def _found(run: str, form: str | None, store: str | None) -> tuple[Run, str]:
+    """The run and its format; what no run is called may be the format of the latest one."""
+    _check(form)
+    try:
+        return history.show(run, store=store), form or "jsonl"
+    except NotInStore:
+        if form is not None or run not in FORMATS:
+            raise
+    _check(run)
+    return history.show(store=store), run
+
+
+def _check(form: str | None) -> None:
+    if form == "yaml":
+        raise UsageError("only test cases are written as YAML: give --test-cases too")
 
 
 @contextmanager

@@ -132,6 +132,7 @@ _RULES = {
     "string_pattern_mismatch": "not be empty",
     "too_short": "have at least {min_length} item(s)",
     "too_long": "have at most {max_length} item(s)",
+    "finite_number": "be a finite number",
     "greater_than_equal": "be >= {ge:g}",
     "greater_than": "be > {gt:g}",
     "less_than_equal": "be <= {le:g}",

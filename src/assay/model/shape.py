@@ -21,6 +21,7 @@ from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
 import msgspec
 from pydantic import (
     AfterValidator,
+    AllowInfNan,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -493,7 +494,8 @@ def _single_line(value: str) -> str:
 
 Json = Any  # the documents reader lets only JSON values through
 Flag = StrictBool
-Number = Annotated[float, Strict()]
+# A limit that is infinite would be none; files have no such number either.
+Number = Annotated[float, Strict(), AllowInfNan(False)]
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[str, Field(pattern=r"\S")]
 SkipReason = Annotated[Words, BeforeValidator(_reason)]

@@ -26,6 +26,7 @@ from assay.model.target import TargetSpec
 from assay.observations.made import made
 from assay.observations.reading import read
 from assay.ports import Request, Target
+from assay.targets.apart import Apart, Here, Outcome, Place
 from assay.targets.chat import question
 
 
@@ -42,46 +43,52 @@ class PythonTarget(TargetSpec):
         return self.name or f"python:{self.callable}"
 
     def connect(self) -> Target:
-        return self.of(imported(self.callable, UsageError), self.label)
+        return self.of(imported(self.callable, UsageError), self.label, apart=True)
 
     @staticmethod
-    def of(function: Callable[[Any], Any], name: str = "") -> Target:
-        """A function at hand as a target."""
+    def of(function: Callable[[Any], Any], name: str = "", *, apart: bool = False) -> Target:
+        """A function at hand as a target; it is awaited on the loop of who asks, unless apart."""
         name = name or f"python:{getattr(function, '__module__', '')}:{_name(function)}"
-        return _Python(name, function, _wish(function, name))
+        return _Python(name, function, _wish(function, name), Apart() if apart else Here())
 
 
 Wish = Callable[[Request], Any]
 
 
 class _Python:
-    def __init__(self, name: str, function: Callable[[Any], Any], wish: Wish) -> None:
+    def __init__(self, name: str, function: Callable[[Any], Any], wish: Wish, place: Place) -> None:
         self.name = name
-        self._function, self._wish = function, wish
+        self._function, self._wish, self._place = function, wish, place
 
     async def ask(self, request: Request) -> Observation:
         argument = self._wish(request)
         started = time.perf_counter()
-        try:
-            said = await _called(self._function, argument)
-        except (Exception, SystemExit) as error:  # the user's code may raise anything
-            raise TargetError(f"{self.name} raised {raised(error)}") from error
-        except KeyboardInterrupt as error:
-            if self._may_meet_ctrl_c:
-                raise
+        said, error = await self._called(argument)
+        if error is not None:
+            if isinstance(error, KeyboardInterrupt) and self._may_meet_ctrl_c:
+                raise error
             raise TargetError(f"{self.name} raised {raised(error)}") from error
         spent = (time.perf_counter() - started) * 1000
         seen = self._observation(said)
         return seen if seen.duration_ms is not None else seen.replace(duration_ms=spent)
 
     async def close(self) -> None:
-        pass
+        await self._place.close()
+
+    async def _called(self, argument: Any) -> Outcome:
+        """What the function says: in a thread, so that it blocks nobody, unless it is async."""
+        if _is_async(self._function):
+            return await self._place.outcome(lambda: self._function(argument))
+        said, error = await _in_thread(self._function, argument)
+        if inspect.isawaitable(said):
+            return await self._place.outcome(lambda: said)
+        return said, error
 
     @property
     def _may_meet_ctrl_c(self) -> bool:
         """Could a KeyboardInterrupt be the user's? Python raises that in the main thread only."""
         main = threading.current_thread() is threading.main_thread()
-        return main and _is_async(self._function)
+        return main and isinstance(self._place, Here) and _is_async(self._function)
 
     def _observation(self, said: Any) -> Observation:
         """What was returned, read from a copy: the function may go on changing its own."""
@@ -99,34 +106,26 @@ def _name(function: Callable[[Any], Any]) -> str:
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
-async def _called(function: Callable[[Any], Any], argument: Any) -> Any:
-    """The result of a function: in a thread, so that it blocks nobody, unless it is async."""
-    if _is_async(function):
-        return await function(argument)
-    said = await _in_thread(function, argument)
-    return await said if inspect.isawaitable(said) else said
-
-
 def _is_async(function: Callable[[Any], Any]) -> bool:
     call = getattr(function, "__call__", None)  # noqa: B004 - of an object that can be called
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
-    """The result of a call in a daemon thread: one that hangs holds up neither us nor the exit.
+async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Outcome:
+    """What came of a call in a daemon thread: one that hangs holds up neither us nor the exit.
 
     A pool of threads would be joined at the exit, and has fewer threads than there are workers.
     """
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+    future: asyncio.Future[Outcome] = loop.create_future()
     context = contextvars.copy_context()
 
-    def settle(outcome: tuple[Any, BaseException | None]) -> None:
+    def settle(outcome: Outcome) -> None:
         if not future.done():  # nobody waits any more after a cancellation
             future.set_result(outcome)
 
     def work() -> None:
-        outcome: tuple[Any, BaseException | None]
+        outcome: Outcome
         try:
             outcome = context.run(function, argument), None
         except BaseException as error:
@@ -135,10 +134,7 @@ async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
             loop.call_soon_threadsafe(settle, outcome)
 
     threading.Thread(target=work, name="assay-target", daemon=True).start()
-    said, error = await future
-    if error is not None:
-        raise error
-    return said
+    return await future
 
 
 def _wish(function: Callable[[Any], Any], name: str) -> Wish:

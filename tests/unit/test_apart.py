@@ -1,0 +1,257 @@
+"""Coroutines that are awaited apart: what hangs can be left, and nothing else changes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from assay.targets.apart import Apart, Here, Place
+from unit.asking import PATIENCE
+
+#: Short, for what is known to hang; all else has the whole grace.
+SHORT = 0.05
+PLACES: list[Callable[[float], Place]] = [Here, Apart]
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, PATIENCE))
+
+
+async def loop_of_it() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+async def left(place: Place, start: Callable[[], Awaitable[Any]], begun: threading.Event) -> None:
+    """Ask, and be cancelled as soon as it has begun."""
+    asking = asyncio.ensure_future(place.outcome(start))
+    assert await asyncio.to_thread(begun.wait, PATIENCE)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+class Stubborn:
+    """Does not let itself be cancelled until it is released."""
+
+    def __init__(self) -> None:
+        self.begun, self.over = threading.Event(), threading.Event()
+        self.task: asyncio.Task[Any] | None = None
+
+    async def __call__(self) -> None:
+        self.task = asyncio.current_task()
+        self.begun.set()
+        while self.task is not None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+        self.over.set()
+
+    def release(self, loop: asyncio.AbstractEventLoop) -> None:
+        task, self.task = self.task, None
+        assert task is not None
+        loop.call_soon_threadsafe(task.cancel)
+
+
+class Blocking:
+    """Blocks its loop until it is released."""
+
+    def __init__(self) -> None:
+        self.begun, self.release = threading.Event(), threading.Event()
+        self.thread = threading.current_thread()
+
+    async def __call__(self) -> str:
+        self.thread = threading.current_thread()
+        self.begun.set()
+        self.release.wait(PATIENCE)
+        return "at last"
+
+
+def test_all_questions_are_on_one_loop_of_their_own_in_a_daemon_thread() -> None:
+    threads = []
+
+    async def asked() -> asyncio.AbstractEventLoop:
+        threads.append(threading.current_thread())
+        return asyncio.get_running_loop()
+
+    async def work() -> None:
+        place = Apart()
+        first, second = await place.outcome(asked), await place.outcome(asked)
+        assert first == second
+        assert first[0] is not asyncio.get_running_loop()
+        await place.close()
+
+    run(work())
+    assert {thread.daemon for thread in threads} == {True}
+    threads[0].join(PATIENCE)
+    assert not threads[0].is_alive()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_it_sees_the_context_of_who_asks(place: Callable[[float], Place]) -> None:
+    name = contextvars.ContextVar[str]("name")
+
+    async def asked() -> str:
+        return name.get()
+
+    async def work() -> None:
+        name.set("Ada")
+        there = place(PATIENCE)
+        assert await there.outcome(asked) == ("Ada", None)
+        await there.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("raised", [ValueError, SystemExit, asyncio.CancelledError])
+def test_what_it_raises_is_told(
+    place: Callable[[float], Place], raised: type[BaseException]
+) -> None:
+    async def asked() -> None:
+        raise raised("no")
+
+    async def work() -> None:
+        there = place(PATIENCE)
+        said, error = await there.outcome(asked)
+        assert said is None
+        assert isinstance(error, raised)
+        await there.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_who_leaves_waits_until_it_has_cleaned_up(place: Callable[[float], Place]) -> None:
+    begun, seen = threading.Event(), []
+
+    async def asked() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            seen.append("cleaned up")
+
+    async def work() -> None:
+        there = place(PATIENCE)
+        await left(there, asked, begun)
+        assert seen == ["cleaned up"]
+        await there.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_who_leaves_does_not_wait_for_one_that_is_not_cancelled(
+    place: Callable[[float], Place],
+) -> None:
+    async def work() -> None:
+        there, stubborn = place(SHORT), Stubborn()
+        loop, _ = await there.outcome(loop_of_it)
+        await left(there, stubborn, stubborn.begun)
+        assert not stubborn.over.is_set()
+        assert await there.outcome(loop_of_it) == (loop, None)
+        await there.close()
+        assert not stubborn.over.is_set()
+        stubborn.release(loop)
+        assert await asyncio.to_thread(stubborn.over.wait, PATIENCE)
+        if loop is not asyncio.get_running_loop():
+            loop.call_soon_threadsafe(loop.stop)
+
+    run(work())
+
+
+def test_a_loop_that_is_blocked_is_left_and_ends_when_it_comes_free() -> None:
+    blocking = Blocking()
+
+    async def work() -> None:
+        place = Apart(SHORT)
+        stuck, _ = await place.outcome(loop_of_it)
+        other = asyncio.ensure_future(place.outcome(blocking))
+        await left(place, blocking, blocking.begun)
+        loop, error = await place.outcome(loop_of_it)
+        assert error is None
+        assert loop is not stuck
+        blocking.release.set()
+        assert await other == ("at last", None)
+        await place.close()
+
+    run(work())
+    blocking.thread.join(PATIENCE)
+    assert not blocking.thread.is_alive()
+
+
+def test_closing_does_not_wait_for_a_loop_that_is_blocked() -> None:
+    blocking = Blocking()
+
+    async def work() -> None:
+        place = Apart(SHORT)
+        asking = asyncio.ensure_future(place.outcome(blocking))
+        assert await asyncio.to_thread(blocking.begun.wait, PATIENCE)
+        await place.close()
+        blocking.release.set()
+        assert await asking == ("at last", None)
+
+    run(work())
+    blocking.thread.join(PATIENCE)
+    assert not blocking.thread.is_alive()
+
+
+def test_what_was_begun_beside_is_cancelled_at_the_end() -> None:
+    seen: list[str] = []
+    kept = []
+
+    async def beside() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("cancelled")
+
+    async def asked() -> None:
+        kept.append(asyncio.ensure_future(beside()))
+        await asyncio.sleep(0)
+
+    async def work() -> None:
+        place = Apart(PATIENCE)
+        await place.outcome(asked)
+        await place.close()
+
+    run(work())
+    assert seen == ["cancelled"]
+
+
+def test_an_exit_in_what_was_begun_beside_does_not_end_the_loop() -> None:
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    async def asked() -> str:
+        with pytest.raises(SystemExit):
+            await asyncio.ensure_future(leave())
+        return "here"
+
+    async def work() -> None:
+        place = Apart(PATIENCE)
+        assert await place.outcome(asked) == ("here", None)
+        await place.close()
+
+    run(work())
+
+
+def test_calls_in_threads_hold_up_no_exit() -> None:
+    async def asked() -> threading.Thread:
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.to_thread(lambda: 1 / 0)
+        return await asyncio.to_thread(threading.current_thread)
+
+    async def work() -> None:
+        place = Apart(PATIENCE)
+        thread, _ = await place.outcome(asked)
+        assert thread.daemon
+        await place.close()
+
+    run(work())
