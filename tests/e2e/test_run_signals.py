@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import uuid
+from contextlib import suppress
+from textwrap import dedent
 
 import pytest
 
@@ -136,6 +138,28 @@ with open("there", "w"):
 def answer(text):
     return text
 """
+
+
+def test_a_third_signal_leaves_an_evaluator_that_hangs(home: Project) -> None:
+    code = """
+        import sys, time
+
+        def judge(response):
+            print("judging", file=sys.stderr, flush=True)
+            while True:
+                time.sleep(0.05)
+    """
+    home.write("judging.py", dedent(code))
+    case = {"id": "a", "input": "x", "evaluators": [{"type": "python:judging:judge"}]}
+    home.write("evals/one.eval.yaml", {"cases": [case]})
+    process = home.start("run", "evals", "--target", "echo:")
+    await_line(process, "judging")
+    for _ in range(300):  # signals that come too soon after each other are one
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.1)
+            break
+    ended(process, 130)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

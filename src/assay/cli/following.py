@@ -30,10 +30,13 @@ def follow(order: running.Order, options: dict[str, Any], documents: Documents) 
 
 @contextmanager
 def _braking(brake: Brake) -> Iterator[None]:
-    """Signals press the brake: the first gently, the second at once."""
+    """Signals press the brake: the first gently, the second at once.
+
+    The loop cannot heed it while an evaluator of the project hangs; a third one ends that too.
+    """
 
     def press(number: int, frame: FrameType | None) -> None:
-        if not brake.is_heeded:
+        if not brake.is_heeded or brake.presses > 1:
             raise KeyboardInterrupt
         brake.press()
 
