@@ -233,7 +233,7 @@ def test_a_format_may_stand_in_the_place_of_the_run(place: Any) -> None:
         (["latest", "csv"], "'latest' 'csv': name one run, after one of jsonl, csv"),
         (["csv", "latest", "latest"], "name one run"),
         (["observation"], "no run or baseline 'observation'"),
-        (["csv", "--test-cases"], "leave 'csv' out"),
+        (["csv", "latest", "--test-cases"], "leave 'latest' out"),
     ],
 )
 def test_other_words_are_no_format(place: Any, arguments: list[str], words: str) -> None:

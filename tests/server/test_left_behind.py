@@ -110,12 +110,16 @@ def test_a_run_that_goes_on_counts_what_was_done_before(
         agent.open.set()
 
 
-def test_a_run_whose_server_died_can_be_cancelled_by_another(
-    project: Settings, store: Behind
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_run_whose_server_is_gone_can_be_cancelled_by_another(
+    project: Settings, store: Behind, killed: bool
 ) -> None:
     with TestClient(create_app(project, store), ADDRESS) as other:
         dead = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
         store.begin(replace(dead, environment={"door": DOOR}))
+        if not killed:
+            verdict = {"verdict": {"notes": [STOPPED]}}
+            store.finish(dead.id, "interrupted", "2026-01-15T10:00:01.000Z", verdict)
         answer = other.post(f"/api/runs/{dead.id}/cancel", json={})
         assert (answer.status_code, answer.json()["data"]["status"]) == (202, "interrupted")
     with TestClient(create_app(project, store), ADDRESS) as next_one:

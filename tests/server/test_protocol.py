@@ -84,6 +84,16 @@ def test_the_body_of_such_a_request_is_no_request(port: int) -> None:
     assert head.startswith(b"HTTP/1.1 400 ")
 
 
+def test_many_such_requests_at_once_are_all_answered(port: int) -> None:
+    request = (
+        b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\nConnection: %b\r\n\r\n"
+    )
+    with connected(port) as connection:
+        connection.sendall(request % b"Upgrade" * 1999 + request % b"Upgrade, close")
+        received = b"".join(answer(connection))
+    assert received.count(b"HTTP/1.1 200 ") == 2000
+
+
 def test_it_is_no_proxy(port: int) -> None:
     with connected(port) as connection:
         connection.sendall(b"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost:22\r\n\r\n")
@@ -99,6 +109,14 @@ def test_what_is_asked_before_nonsense_is_answered(port: int) -> None:
         head, said = answer(connection)
     assert head.startswith(b"HTTP/1.1 201 ")
     assert json.loads(said)["data"]["input"] == "a"
+
+
+def test_what_is_asked_before_a_broken_body_is_answered(port: int) -> None:
+    health = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with connected(port) as connection:
+        connection.sendall(health * 2 + HEAD + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n")
+        received = b"".join(answer(connection))
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", b"200"]
 
 
 def test_a_refusal_has_the_headers_of_every_answer(port: int) -> None:

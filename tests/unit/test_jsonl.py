@@ -58,6 +58,20 @@ def test_one_case_a_line(project: Project, mode: str) -> None:
     assert isinstance(suite.cases, StreamedCases) is (mode == "streamed")
 
 
+def test_equal_evaluators_are_numbered_whatever_was_read_before(
+    project: Project, mode: str
+) -> None:
+    entry = {"type": "regex", "value": "v"}
+    counts = (1, 1, 2, 3, 1)
+    cases = [line(f"c{n}", evaluators=[entry] * count) for n, count in enumerate(counts)]
+    project.write("a.eval.jsonl", lines(*cases))
+    (suite,) = assay.load("a.eval.jsonl")
+    names = ["regex", "regex_2", "regex_3"]
+    assert [[spec.name for spec in case.evaluators] for case in suite.cases] == [
+        names[:count] for count in counts
+    ]
+
+
 def test_the_name_drops_eval(project: Project, mode: str) -> None:
     assert project.suite(line("a"), "talk.eval.jsonl").name == "talk"
 

@@ -57,6 +57,8 @@ def command(
     if file is not None:
         writable(file)
     run, form = _told(names, form)
+    if test_cases and form is None and run in FORMATS:
+        run, form = None, run
     if test_cases:
         _export_test_cases(run, form, file, tag, store)
         return

@@ -231,10 +231,10 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
                 _call(spec, spec.type)
         return specs
     taken: set[str] = set()
-    unnamed: list[EvaluatorSpec] = []
-    for spec in specs:
+    unnamed: list[int] = []
+    for index, spec in enumerate(specs):
         if "name" not in spec.__pydantic_fields_set__:
-            unnamed.append(spec)
+            unnamed.append(index)
         elif spec.name in taken:
             raise_all(_repeated(specs))
         else:
@@ -242,8 +242,9 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
     if not unnamed:
         return specs
     numbers: dict[str, int] = {}
-    called: dict[int, EvaluatorSpec] = {}
-    for spec in unnamed:
+    called = list(specs)
+    for index in unnamed:
+        spec = specs[index]
         default = name = spec.name or spec.type
         number = numbers.get(default, 1)
         while name in taken:
@@ -252,10 +253,10 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
         numbers[default] = number
         taken.add(name)
         if spec.name != name:
-            # One that has a name already may be shared with other cases, which know it by that.
-            called[id(spec)] = spec = spec.model_copy() if spec.name else spec
+            # One that has a name already may be shared with others, which know it by that.
+            called[index] = spec = spec.model_copy() if spec.name else spec
             _call(spec, name)
-    return tuple([called.get(id(spec), spec) for spec in specs]) if called else specs
+    return tuple(called)
 
 
 def _call(spec: EvaluatorSpec, name: str) -> None:

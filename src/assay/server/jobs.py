@@ -180,7 +180,7 @@ class Jobs:
     def _left_behind(self) -> Iterator[RunRecord]:
         """The runs that nobody works on although they are to go on."""
         for record in newest_first(self.store):
-            if _is_to_go_on(record) and not self.store.held(record.id):
+            if is_to_go_on(record) and not self.store.held(record.id):
                 yield record
 
     def _order(self, **more: Any) -> running.Order:
@@ -243,7 +243,7 @@ def _reason(error: BaseException) -> str:
     return str(error) if isinstance(error, AssayError) else cause_of(error)
 
 
-def _is_to_go_on(record: RunRecord) -> bool:
+def is_to_go_on(record: RunRecord) -> bool:
     """Was the run left behind, unless somebody is at work on it?"""
     if record.status == "interrupted":
         return STOPPED in record.verdict.get("notes", ()) and not record.cancelled

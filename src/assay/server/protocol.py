@@ -37,9 +37,12 @@ class PatientProtocol(HttpToolsProtocol):
     _in_head = True
     #: How much has come since the request began, as far as it came by itself.
     _size = 0
-    #: What is being read, and how many requests begin in it.
-    _data = b""
+    #: What is being read, how many requests begin in it, and what of it is to be read again.
+    _data = memoryview(b"")
     _begun = 0
+    _again: tuple[bytes, memoryview] | None = None
+    #: The request before one that waits for its turn.
+    _before: Any = None
     #: When to look again how much of an answer is not taken yet, and how much it was last.
     _watch: asyncio.TimerHandle | None = None
     _unsent = 0
@@ -56,9 +59,12 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        awaited, self._begun, self._data = self._in_head, 0, data
-        super().data_received(data)
-        self._data = b""
+        awaited, self._begun = self._in_head, 0
+        self._feed(memoryview(data))
+        while self._again is not None:
+            (head, rest), self._again = self._again, None
+            self._feed(memoryview(head))
+            self._feed(rest)
         if self.transport.is_closing():
             return
         if self._begun <= awaited:  # else most of it may be of the request before
@@ -70,9 +76,14 @@ class PatientProtocol(HttpToolsProtocol):
         elif self._late is None and self.cycle.response_complete:
             self._await_head()  # line breaks between requests are no beginning of one
 
+    def _feed(self, data: memoryview) -> None:
+        if data and not self.transport.is_closing():
+            self._data = data
+            super().data_received(data)  # type: ignore[arg-type]
+            self._data = memoryview(b"")
+
     def on_message_begin(self) -> None:
         self._begun += 1
-        self._size = 0
         super().on_message_begin()
         self._await_head()
 
@@ -86,7 +97,10 @@ class PatientProtocol(HttpToolsProtocol):
             return  # it is read again
         self._in_head = False
         self._wait(REQUEST_SECONDS)
+        before = self.cycle
         super().on_headers_complete()
+        if self._is_queued:
+            self._before = before
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
@@ -106,13 +120,15 @@ class PatientProtocol(HttpToolsProtocol):
             return
         lines = [b"%b %b HTTP/%b" % (method, self.url, self.parser.get_http_version().encode())]
         lines += [b"%b: %b" % pair for pair in _in_http(self.headers)]
-        rest = self._data[upgrade.args[0] :]
+        self._again = (b"\r\n".join(lines) + b"\r\n\r\n", self._data[upgrade.args[0] :])
         self.parser = HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
-        self.data_received(b"\r\n".join(lines) + b"\r\n\r\n" + rest)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what the parser refuses; but what was asked before is answered, and no more."""
+        if self._is_queued and self.cycle.more_body:  # it is refused, those before it are not
+            self.pipeline.popleft()
+            self.cycle = self._before
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete and not cycle.more_body:
             cycle.keep_alive = False
@@ -125,12 +141,17 @@ class PatientProtocol(HttpToolsProtocol):
         self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
         self.transport.close()
 
+    @property
+    def _is_queued(self) -> bool:
+        """Has the last request to wait until those before it are answered?"""
+        return bool(self.pipeline) and self.pipeline[0][0] is self.cycle
+
     def resume_writing(self) -> None:
         self._unsent = 0
         super().resume_writing()
 
     def _await_head(self) -> None:
-        self._in_head = True
+        self._in_head, self._size = True, 0
         self._wait(HEAD_SECONDS)
 
     def _wait(self, seconds: float | None) -> None:

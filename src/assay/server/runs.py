@@ -17,6 +17,7 @@ from assay.server import bodies, described_runs
 from assay.server.bodies import json_object, known_uuid
 from assay.server.envelope import ApiError, invalid, success, success_of
 from assay.server.feed import Sent
+from assay.server.jobs import is_to_go_on
 from assay.server.orders import order_of
 from assay.server.searching import OUTCOMES, Search, progress_of
 from assay.server.state import State, state_of
@@ -91,7 +92,7 @@ async def cancel(request: Request) -> Response:
     record = await _record(request)
     if job is not None:
         await state.jobs.cancel(job, record)
-    elif record.status != "running":
+    elif not is_to_go_on(record):
         raise invalid(f"The run is {record.status}; there is nothing to cancel here")
     elif not await state.jobs.give_up(run_id):
         raise invalid("The run is at work in another process; there is nothing to cancel here")
