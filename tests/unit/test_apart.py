@@ -160,8 +160,56 @@ def test_who_leaves_does_not_wait_for_one_that_is_not_cancelled(
         assert not stubborn.over.is_set()
         stubborn.release(loop)
         assert await asyncio.to_thread(stubborn.over.wait, PATIENCE)
-        if loop is not asyncio.get_running_loop():
-            loop.call_soon_threadsafe(loop.stop)
+
+    run(work())
+
+
+def test_a_loop_with_a_task_that_is_not_cancelled_ends_after_it() -> None:
+    stubborn, threads = Stubborn(), []
+
+    async def asked() -> None:
+        threads.append(threading.current_thread())
+        await stubborn()
+
+    async def work() -> None:
+        place = Apart(SHORT)
+        loop, _ = await place.outcome(loop_of_it)
+        await left(place, asked, stubborn.begun)
+        await place.close()
+        stubborn.release(loop)
+
+    run(work())
+    threads[0].join(PATIENCE)
+    assert not threads[0].is_alive()
+
+
+def test_who_joined_shares_the_loop_until_the_last_has_closed() -> None:
+    async def work() -> None:
+        place = Apart()
+        one, other = place.join(), place.join()
+        loop, _ = await one.outcome(loop_of_it)
+        await one.close()
+        assert await other.outcome(loop_of_it) == (loop, None)
+        await other.close()
+        again, _ = await place.join().outcome(loop_of_it)
+        assert again is not loop
+        await place.close()
+
+    run(work())
+
+
+def test_a_project_that_stops_the_loop_does_not_end_it() -> None:
+    async def asked() -> str:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return "still here"
+
+    async def work() -> None:
+        place = Apart()
+        for _ in range(3):
+            assert await place.outcome(asked) == ("still here", None)
+        await place.close()
 
     run(work())
 

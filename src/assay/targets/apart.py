@@ -8,11 +8,12 @@ is in one, as what his function uses may belong to it.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 #: How long a coroutine may take to end once it is cancelled, in seconds, and its loop to notice.
 GRACE_SECONDS = 1.0
@@ -49,14 +50,24 @@ class Here:
 
 
 class Apart:
-    """On a loop in a daemon thread: begun with the first question, and anew when it is stuck."""
+    """On a loop in a daemon thread: begun with the first question, and anew when it is stuck.
+
+    Whoever has joined closes it in the end; with the last of them the loop ends.
+    """
 
     def __init__(self, grace: float = GRACE_SECONDS) -> None:
         self._grace = grace
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock, self._users = threading.Lock(), 0
+        self._loop: _Loop | None = None
+        self._process = 0
+
+    def join(self) -> Apart:
+        with self._lock:
+            self._users += 1
+        return self
 
     async def outcome(self, start: Start) -> Outcome:
-        loop = self._loop = self._loop or _begun()
+        loop = self._running()
         under_way: set[asyncio.Task[Any]] = set()
 
         async def work() -> Outcome:
@@ -64,36 +75,73 @@ class Apart:
             return await _settled(start)
 
         # It runs in a copy of our context. When we are cancelled, so is it.
-        call = asyncio.run_coroutine_threadsafe(work(), loop)
+        call = asyncio.run_coroutine_threadsafe(work(), loop.loop)
         try:
             return await asyncio.wrap_future(call)
         except asyncio.CancelledError:
-            if not await self._does(loop, _ended(under_way, self._grace)):
+            if not await self._does(loop, lambda done: _ended(under_way, self._grace, done)):
                 self._leave(loop)
             raise
 
     async def close(self) -> None:
-        """End the loop; one that is stuck, or has a task that does not end, is left."""
-        loop = self._loop
-        if loop is not None:
-            if not await self._does(loop, _finish(self._grace)):
-                self._leave(loop)
-            self._loop = None
+        """End the loop; one that is stuck, or has a task that does not end, ends after that."""
+        with self._lock:
+            self._users -= 1
+            if self._users > 0:
+                return
+            loop, self._loop = self._loop, None
+        if loop is not None and self._process == os.getpid():
+            await self._does(loop, lambda done: loop.end(done, cancel=True))
 
-    async def _does(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> bool:
-        """Does the loop come to do it, or is it stuck?"""
-        done = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+    def _running(self) -> _Loop:
+        with self._lock:
+            if self._loop is None or self._process != os.getpid():  # a fork has no thread for it
+                self._loop, self._process = _begun(), os.getpid()
+            return self._loop
+
+    async def _does(
+        self, loop: _Loop, work: Callable[[Future[None]], Coroutine[Any, Any, None]]
+    ) -> bool:
+        """Does the loop come to do it, or is it stuck? Nobody else waits for what it does."""
+        done: Future[None] = Future()
+        done.set_running_or_notify_cancel()
+        asyncio.run_coroutine_threadsafe(work(done), loop.loop)
+        seen = asyncio.wrap_future(done)
         try:
-            await asyncio.wait([done], timeout=2 * self._grace)
-            return done.done()
+            await asyncio.wait([seen], timeout=2 * self._grace)
+            return seen.done()
         finally:
-            done.cancel()  # the loop may come free when ours is closed
+            seen.cancel()  # the loop may come free when ours is closed
 
-    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _leave(self, loop: _Loop) -> None:
         """Ask on a new loop. Should the old one come free, it does what it was asked, and ends."""
-        if self._loop is loop:
-            self._loop = None
-            asyncio.run_coroutine_threadsafe(_retire(), loop)
+        with self._lock:
+            if self._loop is loop:
+                self._loop = None
+                asyncio.run_coroutine_threadsafe(loop.end(Future(), cancel=False), loop.loop)
+
+
+#: What all functions of a project are asked on, as what they share belongs to one loop.
+SHARED = Apart()
+
+
+class _Loop(NamedTuple):
+    """A loop, and whether it is to end: a project that stops it does not end it."""
+
+    loop: asyncio.AbstractEventLoop
+    over: threading.Event
+
+    async def end(self, done: Future[None], *, cancel: bool) -> None:
+        """Stop when nothing that the project has begun is left."""
+        await asyncio.sleep(0)
+        for task in _others() if cancel else ():
+            task.cancel()
+        while others := _others():
+            await asyncio.wait(others)
+        await self.loop.shutdown_asyncgens()
+        self.over.set()
+        self.loop.call_soon(self.loop.stop)
+        done.set_result(None)
 
 
 class _Threads(ThreadPoolExecutor):
@@ -114,20 +162,20 @@ class _Threads(ThreadPoolExecutor):
         return future
 
 
-def _begun() -> asyncio.AbstractEventLoop:
-    """A loop that runs in a thread until it is stopped."""
-    loop = asyncio.new_event_loop()
+def _begun() -> _Loop:
+    """A loop that runs in a thread until it is over."""
+    loop, over = asyncio.new_event_loop(), threading.Event()
     loop.set_default_executor(_Threads())
 
     def run() -> None:
-        while not loop.is_closed():
-            # A task that the project began may raise SystemExit, which would end the loop.
+        while not over.is_set():
+            # A task that the project began may raise SystemExit, or stop the loop.
             with suppress(SystemExit, KeyboardInterrupt):
                 loop.run_forever()
-                loop.close()
+        loop.close()
 
     threading.Thread(target=run, name="assay-loop", daemon=True).start()
-    return loop
+    return _Loop(loop, over)
 
 
 async def _settled(start: Start) -> Outcome:
@@ -148,24 +196,7 @@ def _others() -> set[asyncio.Task[Any]]:
     return asyncio.all_tasks() - {_current()}
 
 
-async def _ended(tasks: set[asyncio.Task[Any]], grace: float) -> None:
+async def _ended(tasks: set[asyncio.Task[Any]], grace: float, done: Future[None]) -> None:
     if tasks:
         await asyncio.wait(tasks, timeout=grace)
-
-
-async def _finish(grace: float) -> None:
-    """Cancel what the project has begun, and stop the loop unless some of that goes on."""
-    await asyncio.sleep(0)  # a loop that was stuck learns here that nobody waits for this
-    for task in (others := _others()):
-        task.cancel()
-    await _ended(others, grace)
-    if not _others():
-        loop = asyncio.get_running_loop()
-        await loop.shutdown_asyncgens()
-        loop.call_soon(loop.stop)
-
-
-async def _retire() -> None:
-    while others := _others():
-        await asyncio.wait(others)
-    asyncio.get_running_loop().stop()
+    done.set_result(None)

@@ -26,7 +26,7 @@ from assay.model.target import TargetSpec
 from assay.observations.made import made
 from assay.observations.reading import read
 from assay.ports import Request, Target
-from assay.targets.apart import Apart, Here, Outcome, Place
+from assay.targets.apart import SHARED, Here, Outcome, Place
 from assay.targets.chat import question
 
 
@@ -49,7 +49,7 @@ class PythonTarget(TargetSpec):
     def of(function: Callable[[Any], Any], name: str = "", *, apart: bool = False) -> Target:
         """A function at hand as a target; it is awaited on the loop of who asks, unless apart."""
         name = name or f"python:{getattr(function, '__module__', '')}:{_name(function)}"
-        return _Python(name, function, _wish(function, name), Apart() if apart else Here())
+        return _Python(name, function, _wish(function, name), SHARED.join() if apart else Here())
 
 
 Wish = Callable[[Request], Any]
