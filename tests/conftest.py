@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from contract.postgres import Server
 
 # Plain asserts of a conformance suite are explained only when pytest is told of it.
 pytest.register_assert_rewrite("assay.testing")
@@ -19,3 +24,12 @@ settings.register_profile(
     "full", max_examples=2000, deadline=None, derandomize=False, suppress_health_check=_SLOW
 )
 settings.load_profile("full" if os.environ.get("ASSAY_TEST_PROFILE") == "full" else "default")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """One PostgreSQL for all tests of a worker that need it."""
+    from contract.postgres import running
+
+    with running() as server:
+        yield server

@@ -27,6 +27,7 @@ class Server:
 
     def __init__(self, home: Path) -> None:
         self.home, self._data, self._numbers = home, home / "data", count()
+        self._empty: list[str] = []
         self._programs = _programs(home)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -51,13 +52,23 @@ class Server:
         return f"postgresql://{user}:{word}@127.0.0.1:{self.port}/{database}"
 
     def new_database(self) -> str:
-        """The URL of a database with nothing in it."""
+        """The URL of a database with nothing in it; it may have been used and given back."""
+        if self._empty:
+            return self._empty.pop()
         name = f"store_{next(self._numbers)}"
         self.sql(f"CREATE DATABASE {name} TEMPLATE template0")
         return self.url(name)
 
-    def drop(self, url: str) -> None:
-        self.sql(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
+    def give_back(self, url: str) -> None:
+        """Empty a database for whoever wants the next: to make one takes five times as long."""
+        name = url.rpartition("/")[2]
+        self.sql(f"ALTER DATABASE {name} RESET ALL")
+        users = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        users += " AND pid <> pg_backend_pid()"
+        anew = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
+        anew += "; GRANT USAGE ON SCHEMA public TO PUBLIC"
+        self.sql(f"{users}; {anew}", url)
+        self._empty.append(url)
 
     def sql(self, statement: str, url: str | None = None) -> list[tuple[object, ...]]:
         with psycopg.connect(url or self.url("postgres"), autocommit=True) as connection:

@@ -39,7 +39,7 @@ WRONG = "not-the-password"
 def url(postgres: Server) -> Iterator[str]:
     url = postgres.new_database()
     yield url
-    postgres.drop(url)
+    postgres.give_back(url)
 
 
 class OnPostgres:

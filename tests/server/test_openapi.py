@@ -22,7 +22,7 @@ from assay.server.app import create_app
 from assay.settings import Settings
 from assay.stores.postgres_store import PostgresStore
 from assay.stores.sqlite import SqliteStore
-from contract.postgres import running
+from contract.postgres import Server
 from server.fitting import FILES, beyond, end, fit, prepare
 from server.live import live
 from server.openapi_file import FILE, written
@@ -132,15 +132,14 @@ class Renewed:
 
 
 @contextmanager
-def stores(kind: str, folder: Path) -> Iterator[Renewed]:
-    if kind == "sqlite":
-        with closing(Renewed(lambda: SqliteStore(folder / f"{uuid4()}.db"), folder)) as store:
-            yield store
-        return
-    with running() as server:
-        make = lambda: PostgresStore(server.new_database())  # noqa: E731
-        with closing(Renewed(make, folder)) as store:
-            yield store
+def stores(postgres: Server | None, folder: Path) -> Iterator[Renewed]:
+    def make() -> Store:
+        if postgres is None:
+            return SqliteStore(folder / f"{uuid4()}.db")
+        return PostgresStore(postgres.new_database())
+
+    with closing(Renewed(make, folder)) as store:
+        yield store
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
@@ -151,7 +150,9 @@ def served(
     root = tmp_path_factory.mktemp("served")
     for name, content in FILES.items():
         (root / name).write_text(content)
-    with stores(request.param, root) as store:
+    on_server = request.param == "postgres"
+    postgres = request.getfixturevalue("postgres") if on_server else None
+    with stores(postgres, root) as store:
         app = create_app(Settings.find(root), cast("Store", store))
         with live(app) as url:
             yield url, store

@@ -11,14 +11,8 @@ import pytest
 from assay.ports import Store
 from assay.stores.postgres_store import PostgresStore
 from assay.stores.sqlite import SqliteStore
-from contract.postgres import Server, running
+from contract.postgres import Server
 from server import test_contract, test_test_cases
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Server]:
-    with running() as server:
-        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -29,7 +23,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     server: Server = request.getfixturevalue("postgres")
     url = server.new_database()
     yield PostgresStore(url)
-    server.drop(url)
+    server.give_back(url)
 
 
 def found_in(module: ModuleType) -> dict[str, object]:
