@@ -39,15 +39,19 @@ def schema(name: str) -> dict[str, Any]:
     raise UnknownName("schema", name, NAMES)
 
 
-def _config_schema() -> dict[str, Any]:
-    """assay.yaml; the provider of a target decides which settings it may have."""
-    classes = targets.usable()
-    shapes: list[type[Any]] = [Config, *dict.fromkeys(classes.values())]
+def _definitions(*shapes: type[Any]) -> tuple[dict[str, Any], dict[type[Any], str]]:
+    """The `$defs` of shapes and of all that is in them, and the name of each shape there."""
     refs, definitions = models_json_schema(
         [(shape, "validation") for shape in shapes], ref_template="#/$defs/{model}"
     )
-    defs = definitions["$defs"]
     names = {shape: ref["$ref"].rpartition("/")[2] for (shape, _), ref in refs.items()}
+    return definitions["$defs"], names
+
+
+def _config_schema() -> dict[str, Any]:
+    """assay.yaml; the provider of a target decides which settings it may have."""
+    classes = targets.usable()
+    defs, names = _definitions(Config, *dict.fromkeys(classes.values()))
     rules = [
         {
             "if": {"properties": {"provider": {"const": provider}}, "required": ["provider"]},
@@ -69,12 +73,7 @@ def _config_schema() -> dict[str, Any]:
 
 def _eval_schema() -> dict[str, Any]:
     classes = evaluators.usable()
-    shapes: list[type[Any]] = [SuiteFile, CaseFile, OneCaseFile, *classes.values()]
-    refs, definitions = models_json_schema(
-        [(shape, "validation") for shape in shapes], ref_template="#/$defs/{model}"
-    )
-    defs = definitions["$defs"]
-    names = {shape: ref["$ref"].rpartition("/")[2] for (shape, _), ref in refs.items()}
+    defs, names = _definitions(SuiteFile, CaseFile, OneCaseFile, *classes.values())
     defs["Evaluator"] = _evaluator(classes, names, defs)
     case, root = ({"$ref": f"#/$defs/{names[shape]}"} for shape in (CaseFile, OneCaseFile))
     identified = {"required": ["id"], "properties": {"id": {"type": "string"}}}
@@ -190,7 +189,7 @@ def _within(key: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _evaluator(
-    classes: dict[str, type[EvaluatorSpec]], names: dict[Any, str], defs: dict[str, Any]
+    classes: dict[str, type[EvaluatorSpec]], names: dict[type[Any], str], defs: dict[str, Any]
 ) -> dict[str, Any]:
     """One entry of an `evaluators` list: its `type` decides which keys it may have."""
     rules = []
@@ -220,11 +219,7 @@ def evaluator_shapes(types: Collection[str], at: str) -> dict[str, Any]:
     """
     classes = {name: cls for name, cls in evaluators.usable().items() if name in types}
     with plainly():
-        refs, definitions = models_json_schema(
-            [(cls, "validation") for cls in classes.values()], ref_template="#/$defs/{model}"
-        )
-    defs: dict[str, Any] = definitions["$defs"]
-    names = {cls: ref["$ref"].rpartition("/")[2] for (cls, _), ref in refs.items()}
+        defs, names = _definitions(*classes.values())
     for type_name, cls in classes.items():
         shape = defs[names[cls]]
         shape["properties"]["type"] = {"type": "string", "enum": spellings_of(type_name, cls)}
@@ -246,12 +241,7 @@ def spellings_of(type_name: str, cls: type[EvaluatorSpec]) -> list[str]:
 
 
 def _tier_schema(name: str) -> dict[str, Any]:
-    shapes: list[type[Any]] = [TierFile, TierMetadata, TIERS[name]]
-    refs, definitions = models_json_schema(
-        [(shape, "validation") for shape in shapes], ref_template="#/$defs/{model}"
-    )
-    defs = definitions["$defs"]
-    names = {shape: ref["$ref"].rpartition("/")[2] for (shape, _), ref in refs.items()}
+    defs, names = _definitions(TierFile, TierMetadata, TIERS[name])
     envelope = names[TierFile]
     cases: dict[str, Any] = {"type": "array", "items": {"$ref": f"#/$defs/{names[TIERS[name]]}"}}
     if name != "regression":
