@@ -35,6 +35,7 @@ from functools import lru_cache
 from typing import Any, Literal, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.record import Record
 
@@ -460,6 +461,15 @@ class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
 
     def __str__(self) -> str:
         return "\n".join([self.message + ":", *(str(p) for p in self.problems)])
+
+
+def refusal_of(problems: Sequence[Problem], *, strict: bool = False) -> EvalFileErrors | None:
+    """The error that tells of problems; None when all are warnings, unless those count."""
+    if any(problem.severity == "error" for problem in problems):
+        return EvalFileErrors(problems)
+    if strict and problems:
+        return EvalFileErrors([replace(problem, severity="error") for problem in problems])
+    return None
 
 
 @contextmanager

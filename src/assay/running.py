@@ -24,7 +24,7 @@ from assay.engine.job import Compare, Job, project_path
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.engine.runner import Brake
-from assay.errors import EvalFileErrors, UsageError
+from assay.errors import UsageError, refusal_of
 from assay.history import open_store, rules_of
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
@@ -306,23 +306,29 @@ def _suites(
         raise UsageError("no path is given: name eval files or folders, such as 'evals/'")
     kept = [suite_of(str(path), store) for path in paths if is_reference(str(path))]
     files = [path for path in paths if not is_reference(str(path))]
-    if not files:
-        return [suite for suite, _ in kept], [reference for _, reference in kept]
+    loaded = _loaded(files, order, options, settings) if files else ()
+    written = [project_path(str(path), settings) for path in files]
+    suites = [*loaded, *(suite for suite, _ in kept)]
+    return suites, [*written, *(reference for _, reference in kept)]
+
+
+def _loaded(
+    files: list[Path], order: Order, options: RunOptions, settings: Settings
+) -> Sequence[Suite]:
+    """The suites of eval files; what is warned of is told, and refused when the run is strict."""
     loaded = validate(files, stream=_streams(order, options, settings), settings=settings)
-    if loaded.errors:
-        raise EvalFileErrors(loaded.problems)
+    if refusal := refusal_of(loaded.problems):
+        raise refusal
     unasked = [s for s in loaded.suites if options.tier and s.tier not in options.tier]
     unasked_for = {problem for suite in unasked for problem in suite.warnings}
     warnings = [problem for problem in loaded.problems if problem not in unasked_for]
-    if options.strict and warnings:
-        raise EvalFileErrors([replace(p, severity="error") for p in warnings])
+    if refusal := refusal_of(warnings, strict=options.strict):
+        raise refusal
     for problem in warnings:
         order.door.listen(Notice(str(problem)))
     for file, reason in loaded.passed_over:
         order.door.listen(Notice(f"passed over {file}: {reason}"))
-    written = [project_path(str(path), settings) for path in files]
-    suites = [*loaded.suites, *(suite for suite, _ in kept)]
-    return suites, [*written, *(reference for _, reference in kept)]
+    return loaded.suites
 
 
 @asynccontextmanager

@@ -29,6 +29,7 @@ from assay.errors import (
     Problem,
     UsageError,
     cause_of,
+    refusal_of,
 )
 from assay.model.case import EvalCase, Suite
 from assay.registry import Registered
@@ -62,8 +63,8 @@ def load(paths: Paths) -> list[Suite]:
     Warnings do not raise: they are in each suite's `warnings`.
     """
     loaded = validate(paths)
-    if loaded.errors:
-        raise EvalFileErrors(loaded.problems)
+    if refusal := refusal_of(loaded.problems):
+        raise refusal
     return list(loaded.suites)
 
 
@@ -244,8 +245,8 @@ def add_regression(
     file = working_directory() / folder / f"{tool}{ledger.SUFFIX}"
     if not is_absent(file):
         problems = _load_file(file, _settings().for_file(file))[1]
-        if any(p.severity == "error" for p in problems):
-            raise EvalFileErrors(problems)
+        if refusal := refusal_of(problems):
+            raise refusal
     return file, ledger.add(file, bug, today)
 
 
@@ -276,8 +277,8 @@ def regression_files(paths: Paths) -> Sequence[Path]:
     problems = list(found.problems)
     for file in files:
         problems += _load_file(file, settings.for_file(file))[1]
-    if any(p.severity == "error" for p in problems):
-        raise EvalFileErrors(problems)
+    if refusal := refusal_of(problems):
+        raise refusal
     if not files and not found.lost:
         raise UsageError("there is no *.regression.json in the paths given")
     return [*files, *found.lost]

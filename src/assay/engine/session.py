@@ -22,9 +22,9 @@ from assay.engine.provenance import environment_of
 from assay.engine.resuming import reopened
 from assay.engine.runner import Runner
 from assay.engine.spool import Spool
-from assay.engine.stream import UNRELATED, Answers, ChunkGrader, StreamRun, Surroundings, refusal_of
+from assay.engine.stream import UNRELATED, Answers, ChunkGrader, StreamRun, Surroundings
 from assay.engine.trial import Trials
-from assay.errors import AssayError, Problem, TargetError
+from assay.errors import AssayError, Problem, TargetError, refusal_of
 from assay.grading import Preparation
 from assay.judgements import uses_of
 from assay.model.calibration import JudgeUse

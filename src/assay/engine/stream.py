@@ -14,7 +14,6 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
-from msgspec.structs import replace
 
 from assay.engine.express import Express, PlainAnswers
 from assay.engine.plan import Done, Plan, Planned
@@ -22,12 +21,12 @@ from assay.engine.spool import Noted, Spool, noted
 from assay.engine.trial import Trials
 from assay.errors import (
     AssayError,
-    EvalFileErrors,
     ExecutorError,
     Problem,
     Problems,
     StoreError,
     TargetError,
+    refusal_of,
 )
 from assay.grading import Grader
 from assay.model.calibration import JudgeUse
@@ -375,12 +374,3 @@ async def _readable(files: Sequence[int]) -> None:
     finally:
         for file in files:
             loop.remove_reader(file)
-
-
-def refusal_of(problems: Sequence[Problem], *, strict: bool) -> EvalFileErrors | None:
-    """The error that tells of problems; None when all are warnings, unless those count."""
-    if any(problem.severity == "error" for problem in problems):
-        return EvalFileErrors(problems)
-    if strict and problems:
-        return EvalFileErrors([replace(problem, severity="error") for problem in problems])
-    return None
