@@ -94,7 +94,7 @@ def _case_of(run: RunRecord, wanted: str, store: Store) -> _Found:
         first = trials[0]
         suite, identity = first.suite, first.case_id
         if wanted in (identity, f"{suite}:{identity}", f"{names.get(suite)}:{identity}"):
-            outcome = outcome_of(repeats_of(trials) or trials)
+            outcome = outcome_of(repeats_of(trials))
             found.append(_Found(run, suite, identity, first.position, outcome))
         elif len(near) < _MOST_NAMES:
             near.append(identity)

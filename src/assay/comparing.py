@@ -45,7 +45,7 @@ def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
             yield CaseOutcome(ref, first.outcome, int(passes), int(judged), first.score, *rest)
         else:
             excused = any(t.confirms and t.outcome == "passed" for t in trials)
-            together = _together(repeats_of(trials) or trials)
+            together = _together(repeats_of(trials))
             yield CaseOutcome(ref, *together, *rest, excused=excused)
 
 

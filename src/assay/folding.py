@@ -40,9 +40,9 @@ def by_case(trials: Iterable[T]) -> Iterator[list[T]]:
     return (list(group) for _, group in groupby(trials, _position))
 
 
-def repeats_of(trials: Sequence[T]) -> list[T]:
-    """The trials that count: those that only confirm a regression do not."""
-    return [trial for trial in trials if not trial.confirms]
+def repeats_of(trials: Sequence[T]) -> Sequence[T]:
+    """The trials that count: those that only confirm a regression do not, unless all do."""
+    return [trial for trial in trials if not trial.confirms] or trials
 
 
 def outcome_of(trials: Sequence[Counted]) -> Outcome:

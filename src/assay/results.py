@@ -50,7 +50,7 @@ class Count(msgspec.Struct):
     measure: Measure = msgspec.field(default_factory=Measure)
 
     def add(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
-        repeats = trials if len(trials) == 1 else repeats_of(trials) or trials
+        repeats = trials if len(trials) == 1 else repeats_of(trials)
         outcome = outcome_of(repeats)
         self.measure.add(repeats, outcome)
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1

@@ -63,7 +63,7 @@ class Search(msgspec.Struct, frozen=True):
 
 
 def _outcome(trials: list[TrialRecord] | list[TrialFacts]) -> Outcome:
-    return outcome_of(repeats_of(trials) or trials)
+    return outcome_of(repeats_of(trials))
 
 
 def _entry(trials: list[TrialRecord]) -> bytes:
