@@ -123,21 +123,19 @@ class Runner:
         trials: Trials,
         store: Store,
         listen: Listener,
+        brake: Brake,
+        early: Early | None,
         *,
-        workers: int,
         live: bool,
-        brake: Brake | None = None,
-        grace: float = GRACE_SECONDS,
-        early: Early | None = None,
     ) -> None:
         self._plan, self.trials, self._store, self._listen = plan, trials, store, listen
-        self._workers, self._live, self._grace = workers, live, grace
-        self._brake = brake or Brake()
+        self._workers, self._brake, self._live = plan.workers, brake, live
         self._tally = Tally(plan.options)
         self._lanes: list[asyncio.Task[None]] = []
         #: Made anew for each group of lanes.
         self._journal: Journal
-        self._stopped = False
+        #: Was the brake pressed?
+        self.stopped = False
         #: How many trials were not asked, as the run had given up.
         self._left = 0
         #: Why the run gave up; empty when it did not.
@@ -145,11 +143,6 @@ class Runner:
         self._early = early
         #: Why the rest need not be asked; empty when it must be.
         self.decided = "" if early is None else early.reason
-
-    @property
-    def stopped(self) -> bool:
-        """Was the brake pressed?"""
-        return self._stopped
 
     async def run(self) -> RunStatus:
         """Every trial that the store does not have; how it ended."""
@@ -161,7 +154,7 @@ class Runner:
         await self._phase(self._open([judged]), lambda trial: self._gated(trial, refusals))
         if not self._left:
             self.gave_up = ""  # nothing was left to be asked
-        return "interrupted" if self._stopped or self.gave_up else "finished"
+        return "interrupted" if self.stopped or self.gave_up else "finished"
 
     def _recall(self) -> None:
         """Count what an earlier process of this run has spent, and what failed there."""
@@ -172,7 +165,7 @@ class Runner:
                 self._tally.count(trial, self._plan.at(trial.position).repeats)
         self._reconsider()
 
-    async def confirm(self, planned: Planned, first: int, times: int) -> bool:
+    async def confirm(self, planned: Planned, times: int) -> bool:
         """Ask a case again; did it fail every time? Each attempt is recorded, and made once."""
         place = range(planned.position, planned.position + 1)
         known = self._store.facts(self.trials.run_id, place)
@@ -185,8 +178,8 @@ class Runner:
             await self._keep(finished, planned)
             outcomes[repeat] = finished.record.outcome
 
-        for repeat in range(first, first + times):
-            if repeat not in outcomes and not (self._stopped or self.gave_up):
+        for repeat in range(planned.repeats, planned.repeats + times):
+            if repeat not in outcomes and not (self.stopped or self.gave_up):
                 await self._together([ask(repeat)])
             if outcomes.get(repeat) == "passed":
                 return False
@@ -201,7 +194,7 @@ class Runner:
     ) -> None:
         async def lane() -> None:
             for trial in trials:
-                if self._stopped or self.gave_up:
+                if self.stopped or self.gave_up:
                     rest.append(trial)
                     return
                 # The gate watches critical cases one by one: they are asked, decided or not.
@@ -212,7 +205,7 @@ class Runner:
 
         rest: list[Trial] = []
         await self._together(lane() for _ in range(self._workers))
-        if (self.gave_up or self.decided) and not self._stopped:
+        if (self.gave_up or self.decided) and not self.stopped:
             await self._leave(rest, trials)
 
     async def _together(self, lanes: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -314,12 +307,12 @@ class Runner:
     def _braked(self) -> None:
         """Take no new trials; after a while, or when pressed again, cancel those in flight."""
         loop = asyncio.get_running_loop()
-        self._stopped = True
+        self.stopped = True
         if self._brake.presses > 1:
             self._cancel()
         else:
-            self._listen(Notice(f"stopping: trials in flight have {self._grace:g} s to finish"))
-            loop.call_later(self._grace, self._cancel)
+            self._listen(Notice(f"stopping: trials in flight have {GRACE_SECONDS:g} s to finish"))
+            loop.call_later(GRACE_SECONDS, self._cancel)
 
     def _cancel(self) -> None:
         for lane in self._lanes:

@@ -164,14 +164,7 @@ class _Session:
         )
         self.early = self._early(record)
         return Runner(
-            self.plan,
-            trials,
-            job.store,
-            job.listen,
-            workers=self.plan.workers,
-            live=self.lineup.live,
-            brake=job.brake,
-            early=self.early,
+            self.plan, trials, job.store, job.listen, job.brake, self.early, live=self.lineup.live
         )
 
     def _early(self, record: RunRecord) -> Early | None:
@@ -296,7 +289,7 @@ class _Session:
             ref = CaseRef(record.suites[planned.suite].file, planned.case.id)
             if ref in refs:
                 self.job.listen(Notice(f"asking {ref} again: it passed in the baseline"))
-                if await runner.confirm(planned, planned.repeats, times):
+                if await runner.confirm(planned, times):
                     confirmed.add(ref)
         self.confirmed = frozenset(confirmed)
         return compare(record.id, self.confirmed, self._test)

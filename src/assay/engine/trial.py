@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from assay.model.run import TrialRecord
 from assay.model.score import EvaluationScore
 from assay.observations.reading import read
 from assay.ports import Cache, Request
+from assay.redaction import Redactor
 from assay.retrying import Retrying
 
 #: How long evaluators may take together: each has a limit of its own, and this one holds for
@@ -27,13 +28,6 @@ from assay.retrying import Retrying
 GRADING_SECONDS = 1800.0
 
 _KEY = msgspec.json.Encoder(order="sorted", enc_hook=str)
-
-
-class Redact(Protocol):
-    """Takes secrets out of what is stored."""
-
-    def encoded(self, data: bytes) -> bytes: ...
-    def all_encoded(self, documents: list[bytes]) -> list[bytes]: ...
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -61,9 +55,9 @@ class Trials:
         files: list[str],
         target_of: Callable[[Planned], Retrying],
         preparation: Preparation,
-        redact: Redact,
-        cache: Cache | None = None,
-        timeout_of: Callable[[Planned], float | None] = lambda planned: None,
+        redact: Redactor,
+        cache: Cache | None,
+        timeout_of: Callable[[Planned], float | None],
     ) -> None:
         self.run_id, self.files = run_id, files
         self.target_of, self.preparation = target_of, preparation
