@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -51,6 +51,16 @@ _ENTRY = msgspec.json.Decoder(_Entry)
 def uses_of(record: RunRecord) -> list[JudgeUse]:
     """Who judged in a run."""
     return msgspec.convert(record.environment.get("judges", []), list[JudgeUse])
+
+
+def recorded_uses(uses: Iterable[JudgeUse]) -> list[dict[str, Any]]:
+    """The same as a run records it: every judge once, who counts when it does so for any case."""
+    found: dict[tuple[str, str], JudgeUse] = {}
+    for use in uses:
+        key = (use.evaluator, use.id)
+        if key not in found or use.counts:
+            found[key] = use
+    return [found[key].to_dict() for key in sorted(found)]
 
 
 def judgements(store: Store, run_id: str) -> Iterator[Judgement]:

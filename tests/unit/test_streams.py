@@ -204,7 +204,7 @@ def test_a_process_that_is_killed_is_replaced(
 ) -> None:
     write(streamed, [case(n) for n in range(12)], [seen(n) for n in range(12)])
     expected = document(assay.run("a.eval.jsonl", target=REPLAY))
-    monkeypatch.setattr("assay.engine.session.executors.get", lambda name: Killing)
+    monkeypatch.setattr("assay.engine.streams.executors.get", lambda name: Killing)
     assert document(assay.run("a.eval.jsonl", target=REPLAY)) == expected
     assert Path("killed").exists()
 
@@ -825,7 +825,7 @@ class Asking:
 def asking(streamed: Project) -> Iterator[Asking]:
     write(streamed, [case(n) for n in range(9)], [seen(n) for n in range(9)])
     with closing(Asking()) as found, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("assay.engine.session.executors.get", lambda name: lambda: found)
+        patch.setattr("assay.engine.streams.executors.get", lambda name: lambda: found)
         yield found
 
 

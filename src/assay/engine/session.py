@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from operator import or_
-from typing import Any, cast
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from assay import calibrations
 from assay.engine.discretion import DiscreetCache, DiscreetJudge
 from assay.engine.early import Early
-from assay.engine.express import Express
 from assay.engine.job import FileHashes, Job, headers_of, plan_of, project_path
-from assay.engine.lineup import Lineup, unused_lines
-from assay.engine.plan import TIERS, Done, Plan
+from assay.engine.lineup import Lineup
+from assay.engine.plan import TIERS, Plan
 from assay.engine.provenance import environment_of
 from assay.engine.resuming import reopened
 from assay.engine.runner import Runner
 from assay.engine.spool import Spool
-from assay.engine.stream import UNRELATED, Answers, ChunkGrader, StreamRun, Surroundings
+from assay.engine.streams import Streams
 from assay.engine.trial import Trials
-from assay.errors import AssayError, Problem, TargetError, refusal_of
+from assay.errors import AssayError, refusal_of
 from assay.grading import Preparation
-from assay.judgements import uses_of
-from assay.model.calibration import JudgeUse
+from assay.judgements import recorded_uses
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
 from assay.model.options import TIMEOUT_SECONDS
 from assay.model.run import RunRecord, RunStatus, new_run_id, timestamp
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
-from assay.ports import CaseStream, Resources, Target
+from assay.ports import Resources, Target
 from assay.redaction import Redactor
-from assay.registry import executors
 from assay.results import (
     conclude,
     folder_shown,
-    head_of_suite,
     recorded_summary,
     result_of,
     write_files,
@@ -77,8 +69,7 @@ class _Session:
         self.cache = DiscreetCache(job.store, self.redactor) if job.options.cache else None
         self.preparation = Preparation(Resources(self._judge, job.sources, self.cache))
         self.notes: list[str] = []
-        #: What was noted of streamed suites, by their number.
-        self.spools: dict[int, Spool] = {}
+        self.streams = Streams(job, plan, self.lineup, self.redactor)
         #: The critical regressions that failed in every rerun; None when none was asked again.
         self.confirmed: frozenset[CaseRef] | None = None
         self.early: Early | None = None
@@ -89,8 +80,7 @@ class _Session:
         try:
             return await self._run()
         finally:
-            for spool in self.spools.values():
-                spool.close()
+            self.streams.close()
 
     async def _run(self) -> RunResult:
         job = self.job
@@ -98,7 +88,7 @@ class _Session:
         try:
             self._preflight()
         except AssayError:
-            if refusal := refusal_of(self._faults(), strict=job.options.strict):
+            if refusal := refusal_of(self.streams.faults(), strict=job.options.strict):
                 raise refusal from None  # as of files that are loaded
             raise
         record = job.resumed or self._record(hashes)
@@ -139,7 +129,7 @@ class _Session:
         if job.door:
             environment["door"] = job.door
         if uses := self.preparation.uses:
-            environment["judges"] = _listed(uses.values())
+            environment["judges"] = recorded_uses(uses.values())
         return RunRecord(
             id=new_run_id(int(now.timestamp() * 1000), secrets.randbits),
             started_at=timestamp(now),
@@ -185,90 +175,16 @@ class _Session:
     async def _asked(self, runner: Runner, record: RunRecord) -> RunStatus:
         job = self.job
         done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
-        streamed = self.plan.streams
-        planned = None if streamed else self.plan.planned
+        planned = None if self.plan.streams else self.plan.planned
         job.listen(RunStarted(record.id, record.target, planned, done))
-        streams = [await self._stream(index, record, runner) for index in streamed]
-        for warning in (problem for run in streams for problem in run.warnings):
+        await self.streams.run(record, runner)
+        for warning in self.streams.warnings:
             job.listen(Notice(str(warning)))
-        if streams and not job.brake.presses:
-            self._tell_unused(streams)
+        if note := self.streams.unused():
+            self._tell(note)
         status = await runner.run()
         job.listen(RunFinished(status))
         return status
-
-    async def _stream(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
-        """A suite that is checked while it is graded; if a line is wrong, no run was begun."""
-        job = self.job
-        answers, stream = self._answers(), self._cases(index)
-        done = Done(job.store.finished(record.id) if job.resumed else ())
-        fresh = job.resumed is None
-        express = None
-        if fresh and self.plan.takes_all and stream.inherited.repeat in (None, 1):
-            express = Express(index, stream, runner.trials, answers)
-        grader = ChunkGrader(
-            index,
-            stream,
-            self.plan,
-            runner.trials,
-            answers,
-            done,
-            spooled=fresh,
-            express=express,
-        )
-        executor = executors.get("processes" if hasattr(os, "fork") else "local")()
-        around = Surroundings(
-            job.store,
-            executor,
-            runner.tell,
-            lambda: job.brake.presses > 0,
-            self._faults,
-            job.options.strict,
-        )
-        spool = None
-        if fresh:
-            spool = self.spools[index] = Spool(
-                job.folder, head_of_suite(record, record.suites[index])
-            )
-        run = StreamRun(grader, stream, answers, around, spool)
-        try:
-            await run.run()
-        except AssayError as error:  # a judge that is needed may not be there
-            if fresh and not isinstance(error, UNRELATED):
-                job.store.delete(record.id)
-            raise
-        if run.judges:
-            known = uses_of(record)
-            record.environment["judges"] = self.redactor.json(_listed([*known, *run.judges]))
-        if not job.brake.presses:  # else how many cases it has is not known yet
-            record.suites[index] = replace(record.suites[index], selected=run.cases)
-        job.store.describe(record.id, record.suites, record.environment)
-        return run
-
-    def _cases(self, index: int) -> CaseStream:
-        return cast("CaseStream", self.job.suites[index].cases)
-
-    def _faults(self) -> list[Problem]:
-        """All that is wrong with streams, as if they had been loaded."""
-        return [fault for index in self.plan.streams for fault in self._cases(index).faults()]
-
-    def _tell_unused(self, streams: Sequence[StreamRun]) -> None:
-        """Answers that belong to no case, neither of the streams nor of other suites."""
-        answers = self._answers()
-        used, *others = [run.used for run in streams]
-        for more in others:
-            used = bytearray(map(or_, used, more))
-        for planned in self.plan:
-            with suppress(TargetError):  # it has none
-                used[answers.answer(planned.case.id, 0)[0]] = 1
-        if 0 in used and (lines := answers.strangers(used)):
-            self._tell(unused_lines(self.lineup.of_streams().name, lines))
-
-    def _answers(self) -> Answers:
-        """The recorded answers, with their index made before any process is forked."""
-        answers = cast("Answers", self.lineup.of_streams().target)
-        _ = answers.records
-        return answers
 
     async def _compared(
         self, runner: Runner, record: RunRecord, status: RunStatus
@@ -322,7 +238,7 @@ class _Session:
             self.notes.append(f"stopped early: {runner.decided}")
         ended = timestamp(job.now())
         record = replace(job.store.run(record.id), status=status, finished_at=ended)
-        spools = {index: spool for index, spool in self.spools.items() if spool.is_kept}
+        spools = self.streams.spools
         result = result_of(
             job.store,
             record,
@@ -346,16 +262,6 @@ class _Session:
     def _tell(self, note: str) -> None:
         self.notes.append(note)
         self.job.listen(Notice(note))
-
-
-def _listed(uses: Iterable[JudgeUse]) -> list[dict[str, Any]]:
-    """Every judge once; it counts when it does so for any case."""
-    found: dict[tuple[str, str], JudgeUse] = {}
-    for use in uses:
-        key = (use.evaluator, use.id)
-        if key not in found or use.counts:
-            found[key] = use
-    return [found[key].to_dict() for key in sorted(found)]
 
 
 def _noted(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
