@@ -11,12 +11,12 @@ import msgspec
 
 from assay.errors import NotInStore, UsageError, nearest
 from assay.folding import by_case, outcome_of, repeats_of
-from assay.history import store_to_read
 from assay.ledger import SUFFIX, Bug
 from assay.model.case import EvalCase, Suite
 from assay.model.expect import Expect, ExpectBase
 from assay.model.result import Outcome
 from assay.model.run import RunRecord
+from assay.opening import store_to_read
 from assay.outcomes import find_run
 from assay.ports import Store
 from assay.service import add_regression, load, project

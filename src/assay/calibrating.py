@@ -14,12 +14,12 @@ import msgspec
 
 from assay import calibrations, labels, service
 from assay.errors import AssayError, UsageError
-from assay.history import store_to_read
 from assay.judgements import Judgement, judgements, uses_of
 from assay.labels import Label
 from assay.model.calibration import Calibration, JudgeUse
 from assay.model.comparison import CaseRef
 from assay.model.run import RunRecord
+from assay.opening import store_to_read
 from assay.outcomes import find_run
 from assay.ports import Store
 from assay.settings import Settings, shown_path

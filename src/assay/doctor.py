@@ -22,8 +22,8 @@ from assay.blocking import wait_for
 from assay.confidential import secrets_of
 from assay.engine.provenance import environment_of
 from assay.errors import AssayError, ConfigError, EvalFileErrors, NotInStore
-from assay.history import open_store
 from assay.model.target import Need, TargetSpec
+from assay.opening import open_store
 from assay.redaction import Redactor
 from assay.roster import Roster, connected
 from assay.seeds import Seeds

@@ -15,15 +15,15 @@ import msgspec
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from assay import calibrations, registry
+from assay import calibrations
 from assay.comparing import compare as compared
 from assay.deciding import Rules
-from assay.documents.source import is_absent
-from assay.errors import AssayError, PluginError, RunHeld, StoreError, UsageError, blaming
+from assay.errors import AssayError, RunHeld, StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
 from assay.model.run import RunRecord, timestamp
 from assay.model.run_result import RunResult
+from assay.opening import project_store, store_to_read
 from assay.outcomes import (
     Source,
     check_name,
@@ -34,7 +34,7 @@ from assay.outcomes import (
     outcomes_of,
     stored,
 )
-from assay.ports import Cache, Store
+from assay.ports import Store
 from assay.results import (
     conclude,
     files_of,
@@ -74,30 +74,6 @@ class Listed(msgspec.Struct, frozen=True):
             "exitCode": record.verdict.get("exitCode"),
             "baselines": list(self.baselines),
         }
-
-
-def open_store(settings: Settings, url: str | None = None) -> Store:
-    """The store of the project, or of a URL; the caller closes it."""
-    url = url or settings.config.store
-    scheme, colon, _ = url.partition(":")
-    if not colon:
-        raise UsageError(f"{url!r} is no URL of a store, such as 'sqlite:.assay/assay.db'")
-    opener = registry.stores.get(scheme)
-    with blaming(f"the store {scheme!r} could not be opened", StoreError):
-        store = opener(url, settings.root)
-    for name in (*vars(Store), *vars(Cache)):
-        if not name.startswith("_") and not hasattr(store, name):
-            found = type(store).__name__
-            raise PluginError(f"the store {scheme!r} is {found}, which has no {name!r}")
-    return store
-
-
-def store_to_read(settings: Settings, url: str | None = None) -> Store:
-    """The store as it is, for those who add nothing: where there is no file, none is made."""
-    scheme, _, path = (url or settings.config.store).partition(":")
-    if scheme == "sqlite" and path and is_absent(settings.root / path):
-        url = "memory:"  # it has nothing either
-    return open_store(settings, url)
 
 
 def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[Listed]:
@@ -335,8 +311,3 @@ def remove_baseline(name: str, *, store: str | None = None) -> None:
     """Forget the name; the run stays."""
     with project_store(store) as opened:
         opened.remove_baseline(name)
-
-
-def project_store(url: str | None) -> closing[Store]:
-    """The store of the project, or of a URL, as it is; it is closed at the end of the block."""
-    return closing(store_to_read(project(), url))

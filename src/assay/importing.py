@@ -20,7 +20,6 @@ from assay.discovery import discover
 from assay.documents.source import is_absent
 from assay.drafts import FIELDS, Draft, Drafts, read_drafts
 from assay.errors import EvalFileErrors, NotInStore, Problem, UsageError
-from assay.history import open_store, project_store
 from assay.model.case import EvalCase
 from assay.model.test_case import (
     MAX_DESCRIPTION,
@@ -32,6 +31,7 @@ from assay.model.test_case import (
     TestCaseChanges,
     storable,
 )
+from assay.opening import open_store, project_store
 from assay.ports import Store
 from assay.service import Paths, as_paths, project, validate
 from assay.settings import Settings, shown_path

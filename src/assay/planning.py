@@ -14,11 +14,11 @@ from assay.engine.job import project_path
 from assay.engine.plan import Plan
 from assay.errors import AssayError, UsageError
 from assay.folding import by_case, repeats_of
-from assay.history import store_to_read
 from assay.model.comparison import CaseOutcome, comparable
 from assay.model.options import WORKERS
 from assay.model.result import JUDGED
 from assay.model.run import RunRecord, TrialFacts, positions_of
+from assay.opening import store_to_read
 from assay.options import options_of
 from assay.outcomes import find_run, newest_first, outcomes_of, stored
 from assay.pairing import pair

@@ -25,13 +25,14 @@ from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.engine.runner import Brake
 from assay.errors import UsageError, refusal_of
-from assay.history import open_store, rules_of
+from assay.history import rules_of
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Listener, Notice
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
+from assay.opening import open_store
 from assay.options import ANEW, default_evaluators, options_of
 from assay.outcomes import Source, find_run, outcomes_of, stored
 from assay.ports import Store, Target

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from assay.errors import UsageError, nearest
-from assay.history import project_store
 from assay.model.run import RunRecord
+from assay.opening import project_store
 from assay.outcomes import newest_first
 from assay.ports import Store
 from assay.stats.estimates import Estimate

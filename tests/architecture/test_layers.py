@@ -82,6 +82,7 @@ LAYERS: list[list[str]] = [
     ],
     [
         "service",
+        "opening",
         "history",
         "importing",
         "calibrating",

@@ -18,8 +18,8 @@ from assay.engine.plan import Plan
 from assay.errors import EvalFileErrors
 from assay.evaluators.text import ContainsEvaluator
 from assay.executors.local import Local
-from assay.history import open_store
 from assay.model.run import TrialRecord
+from assay.opening import open_store
 from assay.registry import executors
 from assay.service import project as find_project
 from unit.conftest import Project

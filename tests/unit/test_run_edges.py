@@ -14,8 +14,9 @@ import pytest
 
 import assay
 from assay.errors import ConfigError, EvalFileErrors, NotInStore, UsageError
-from assay.history import open_store, show
+from assay.history import show
 from assay.model.events import Event, Notice
+from assay.opening import open_store
 from assay.outcomes import find_run, outcomes_of
 from assay.running import Door, Order, carry_out
 from assay.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay import history, running
-from assay.history import open_store
+from assay.opening import open_store
 from assay.runs import Run
 from assay.service import project as settings
 from unit.conftest import Project

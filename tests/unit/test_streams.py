@@ -28,10 +28,10 @@ from assay.engine import spool, stream
 from assay.engine.spool import Spool, noted
 from assay.errors import EvalFileErrors, FunctionError, UsageError
 from assay.executors.processes import SHELF_BYTES, Processes
-from assay.history import open_store
 from assay.loaders import jsonl
 from assay.model.events import Notice
 from assay.model.run import TrialRecord
+from assay.opening import open_store
 from assay.ports import Chunk
 from assay.replacing import Nameless
 from assay.running import Door, Order, carry_out

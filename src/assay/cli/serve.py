@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from assay import history, service
+from assay import service
 from assay.cli.documents import store_option
 from assay.errors import UsageError
+from assay.opening import open_store
 from assay.settings import environment, shown_path
 
 PORT = 8321
@@ -59,7 +60,7 @@ def command(
     settings = service.project()
     settings.lead_path()
     served = service.working_directory() if root is not None else settings.root
-    with closing(history.open_store(settings, store)) as opened:
+    with closing(open_store(settings, store)) as opened:
         serve(settings, opened, access, (host, port), served, lambda url: _tell(url, served))
 
 
