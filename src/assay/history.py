@@ -25,7 +25,7 @@ from assay.model.run import RunRecord, timestamp
 from assay.model.run_result import RunResult
 from assay.opening import project_store, store_to_read
 from assay.outcomes import (
-    Source,
+    Outcomes,
     check_name,
     find_run,
     in_file,
@@ -260,17 +260,17 @@ def compare(
     """
     rules = Rules(gate, margin, strict).checked()
     with ExitStack() as stack:
-        found = _sources((base, candidate), stack, store)
-        one, other = (source.not_empty() for source in found)
+        found = _outcomes((base, candidate), stack, store)
+        one, other = (outcomes.not_empty() for outcomes in found)
         return _compared(one, other, rules)
 
 
-def _compared(one: Source, other: Source, rules: Rules) -> Comparison:
+def _compared(one: Outcomes, other: Outcomes, rules: Rules) -> Comparison:
     names = (one.name, other.name)
     return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
 
 
-def _sources(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list[Source]:
+def _outcomes(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list[Outcomes]:
     """Where to read the runs; the store is opened once, and only when one of them is in it."""
     store: Store | None = None
     found = []

@@ -29,8 +29,8 @@ NAME_PATTERN += rf"(?!(?=[A-Fa-f]*[0-9-])[0-9A-Fa-f-]{{{SHORTEST},}}$).+$"
 _PAGE = 50
 
 
-class Source(msgspec.Struct, frozen=True):
-    """A run to compare: what it is called, and its cases, which can be read again and again."""
+class Outcomes(msgspec.Struct, frozen=True):
+    """The cases of a run, to be read again and again, and what a comparison calls it."""
 
     label: str
     run_id: str
@@ -40,7 +40,7 @@ class Source(msgspec.Struct, frozen=True):
     def __iter__(self) -> Iterator[CaseOutcome]:
         return self.read()
 
-    def not_empty(self) -> Source:
+    def not_empty(self) -> Outcomes:
         """This one; comparing with nothing would look like an answer."""
         if next(self.read(), None) is None:
             raise UsageError(f"the run {self.name} has no result of any case")
@@ -57,7 +57,7 @@ def names_file(reference: str) -> bool:
     return reference.endswith(SUFFIXES)
 
 
-def outcomes_of(reference: str, store: Store, root: Path) -> Source:
+def outcomes_of(reference: str, store: Store, root: Path) -> Outcomes:
     """The run that a user means; raises NotInStore, UsageError or ResultFileError.
 
     A name that ends with .json or .jsonl is a file, relative to `root`. Else it is `latest`, the
@@ -72,13 +72,13 @@ def outcomes_of(reference: str, store: Store, root: Path) -> Source:
     return in_file(root / reference)
 
 
-def in_file(file: Path) -> Source:
+def in_file(file: Path) -> Outcomes:
     """The results of a file."""
     results = read_results(file)
-    return Source(shown_path(file), results.run_id, results.read)
+    return Outcomes(shown_path(file), results.run_id, results.read)
 
 
-def stored(run: RunRecord, store: Store, label: str = "") -> Source:
+def stored(run: RunRecord, store: Store, label: str = "") -> Outcomes:
     """A run of the store."""
     label = label or run.id
     unfinished = f"the run {run.id} is not complete: it is {run.status}"
@@ -88,7 +88,7 @@ def stored(run: RunRecord, store: Store, label: str = "") -> Source:
             f"the run {run.id} was stopped as soon as it was decided against its baseline;"
             " any other comparison with it is less sure than it looks"
         )
-    return Source(label, run.id, lambda: fold(store.facts(run.id)), tuple(notes))
+    return Outcomes(label, run.id, lambda: fold(store.facts(run.id)), tuple(notes))
 
 
 def _stopped_early(run: RunRecord) -> bool:

@@ -34,7 +34,7 @@ from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.opening import open_store
 from assay.options import ANEW, default_evaluators, options_of
-from assay.outcomes import Source, find_run, outcomes_of, stored
+from assay.outcomes import Outcomes, find_run, outcomes_of, stored
 from assay.ports import Store, Target
 from assay.roster import Roster
 from assay.runs import Run
@@ -251,7 +251,7 @@ def _failed_in(earlier: RunRecord, job: Job) -> Callable[[int, EvalCase], bool]:
     return lambda suite, case: CaseRef(files[suite], case.id) in bad
 
 
-def _base(run: RunResult | None, options: RunOptions, store: Store) -> Source | None:
+def _base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes | None:
     """The baseline: a run at hand, or that of the options, which is looked up at once."""
     if isinstance(run, Run):  # it may be in a store of its own
         return stored(run.record, run.store).not_empty()
@@ -263,7 +263,7 @@ def _base(run: RunResult | None, options: RunOptions, store: Store) -> Source | 
     return None
 
 
-def _comparer(options: RunOptions, store: Store, base: Source | None) -> Compare | None:
+def _comparer(options: RunOptions, store: Store, base: Outcomes | None) -> Compare | None:
     """Compares with the baseline."""
     if base is None:
         return None
