@@ -35,14 +35,8 @@ from assay.outcomes import (
     stored,
 )
 from assay.ports import Store
-from assay.results import (
-    conclude,
-    files_of,
-    folder_shown,
-    recorded_summary,
-    result_of,
-    results_folder,
-)
+from assay.result_folder import files_of, folder_shown, results_folder
+from assay.results import conclude, recorded_summary, result_of
 from assay.runs import Run
 from assay.service import project, working_directory
 from assay.settings import Settings, shown_path

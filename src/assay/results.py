@@ -1,14 +1,9 @@
-"""What came of a run, read from the store: suite results, their files, and the exit code."""
+"""What came of a run, read from the store: the results of its suites, and the exit code."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from hashlib import sha256
-from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,22 +16,16 @@ from assay.model.calibration import Calibration
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
-from assay.model.run import MADE, RunRecord, SuiteHeader, TrialFacts, TrialRecord, positions_of
+from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord, positions_of
 from assay.model.run_result import RunResult
 from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, Summary, head_of
 from assay.ports import Store
-from assay.replacing import replacing, writing
-from assay.settings import Settings, shown_path
 from assay.stats.means import DRAWS
 from assay.stats.sequential import Sequential
 
 #: Up to so many suites each has all draws of a bootstrap; and so many draws each has always.
 _FEW, _LEAST_DRAWS = 20, 1000
-#: How many bytes of a suite's name are in that of its result file.
-_MAX_NAME = 200
-#: How many bytes of a path may be there: a name has 255, and a number and a suffix follow.
-_MAX_PATH = 240
 
 
 class Count(msgspec.Struct):
@@ -288,65 +277,6 @@ def recorded_summary(
     ]
     measured = {"statistics": result.statistics, "suites": suites}
     return result.summary.to_dict() | measured | {"verdict": verdict}
-
-
-def results_folder(settings: Settings) -> Path:
-    """Where the result files of all runs of a project are."""
-    return settings.root / ".assay" / "runs"
-
-
-def folder_shown(files: Sequence[Path]) -> str:
-    """The folder of result files as a report names it; empty when there are none."""
-    return shown_path(files[0].parent) if files else ""
-
-
-def files_of(result: RunResult, folder: Path) -> list[Path]:
-    """Where the result files of a run are, one for each suite."""
-    home = folder / result.id
-    names: list[Path] = []
-    for suite in result.suites:
-        stem = _stem(suite.file)
-        name = home / f"{stem}.json"
-        number = 2
-        while name in names:
-            name = home / f"{stem}-{number}.json"
-            number += 1
-        names.append(name)
-    return names
-
-
-def _stem(file: str) -> str:
-    """What the result file of a suite is called after: its file, else its name made safe."""
-    if file.startswith(MADE):
-        name = re.sub(r"[^\w.-]+", "-", file.removeprefix(MADE)).strip(".-")
-        return name.encode()[:_MAX_NAME].decode(errors="ignore") or "suite"
-    # `store:` is no name of a file
-    return _shortened(file.replace("/", "--").removesuffix(":"), file)
-
-
-def _shortened(name: str, file: str) -> str:
-    """A name that a file can have: the beginning and the end of a long one, with a hash between."""
-    data = os.fsencode(name)
-    if len(data) <= _MAX_PATH:
-        return name
-    digest = sha256(os.fsencode(file)).hexdigest()[:12]
-    kept = (_MAX_PATH - len(digest)) // 2 - 1
-    begin, end = (part.decode(errors="ignore") for part in (data[:kept], data[-kept:]))
-    return f"{begin}~{digest}~{end}"
-
-
-def write_files(result: RunResult, folder: Path) -> list[Path]:
-    """Write the result files; each is there whole, or not at all."""
-    files = files_of(result, folder)
-    for suite, file in zip(result.suites, files, strict=True):
-        with writing(shown_path(file)):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            tail = chain(suite.tail(), (b"\n",))
-            if suite.written is None or not suite.written.becomes(file, suite.head(), tail):
-                with replacing(file) as stream:
-                    stream.writelines(suite.chunks())
-                    stream.write(b"\n")
-    return files
 
 
 def head_of_suite(record: RunRecord, header: SuiteHeader) -> bytes:

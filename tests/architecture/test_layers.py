@@ -75,6 +75,7 @@ LAYERS: list[list[str]] = [
         "result_files",
         "outcomes",
         "results",
+        "result_folder",
         "engine",
         "handmade",
         "reporting",

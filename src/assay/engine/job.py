@@ -22,7 +22,7 @@ from assay.model.options import RunOptions
 from assay.model.run import MADE, TEST_CASES, RunRecord, SuiteHeader
 from assay.ports import Store, Target
 from assay.redaction import Redactor
-from assay.results import results_folder
+from assay.result_folder import results_folder
 from assay.settings import Settings
 from assay.stats.sequential import Sequential
 

@@ -30,13 +30,8 @@ from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import Resources, Target
 from assay.redaction import Redactor
-from assay.results import (
-    conclude,
-    folder_shown,
-    recorded_summary,
-    result_of,
-    write_files,
-)
+from assay.result_folder import folder_shown, write_files
+from assay.results import conclude, recorded_summary, result_of
 from assay.retrying import RetryPolicy
 from assay.roster import Roster
 from assay.stats.sequential import Sequential
