@@ -29,13 +29,13 @@ _FEW, _LEAST_DRAWS = 20, 1000
 
 
 class Count(msgspec.Struct):
-    """Adds up the cases of a suite, or of a run."""
+    """Adds up the cases of a suite, or of a run. A cost is None while no trial tells one."""
 
     outcomes: dict[Outcome, int] = {}
     skipped_assertions: int = 0
     duration_ms: float = 0.0
-    costs: list[float] = msgspec.field(default_factory=lambda: [0.0, 0.0])
-    unknown: list[bool] = msgspec.field(default_factory=lambda: [True, True])
+    cost_usd: float | None = None
+    judge_cost_usd: float | None = None
     measure: Measure = msgspec.field(default_factory=Measure)
 
     def add(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
@@ -48,13 +48,9 @@ class Count(msgspec.Struct):
                 self.skipped_assertions += trial.skipped_assertions
                 self.duration_ms += trial.duration_ms
             if trial.cost_usd is not None:
-                self._spend(0, trial.cost_usd)
+                self.cost_usd = (self.cost_usd or 0.0) + trial.cost_usd
             if trial.judge_cost_usd is not None:
-                self._spend(1, trial.judge_cost_usd)
-
-    def _spend(self, index: int, cost: float) -> None:
-        self.costs[index] += cost
-        self.unknown[index] = False
+                self.judge_cost_usd = (self.judge_cost_usd or 0.0) + trial.judge_cost_usd
 
     def join(self, other: Count) -> None:
         """As if the cases of the other had been added."""
@@ -62,9 +58,10 @@ class Count(msgspec.Struct):
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + cases
         self.skipped_assertions += other.skipped_assertions
         self.duration_ms += other.duration_ms
-        for index in range(2):
-            self.costs[index] += other.costs[index]
-            self.unknown[index] = self.unknown[index] and other.unknown[index]
+        if other.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
+        if other.judge_cost_usd is not None:
+            self.judge_cost_usd = (self.judge_cost_usd or 0.0) + other.judge_cost_usd
         self.measure.join(other.measure)
 
     def planned(self, selected: int | None) -> int:
@@ -77,10 +74,6 @@ class Count(msgspec.Struct):
         skipped, total = self.outcomes.get("skipped", 0), sum(self.outcomes.values())
         planned = self.planned(selected)
         judged = counts["passed"] + counts["failed"]
-        target, judges = (
-            None if unknown else cost
-            for cost, unknown in zip(self.costs, self.unknown, strict=True)
-        )
         return Summary(
             total_cases=total,
             **counts,
@@ -88,8 +81,8 @@ class Count(msgspec.Struct):
             skipped_assertions=self.skipped_assertions,
             total_duration_ms=self.duration_ms,
             coverage=judged / planned if planned and selected is not None else None,
-            estimated_cost_usd=target,
-            judge_cost_usd=judges,
+            estimated_cost_usd=self.cost_usd,
+            judge_cost_usd=self.judge_cost_usd,
             selected=selected if selected is not None and selected > total else None,
         )
 
