@@ -137,9 +137,7 @@ def _compared_again(
     refs = None if confirmed is None else frozenset(CaseRef(*ref) for ref in confirmed)
     try:
         before = outcomes_of(base, store, working_directory())
-        rules = rules_of(options, refs, _sequential(verdict))
-        now = stored(record, store)
-        found = compared(before, now, rules, names=(before.name, record.id), notes=before.notes)
+        found = against(before, record, store, options, refs, _sequential(verdict))
     except AssayError as error:
         return None, [*notes, f"it was compared with {base}, which cannot be read now: {error}"]
     return found, notes
@@ -151,13 +149,16 @@ def _sequential(verdict: dict[str, Any]) -> Sequential | None:
     return None if found is None else Sequential(**found)
 
 
-def rules_of(
+def against(
+    base: Outcomes,
+    run: RunRecord,
+    store: Store,
     options: RunOptions,
-    confirmed: frozenset[CaseRef] | None = None,
-    sequential: Sequential | None = None,
-) -> Rules:
-    """How a run with these options is compared with its baseline."""
-    return Rules(
+    confirmed: frozenset[CaseRef] | None,
+    sequential: Sequential | None,
+) -> Comparison:
+    """What changed in a run with these options since its baseline."""
+    rules = Rules(
         options.gate,
         options.margin,
         options.strict,
@@ -165,6 +166,9 @@ def rules_of(
         min_pass_rate=options.min_pass_rate,
         sequential=sequential,
     )
+    # What there is to say about the run itself, its own report says.
+    names, notes = (base.name, run.id), base.notes
+    return compared(base, stored(run, store), rules, names=names, notes=notes)
 
 
 def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Comparison:

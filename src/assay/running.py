@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from assay import handmade, registry, snapshot
 from assay.blocking import wait_for
-from assay.comparing import compare
 from assay.confidential import secrets_of
 from assay.engine import session
 from assay.engine.job import Compare, Job, project_path
@@ -25,9 +24,9 @@ from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.engine.runner import Brake
 from assay.errors import UsageError, refusal_of
-from assay.history import rules_of
+from assay.history import against
 from assay.model.case import EvalCase, Suite
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.comparison import CaseRef
 from assay.model.events import Listener, Notice
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord
@@ -41,7 +40,6 @@ from assay.runs import Run
 from assay.seeds import Seeds
 from assay.service import Paths, as_paths, project, validate, working_directory
 from assay.settings import Settings
-from assay.stats.sequential import Sequential
 from assay.test_cases import is_reference, suite_of
 
 AnyTarget = str | Target | Callable[[Any], Any]
@@ -267,17 +265,9 @@ def _comparer(options: RunOptions, store: Store, base: Outcomes | None) -> Compa
     """Compares with the baseline."""
     if base is None:
         return None
-
-    def compared(
-        run_id: str,
-        confirmed: frozenset[CaseRef] | None,
-        sequential: Sequential | None = None,
-    ) -> Comparison:
-        candidate = outcomes_of(run_id, store, working_directory())
-        rules = rules_of(options, confirmed, sequential)
-        return compare(base, candidate, rules, names=(base.name, run_id), notes=base.notes)
-
-    return compared
+    return lambda run_id, confirmed, sequential: against(
+        base, store.run(run_id), store, options, confirmed, sequential
+    )
 
 
 def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -26,20 +26,9 @@ from assay.result_folder import results_folder
 from assay.settings import Settings
 from assay.stats.sequential import Sequential
 
-
-class Compare(Protocol):
-    """Compares a run with the baseline that the options name.
-
-    `confirmed` are the critical regressions that count; None says that all do. `sequential` is
-    the test of a run that was to stop when it is decided.
-    """
-
-    def __call__(
-        self,
-        run_id: str,
-        confirmed: frozenset[CaseRef] | None,
-        sequential: Sequential | None = None,
-    ) -> Comparison: ...
+#: Compares the run of an id with its baseline. The second argument are the critical regressions
+#: that count, None says that all do; the third is the test of a run that stops when it is decided.
+Compare = Callable[[str, frozenset[CaseRef] | None, Sequential | None], Comparison]
 
 
 class Job(msgspec.Struct, frozen=True):
