@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
-from assay.observations.measures import measures, read_usage, total
+from assay.observations.measures import measures_of_replies
 from assay.observations.pairing import Result, Turn, ending, observe, role_of
 from assay.observations.records import (
     Record,
@@ -46,11 +44,7 @@ def read(value: Any) -> Observation:
     turns = [turn(entry) for entry in entries]
     if (system := joined(record.get("system"))) is not None:
         turns.insert(0, Turn("system", system))
-    measured = measures(record)
-    if measured.usage is None:  # replies that were put into the list whole
-        usages = [read_usage(entry.record("usage")) for entry in entries]
-        measured = replace(measured, usage=total(usages))
-    seen = observe(turns, measured, value)
+    seen = observe(turns, measures_of_replies(record, entries), value)
     return seen.replace(notes=(*seen.notes, *ending(record.get("stop_reason"))))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.model.observation import Usage
 from assay.observations.records import Record, error_text
@@ -42,6 +43,14 @@ def measures(record: Record) -> Measures:
         duration_ms=record.number("durationMs", "duration_ms"),
         error=error_text(record.get("error")),
     )
+
+
+def measures_of_replies(record: Record, entries: Iterable[Record]) -> Measures:
+    """The same of a list of messages: replies that were put there whole have their own usage."""
+    found = measures(record)
+    if found.usage is not None:
+        return found
+    return replace(found, usage=total(read_usage(entry.record("usage")) for entry in entries))
 
 
 def read_usage(record: Record | None) -> Usage | None:

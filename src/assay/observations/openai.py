@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
-from assay.observations.measures import measures, read_usage, total
+from assay.observations.measures import measures, measures_of_replies
 from assay.observations.pairing import REFUSED, Result, Turn, ending, observe, role_of
 from assay.observations.records import (
     Record,
@@ -37,10 +35,7 @@ def read(value: Any) -> Observation:
     if "choices" in record.raw:
         return _completion(record, value)
     entries = records(message_list(value) or [], "messages")
-    measured = measures(record)
-    if measured.usage is None:  # replies that were put into the list whole
-        usages = [read_usage(entry.record("usage")) for entry in entries]
-        measured = replace(measured, usage=total(usages))
+    measured = measures_of_replies(record, entries)
     return observe([turn(entry) for entry in entries], measured, value)
 
 
