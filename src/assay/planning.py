@@ -203,15 +203,15 @@ def _total(parts: Iterable[float | None]) -> float | None:
 
 def _basis(wish: Wish, store: Store) -> Basis:
     if wish.run is None:
-        noise = Variances(0.0, DISCORDANT / 2, DISCORDANT / 2)
-        return Basis(DISCORDANT, noise, "assumed; --run takes it from a recorded run")
+        assumed = Variances(0.0, DISCORDANT / 2, DISCORDANT / 2)
+        return Basis(DISCORDANT, assumed, "assumed; --run takes it from a recorded run")
     record = find_run(wish.run, store)
-    noise_of = _Noise()
+    noise = _Noise()
     for trials in by_case(store.facts(record.id)):
-        noise_of.add([t for t in repeats_of(trials) if t.outcome in JUDGED])
-    if not noise_of.cases:
+        noise.add([t for t in repeats_of(trials) if t.outcome in JUDGED])
+    if not noise.cases:
         raise UsageError(f"no case was judged in the run {record.id}: it tells nothing")
-    return _compared(record, noise_of, store) or noise_of.alone(record.id)
+    return _with_baseline(record, noise, store) or noise.alone(record.id)
 
 
 class _Noise:
@@ -254,7 +254,7 @@ class _Noise:
         return Basis(max(2 * rate * (1 - rate), least), worst, source, self.cases, self.graded)
 
 
-def _compared(record: RunRecord, noise: _Noise, store: Store) -> Basis | None:
+def _with_baseline(record: RunRecord, noise: _Noise, store: Store) -> Basis | None:
     """From the run and its baseline, if it had one that is still there."""
     name = record.verdict.get("baseline")
     if name is None:
@@ -292,21 +292,21 @@ def _costs(chosen: Plan, settings: Settings, store: Store) -> tuple[SuiteCost, .
     for planned in chosen:
         trials[planned.suite] += 0 if planned.case.skip is not None else planned.repeats
     files = [project_path(suite.file, settings) for suite in chosen.suites]
-    known = _known(set(files), store)
+    past = _past_trials(set(files), store)
     return tuple(
-        _cost(file, chosen.selected[index], trials[index], known.get(file))
+        _cost(file, chosen.selected[index], trials[index], past.get(file))
         for index, file in enumerate(files)
     )
 
 
-def _cost(file: str, cases: int, trials: int, known: _Known | None) -> SuiteCost:
-    if known is None:
+def _cost(file: str, cases: int, trials: int, past: _PastTrial | None) -> SuiteCost:
+    if past is None:
         return SuiteCost(file, cases, trials)
-    cost = None if known.cost_usd is None else known.cost_usd * trials
-    return SuiteCost(file, cases, trials, known.run_id, cost, known.duration_ms * trials)
+    cost = None if past.cost_usd is None else past.cost_usd * trials
+    return SuiteCost(file, cases, trials, past.run_id, cost, past.duration_ms * trials)
 
 
-class _Known(msgspec.Struct, frozen=True):
+class _PastTrial(msgspec.Struct, frozen=True):
     """What a trial of a suite took on average in a run."""
 
     run_id: str
@@ -314,21 +314,21 @@ class _Known(msgspec.Struct, frozen=True):
     duration_ms: float
 
 
-def _known(files: set[str], store: Store) -> dict[str, _Known]:
+def _past_trials(files: set[str], store: Store) -> dict[str, _PastTrial]:
     """For each suite the newest finished run that asked it."""
-    found: dict[str, _Known] = {}
+    found: dict[str, _PastTrial] = {}
     for record in islice(newest_first(store), _LOOKED_AT):
         for index, header in enumerate(record.suites):
             if header.file in files and header.file not in found and record.status == "finished":
-                told = _told(store, record.id, index)
-                if told is not None:
-                    found[header.file] = told
+                average = _average(store, record.id, index)
+                if average is not None:
+                    found[header.file] = average
         if len(found) == len(files):
             break
     return found
 
 
-def _told(store: Store, run_id: str, suite: int) -> _Known | None:
+def _average(store: Store, run_id: str, suite: int) -> _PastTrial | None:
     trials, spent, costs = 0, 0.0, 0.0
     priced = False
     for trial in store.facts(run_id, positions_of(suite)):
@@ -341,4 +341,4 @@ def _told(store: Store, run_id: str, suite: int) -> _Known | None:
                 costs, priced = costs + cost, True
     if not trials:
         return None
-    return _Known(run_id, costs / trials if priced else None, spent / trials)
+    return _PastTrial(run_id, costs / trials if priced else None, spent / trials)
