@@ -87,22 +87,23 @@ class LlmJudgeEvaluator(EvaluatorSpec):
 
     def fingerprint(self) -> bytes:
         """With the words of the prompt, wherever the file with them lies."""
-        words = prompt_text(self.name, self.prompt or DEFAULT_PROMPT)
-        return self.settings_but({"name", "prompt"}) + words.encode()
+        return self.settings_but({"name", "prompt"}) + self._words().encode()
 
     def instructions(self) -> bytes:
-        words = prompt_text(self.name, self.prompt or DEFAULT_PROMPT)
-        return self.settings_but({"name", "weight", "required", "prompt"}) + words.encode()
+        return self.settings_but({"name", "weight", "required", "prompt"}) + self._words().encode()
 
     def prepare(self, resources: Resources) -> Check:
         judge = Judge.find(resources, self.target, self.model)
-        task = task_of(self.name, prompt_text(self.name, self.prompt or DEFAULT_PROMPT))
+        task = task_of(self.name, self._words())
 
         async def check(context: Context) -> EvaluationScore:
             material = material_of(context)
             return await vote(judge, task(material), material, context.repeat, self.samples)
 
         return check
+
+    def _words(self) -> str:
+        return prompt_text(self.name, self.prompt or DEFAULT_PROMPT)
 
 
 DEFAULT_PROMPT = """Judge how well the answer of the agent serves what it was asked.
