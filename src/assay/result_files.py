@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -33,6 +33,8 @@ from assay.model.comparison import CaseOutcome, CaseRef
 from assay.model.result import JUDGED, Outcome
 from assay.model.score import PASS_FROM, reaches
 from assay.settings import shown_path
+
+T = TypeVar("T")
 
 MAX_LINE = 40 * 1024 * 1024
 #: More cases than this are not gathered from a file of another tool.
@@ -87,8 +89,8 @@ class _Test(_Wire):
     vars: Any = None
 
 
-class _Line(_Wire):
-    """A line, whoever wrote it, or an entry of promptfoo's results."""
+class _OwnLine(_Wire):
+    """A line of our export."""
 
     id: Any = None
     outcome: Outcome | None = None
@@ -102,6 +104,12 @@ class _Line(_Wire):
     comparability: str = ""
     critical: bool = False
     cluster: str | None = None
+
+
+class _ForeignLine(_Wire):
+    """A line of AgentV's or promptfoo's results, or an entry of those."""
+
+    score: float | None = None
     eval_id: str | None = msgspec.field(default=None, name="eval_id")
     test_id: str | None = msgspec.field(default=None, name="test_id")
     target: Any = None
@@ -116,7 +124,7 @@ class _Line(_Wire):
 
 
 class _Results(_Wire):
-    results: list[_Line]
+    results: list[_ForeignLine]
 
 
 class _Document(_Wire):
@@ -124,7 +132,7 @@ class _Document(_Wire):
 
     suites: list[_Suite] | None = None
     cases: list[_Case] | None = None
-    results: _Results | list[_Line] | None = None
+    results: _Results | list[_ForeignLine] | None = None
     eval_id: str = ""
     run_id: str = ""
     file: str = ""
@@ -134,7 +142,8 @@ class _Document(_Wire):
 
 _document = msgspec.json.Decoder(_Document).decode
 _details = msgspec.json.Decoder(_Details).decode
-_line = msgspec.json.Decoder(_Line).decode
+_own_line = msgspec.json.Decoder(_OwnLine).decode
+_foreign_line = msgspec.json.Decoder(_ForeignLine).decode
 
 
 def read_results(file: Path) -> ResultFile:
@@ -197,16 +206,17 @@ def _cases(suite: _Suite, name: str) -> Iterator[CaseOutcome]:
 def _lines_of(file: Path) -> ResultFile:
     """Our lines are read anew on every pass; those of others are gathered, as they repeat."""
     name = shown_path(file)
-    first = next(_read_lines(file), None)
+    first = next(_read_lines(file, _own_line), None)
     if first is None:
         raise ResultFileError(f"{name}: the file is empty")
     if _is_own(first[1]):
         return ResultFile(first[1].run_id, lambda: _own_lines(file, name))
-    rows = (_foreign(line, f"{name}:{number}") for number, line in _read_lines(file))
+    lines = _read_lines(file, _foreign_line)
+    rows = (_foreign(line, f"{name}:{number}") for number, line in lines)
     return _not_empty(name, "", list(_gathered(rows, name)))
 
 
-def _read_lines(file: Path) -> Iterator[tuple[int, _Line]]:
+def _read_lines(file: Path, decode: Callable[[bytes], T]) -> Iterator[tuple[int, T]]:
     name = shown_path(file)
     with _opened(file) as stream:
         number = 0
@@ -216,15 +226,15 @@ def _read_lines(file: Path) -> Iterator[tuple[int, _Line]]:
                 raise ResultFileError(f"{name}:{number}: the line has more than {MAX_LINE:,} bytes")
             data = data.removeprefix(_BOM) if number == 1 else data
             if not data.isspace():
-                yield number, _decoded(_line, data, name, number)
+                yield number, _decoded(decode, data, name, number)
 
 
-def _is_own(line: _Line) -> bool:
+def _is_own(line: _OwnLine) -> bool:
     return isinstance(line.id, str) and line.outcome is not None
 
 
 def _own_lines(file: Path, name: str) -> Iterator[CaseOutcome]:
-    for number, line in _read_lines(file):
+    for number, line in _read_lines(file, _own_line):
         if not _is_own(line) or line.outcome is None:
             raise ResultFileError(f"{name}:{number}: the line lacks 'id' or 'outcome'")
         judged = line.judged if line.judged is not None else line.repeats
@@ -241,7 +251,7 @@ def _own_lines(file: Path, name: str) -> Iterator[CaseOutcome]:
 _Row = tuple[str, Outcome, float | None, str]
 
 
-def _foreign(line: _Line, place: str) -> _Row:
+def _foreign(line: _ForeignLine, place: str) -> _Row:
     identity = line.test_id or line.eval_id
     if identity is not None and line.score is not None:
         passed = reaches(line.score, PASS_FROM)
@@ -261,7 +271,7 @@ def _said(unjudged: bool, passed: bool) -> Outcome:
     return "errored" if unjudged else "passed" if passed else "failed"
 
 
-def _promptfoo_id(line: _Line) -> str:
+def _promptfoo_id(line: _ForeignLine) -> str:
     """Its description, else its variables, else its number: cases there have no ids."""
     test = line.test_case or _Test()
     if test.description:
@@ -337,7 +347,7 @@ def _neighbour(file: Path) -> str:
     return f" ({hint})" if hint else ""
 
 
-def _decoded(decode: Callable[[bytes], Any], data: bytes, name: str, line: int) -> Any:
+def _decoded(decode: Callable[[bytes], T], data: bytes, name: str, line: int) -> T:
     try:
         return decode(data)
     except RecursionError:
