@@ -183,13 +183,8 @@ def _check_order(order: Order) -> None:
 
 def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) -> Job:
     _check_order(order)
-    named = {"target": order.target, "judge": order.judge}
-    given = given | {name: who for name, who in named.items() if isinstance(who, str)}
     earlier = find_run(order.earlier, store) if order.earlier else None
-    forgotten = [] if order.resume else list(ANEW)
-    if order.regrade is not None:  # all observations are graded, however far that run came
-        forgotten += ["target", "max_failures", "budget_usd"]
-    options = options_of(given, settings, earlier, forgotten)
+    options = _options(order, given, settings, earlier)
     base, origin = _base(order.baseline, options, store), _origin(order, earlier)
     # A run that goes back to another one looks its cases up, which a stream cannot do.
     order = replace(order, stream=order.stream and not origin)
@@ -217,6 +212,17 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     if order.resume is None:
         return job
     return replace(job, resumed=resumable(job, earlier if order.resume else None))
+
+
+def _options(
+    order: Order, given: dict[str, Any], settings: Settings, earlier: RunRecord | None
+) -> RunOptions:
+    named = {"target": order.target, "judge": order.judge}
+    given = given | {name: who for name, who in named.items() if isinstance(who, str)}
+    forgotten = [] if order.resume else list(ANEW)
+    if order.regrade is not None:  # all observations are graded, however far that run came
+        forgotten += ["target", "max_failures", "budget_usd"]
+    return options_of(given, settings, earlier, forgotten)
 
 
 def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
