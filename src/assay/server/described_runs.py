@@ -10,10 +10,12 @@ from assay.model.run import RunStatus
 from assay.model.shape import plainly
 from assay.model.test_case import MAX_TAG
 from assay.outcomes import MAX_NAME, NAME_PATTERN
-from assay.server.described import COUNT, STORABLE, UUID
 from assay.server.operation import (
+    COUNT,
     LIMIT,
     SKIP,
+    STORABLE,
+    UUID,
     Schema,
     answers,
     bounded,

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.server import bodies, described, described_evaluators, described_runs
+from assay.server import bodies, described_evaluators, described_runs, described_test_cases
 from assay.server.envelope import JSON
 from assay.version import __version__
 
@@ -45,7 +45,11 @@ def document(app: FastAPI) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": described.SCHEMAS | described_runs.SCHEMAS | described_evaluators.schemas(),
+            "schemas": {
+                **described_test_cases.SCHEMAS,
+                **described_runs.SCHEMAS,
+                **described_evaluators.schemas(),
+            },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         # A server on loopback may have no tokens; then nobody needs one.

@@ -7,6 +7,10 @@ from typing import Any
 from assay.server.envelope import CODES, JSON, Code
 
 Schema = dict[str, Any]
+#: What stands for a text that every store can keep. Halves of surrogate pairs are no text at all.
+STORABLE = "^[^\\u0000]*$"
+UUID: Schema = {"type": "string", "format": "uuid"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
 #: These may be the answer to every request.
 _EVERYWHERE: tuple[Code, ...] = ("INVALID_INPUT", "UNAUTHORIZED", "INTERNAL_ERROR")
 #: These may be the answer to every request with a body.

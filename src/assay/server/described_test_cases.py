@@ -6,8 +6,11 @@ from typing import Any
 
 from assay.model.test_case import MAX_DESCRIPTION, MAX_TAG, MAX_TAGS, MAX_TEXT
 from assay.server.operation import (
+    COUNT,
     LIMIT,
     SKIP,
+    STORABLE,
+    UUID,
     Schema,
     answers,
     nullable,
@@ -17,16 +20,12 @@ from assay.server.operation import (
     ref,
 )
 
-#: What stands for a text that every store can keep. Halves of surrogate pairs are no text at all.
-STORABLE = "^[^\\u0000]*$"
 TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT, "pattern": STORABLE}
-UUID: Schema = {"type": "string", "format": "uuid"}
 TIME: Schema = {
     "type": "string",
     "format": "date-time",
     "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$",
 }
-COUNT: Schema = {"type": "integer", "minimum": 0}
 _TAG: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_TAG, "pattern": STORABLE}
 _WRITTEN: dict[str, Schema] = {
     "input": TEXT,
