@@ -19,10 +19,10 @@ from assay import handmade, registry, snapshot
 from assay.blocking import wait_for
 from assay.confidential import secrets_of
 from assay.engine import session
+from assay.engine.brake import Brake
 from assay.engine.job import Compare, Job, project_path
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
-from assay.engine.runner import Brake
 from assay.errors import UsageError, refusal_of
 from assay.history import against
 from assay.model.case import EvalCase, Suite

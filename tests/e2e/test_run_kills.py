@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.blocking import wait_for
-from assay.engine.runner import Brake
+from assay.engine.brake import Brake
 from assay.running import Door, Order, carry_out
 from e2e.projects import Agent, Gate, Project, ended, normal, outcomes
 from unit.test_process import all_die

@@ -16,8 +16,8 @@ import pytest
 import assay
 from assay import history, running
 from assay.blocking import wait_for
+from assay.engine.brake import Brake
 from assay.engine.early import Early
-from assay.engine.runner import Brake
 from assay.errors import UsageError
 from assay.model.comparison import CaseOutcome, CaseRef
 from assay.model.result import Outcome

@@ -15,7 +15,7 @@ from assay import running
 from assay.blocking import wait_for
 from assay.cli.documents import Documents
 from assay.cli.progress import Progress
-from assay.engine.runner import Brake
+from assay.engine.brake import Brake
 
 
 def follow(order: running.Order, options: dict[str, Any], documents: Documents) -> NoReturn:

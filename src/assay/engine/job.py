@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from assay import staleness
+from assay.engine.brake import Brake
 from assay.engine.gating import lonely_rubrics
 from assay.engine.plan import Plan
-from assay.engine.runner import Brake
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.evaluator import EvaluatorSpec

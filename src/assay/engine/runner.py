@@ -11,11 +11,11 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
+from assay.engine.brake import Brake
 from assay.engine.early import Early
 from assay.engine.gating import rubric_refusals
 from assay.engine.journal import Journal
@@ -38,39 +38,6 @@ _UNDER_WAY = 256
 #: So many lanes begin together, all others one after the other: while they connect, the first
 #: questions are out already, and answers do not come back all at once for ever after.
 _BEGIN_TOGETHER = 10
-
-
-class Brake:
-    """Stops a run from outside, from any thread: once gently, twice at once."""
-
-    def __init__(self) -> None:
-        self.presses = 0
-        #: What the run notes of why it was stopped.
-        self.note = ""
-        self.is_heeded = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._pressed: Callable[[], None] = lambda: None
-
-    def press(self, note: str = "") -> None:
-        self.presses += 1
-        self.note = self.note or note
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._pressed)
-
-    @contextmanager
-    def heeded(self) -> Iterator[None]:
-        """While somebody heeds it; at all other times a door has to stop by itself."""
-        self.is_heeded = True
-        try:
-            yield
-        finally:
-            self.is_heeded = False
-
-    def connect(self, pressed: Callable[[], None]) -> None:
-        """Call this in the running loop whenever the brake is pressed, and if it was already."""
-        self._loop, self._pressed = asyncio.get_running_loop(), pressed
-        if self.presses:
-            pressed()
 
 
 class Tally(msgspec.Struct):

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from assay import history, running
-from assay.engine.runner import Brake
+from assay.engine.brake import Brake
 from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError, cause_of
 from assay.model.events import Event, RunStarted
 from assay.model.run import CANCELLED, RunRecord, RunStatus
