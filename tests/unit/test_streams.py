@@ -7,11 +7,11 @@ import json
 import multiprocessing
 import os
 import re
-import select
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -806,7 +806,7 @@ class Asking:
     def run(self, work: Any, pieces: Any) -> Iterator[Any]:
         def after_an_answer(piece: Any) -> Any:
             os.write(self.asked, b"?")
-            if not select.select([self.answers], [], [], SECONDS)[0]:
+            if not wait([self.answers], SECONDS):  # of a file with any number
                 raise AssertionError("the event loop of the parent stands still")
             os.read(self.answers, 1)
             return work(piece)
