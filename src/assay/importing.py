@@ -19,6 +19,7 @@ from assay import test_cases
 from assay.discovery import discover
 from assay.documents.source import is_absent
 from assay.drafts import FIELDS, Draft, Drafts, read_drafts
+from assay.engine.job import project_path
 from assay.errors import EvalFileErrors, NotInStore, Problem, UsageError
 from assay.model.case import EvalCase
 from assay.model.test_case import (
@@ -59,8 +60,7 @@ def import_test_cases(
     settings = project()
     drafts = _drafts(as_paths(paths), settings)
     with closing(open_store(settings, store)) as opened:
-        cases = _checked(drafts, tuple(tags), opened)
-        return _kept(cases, opened)
+        return _kept(_checked(drafts, tuple(tags), settings, opened), opened)
 
 
 def _drafts(paths: list[Path], settings: Settings) -> Drafts:
@@ -107,7 +107,9 @@ def _draft(case: EvalCase, file: str) -> Draft:
     )
 
 
-def _checked(drafts: Drafts, tags: tuple[str, ...], store: Store) -> list[NewTestCase]:
+def _checked(
+    drafts: Drafts, tags: tuple[str, ...], settings: Settings, store: Store
+) -> list[NewTestCase]:
     """The test cases; raises EvalFileErrors with everything that is wrong."""
     problems, cases = list(drafts.problems), {}
     for draft in drafts.found:
@@ -115,7 +117,7 @@ def _checked(drafts: Drafts, tags: tuple[str, ...], store: Store) -> list[NewTes
         problems += wrong
         if wrong:
             continue
-        case = _new(draft, tags)
+        case = _new(draft, tags, settings)
         if case.id in cases:
             message = f"the id {draft.name!r} is taken by another test case of the import"
             problems.append(draft.problem("duplicate-id", message))
@@ -165,10 +167,10 @@ def _faults_of_tags(draft: Draft, added: tuple[str, ...]) -> Iterator[Problem]:
         yield draft.problem("wrong-value", f"a tag has not 1 to {MAX_TAG} characters")
 
 
-def _new(draft: Draft, tags: tuple[str, ...]) -> NewTestCase:
+def _new(draft: Draft, tags: tuple[str, ...], settings: Settings) -> NewTestCase:
     own = tuple(draft.tags)
     every = (*own, *(tag for tag in tags if tag not in own))
-    identity = _uuid(draft.name, Path(draft.file).name)
+    identity = _uuid(draft.name, project_path(draft.file, settings))
     return NewTestCase(draft.input, draft.expected_output, draft.description, every, identity)
 
 

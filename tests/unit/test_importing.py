@@ -76,6 +76,18 @@ def test_a_suite_is_imported_and_imported_again(project: Project, store: Kept) -
     assert (cases(store)[0].id, cases(store)[0].version) == (first.id, 2)
 
 
+def test_files_of_the_same_name_do_not_overwrite_each_other(
+    project: Project, store: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("assay.yaml", "targets: []")
+    for folder in ("a", "b"):
+        sample = {"input": f"say {folder}", "ideal": folder}
+        assert import_test_cases(project.write(f"{folder}/s.jsonl", json.dumps(sample))).added == 1
+    assert pairs(store) == [("say a", "a"), ("say b", "b")]
+    monkeypatch.chdir("a")  # the same file from another place is the same
+    assert import_test_cases(["s.jsonl", "../b/s.jsonl"]).unchanged == 2
+
+
 def test_an_agentv_file_is_imported(project: Project, store: Kept) -> None:
     file = project.write(
         "old.yaml",
