@@ -7,6 +7,7 @@ asks what it began with, whoever edited or deleted a test case meanwhile.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
@@ -25,7 +26,6 @@ from assay.ports import Store
 NAME = "test cases"
 #: What judges a test case when nobody says otherwise.
 DEFAULT_EVALUATOR = "equals"
-_PAGE = 1000
 _DIGEST = 32
 
 
@@ -34,12 +34,12 @@ def is_reference(path: str) -> bool:
     return path.startswith(TEST_CASES)
 
 
-def all_cases(store: Store, tag: str | None = None) -> Iterator[TestCase]:
-    """The test cases in their order, all or those with a part of a tag."""
-    skip = 0
-    while page := store.test_cases.page(_PAGE, skip, tag).test_cases:
-        yield from page
-        skip += len(page)
+def all_cases(store: Store, tag: str | None = None) -> list[TestCase]:
+    """The test cases in their order, all or those with a part of a tag.
+
+    They are read in one go: between two pages others may delete some, and more would be missing.
+    """
+    return store.test_cases.page(sys.maxsize, 0, tag).test_cases
 
 
 def pinned(cases: Iterable[TestCase], store: Store) -> str:
@@ -56,7 +56,7 @@ def suite_of(reference: str, store: Store) -> tuple[Suite, str]:
     if digest:
         cases = list(_remembered(digest, store))
     else:
-        cases = list(all_cases(store))
+        cases = all_cases(store)
         reference = pinned(cases, store)
     if not cases:
         raise UsageError("the store has no test case: `assay import` or `assay serve` adds some")

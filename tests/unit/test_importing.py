@@ -295,6 +295,17 @@ def test_what_is_exported_can_be_imported(
         assert {name: other.to_dict()[name] for name in FIELDS} == written
 
 
+def test_an_export_has_all_test_cases_whoever_deletes_some_meanwhile(
+    project: Project, store: Kept
+) -> None:
+    for number in range(1002):
+        store.test_cases.add(NewTestCase(f"q{number}", "a"), datetime.now(UTC))
+    lines = export_test_cases("jsonl")
+    first = json.loads(next(lines))
+    store.test_cases.remove(first["id"], datetime.now(UTC))
+    assert [json.loads(line)["input"] for line in lines] == [f"q{n}" for n in range(1, 1002)]
+
+
 def test_an_export_can_be_run_as_an_eval_file(project: Project, store: Kept) -> None:
 
     store.test_cases.add(NewTestCase("a", "b", None, ("t",), ID), datetime.now(UTC)).result()

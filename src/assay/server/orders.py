@@ -61,7 +61,7 @@ def _cases(given: Mapping[str, Any], state: State) -> list[str | Path]:
     if "suites" in given:
         return [confined(path, state.jobs.root) for path in given["suites"]]
     if "tag" in given:
-        cases = list(test_cases.all_cases(state.store, given["tag"]))
+        cases = test_cases.all_cases(state.store, given["tag"])
         if not cases:
             raise invalid(f"No test case has the tag {given['tag']!r}")
     else:
