@@ -12,10 +12,12 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+from starlette.testclient import TestClient
 
 from assay.engine.runner import GRACE_SECONDS
 from assay.model.run import RunRecord
 from assay.ports import Store
+from assay.server import runs
 from assay.server.app import create_app
 from assay.server.jobs import STOPPED, Jobs
 from assay.server.security import Access, Guard
@@ -86,6 +88,22 @@ def test_who_follows_a_run_of_another_process_is_not_told_that_it_ended(
     status, text = asyncio.run(scenario())
     assert status == 200
     assert [line for line in text.splitlines() if line.startswith("event")] == ["event: progress"]
+
+
+def test_who_follows_a_run_that_is_removed_sees_the_stream_end(
+    running: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
+    store.begin(record)
+
+    def removing(store: Store, record: RunRecord) -> dict[str, Any]:
+        store.delete(record.id)
+        return {}
+
+    monkeypatch.setattr(runs, "progress_of", removing)
+    monkeypatch.setattr(runs, "POLL_SECONDS", 0.0)
+    followed = running.get(f"/api/runs/{record.id}/events")
+    assert followed.text == "event: progress\nid: store-0\ndata: {}\n\n"
 
 
 def test_signals_stop_runs_first_gently_then_at_once(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from assay.errors import NotInStore
+from assay.errors import NotInStore, StoreError
 from assay.history import with_baselines
 from assay.model.run import RunRecord
 from assay.server import bodies, described_runs
@@ -100,8 +101,9 @@ async def cancel(request: Request) -> Response:
 
 
 async def _encoded(events: AsyncIterator[Sent]) -> AsyncIterator[bytes]:
-    async for event in events:
-        yield event.encoded()
+    with suppress(StoreError):  # or the run was removed: who asks again is told
+        async for event in events:
+            yield event.encoded()
 
 
 async def _polled(record: RunRecord, state: State) -> AsyncIterator[Sent]:
