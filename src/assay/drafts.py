@@ -224,7 +224,7 @@ class _Promptfoo:
             hint = "such as equals, contains or similar"
             self._refuse(path, "missing-key", message, hint)
             return
-        asked, wanted = (self._filled(path, str(text), given) for text in (prompt, expected))
+        asked, wanted = (self._filled(path, _spelled(text), given) for text in (prompt, expected))
         if asked is not None and wanted is not None:
             line, about = self._document.position(path)[0], test.get("description")
             draft = Draft(self._document.file, line, name, asked, wanted, about)
@@ -271,7 +271,7 @@ class _Promptfoo:
         def value(match: re.Match[str]) -> str:
             if match[1] not in given:
                 missing.append(match[1])
-            return str(given.get(match[1], ""))
+            return _spelled(given.get(match[1]))
 
         filled = _VARIABLE.sub(value, text)
         if missing:
@@ -291,6 +291,13 @@ def _compares(check: Any) -> bool:
     if not isinstance(check, dict) or check.get("type") not in _COMPARED:
         return False
     return isinstance(check.get("value"), (str, int, float))
+
+
+def _spelled(value: Any) -> str:
+    """A value as a template of promptfoo writes it: in the words of JSON, nothing for null."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _combinations(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

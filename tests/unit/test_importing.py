@@ -167,6 +167,14 @@ def test_a_promptfoo_config_is_imported(project: Project, store: Kept) -> None:
     assert cases(store)[0].description == "greeting"
 
 
+def test_values_of_promptfoo_are_written_as_it_writes_them(project: Project, store: Kept) -> None:
+    variables = {"flag": True, "number": 2, "nothing": None, "data": {"a": ["é"]}}
+    test = {"vars": variables, "assert": [{"type": "equals", "value": False}]}
+    config = {"prompts": ["{{flag}} {{number}} {{nothing}} {{data}}"], "tests": [test]}
+    import_test_cases(project.write("config.json", json.dumps(config)))
+    assert pairs(store) == [('true 2  {"a": ["é"]}', "false")]
+
+
 def test_tests_of_promptfoo_may_be_a_table(project: Project, store: Kept) -> None:
     project.write("tests.csv", "word,__expected\nhello,bonjour\nbye,contains: au revoir\n")
     config = {"prompts": ["French for {{word}}?"], "tests": "file://tests.csv"}
