@@ -43,7 +43,7 @@ CREATE TABLE baseline (  -- a run that others are compared with, under a name
 
 CREATE INDEX baseline_run ON baseline (run_id);
 
-CREATE TABLE cache (  -- replies by the content of their question; may be emptied at any time
+CREATE TABLE cache (  -- replies by the content of their question; versions of test cases that runs pinned
     key   TEXT PRIMARY KEY,  -- hash of the question
     value BLOB NOT NULL      -- JSON object: the reply
 );
