@@ -1,4 +1,4 @@
-"""Random sequences of calls: every store answers as a plain model of test cases does."""
+"""Random sequences of calls and requests: stores and servers answer as a plain model does."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from assay.stores.memory import MemoryStore
 from assay.stores.sqlite import SqliteStore
 from contract.case_model import compare
+from contract.request_model import compare_requests
 
 
 def test_the_store_in_memory_answers_as_the_model_does() -> None:
@@ -17,3 +18,8 @@ def test_the_store_in_memory_answers_as_the_model_does() -> None:
 def test_the_store_in_a_file_answers_as_the_model_does(tmp_path: Path) -> None:
     numbers = count()
     compare(lambda: SqliteStore(tmp_path / f"{next(numbers)}.db"))
+
+
+def test_a_server_of_a_file_answers_as_the_model_does(tmp_path: Path) -> None:
+    numbers = count()
+    compare_requests(lambda: SqliteStore(tmp_path / f"{next(numbers)}.db"))
