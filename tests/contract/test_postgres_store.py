@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import socket
@@ -263,6 +264,20 @@ def test_a_server_that_comes_back_is_used_again(postgres: Server, url: str) -> N
         assert list(store.finished("run-1")) == [(0, 0), (2, 0)]
         assert store.test_cases.get(case.id) == case
         left.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the system has no such limit")
+def test_a_server_that_vanishes_is_waited_for_half_a_minute(url: str) -> None:
+    for more, limit in (("", 30_000), ("?tcp_user_timeout=5000", 5000)):
+        connection = PostgresServer(url + more, 1).connect()
+        with closing(connection), socket.socket(fileno=os.dup(connection.fileno())) as copy:
+            assert copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == limit
+
+
+def test_what_the_url_says_of_the_connection_holds(url: str) -> None:
+    for more, name in (("", "assay"), ("?application_name=mine", "mine")):
+        with closing(PostgresServer(url + more, 1).connect()) as connection:
+            assert connection.execute("SHOW application_name").fetchone() == (name,)
 
 
 def test_a_connection_that_the_server_ends_is_replaced(postgres: Server, url: str) -> None:

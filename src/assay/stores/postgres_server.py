@@ -15,8 +15,17 @@ from assay.errors import StoreError
 
 #: How many connections that nobody uses are kept for the next reader.
 KEPT = 8
-#: How many seconds are waited for a server that does not answer.
-CONNECT_SECONDS = 10
+#: How a server is connected to, unless the URL says otherwise.
+UNLESS_TOLD: dict[str, Any] = {
+    "application_name": "assay",
+    "connect_timeout": 10,
+    # A connection that is idle for long is known to be lost as soon as the server knows it.
+    "keepalives_idle": 60,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    # What a server that vanished was asked would else be sent again for a quarter of an hour.
+    "tcp_user_timeout": 30_000,
+}
 
 _LOCKED = "another process keeps it locked; wait for that one to end"
 _LOST = "the connection was lost; what was not acknowledged may be missing"
@@ -61,16 +70,8 @@ class PostgresServer:
     def connect(self) -> psycopg.Connection:
         """A new connection, for whoever needs one alone."""
         with self.telling():
-            connection = psycopg.connect(
-                self._url,
-                autocommit=True,
-                connect_timeout=CONNECT_SECONDS,
-                application_name="assay",
-                # One that is idle for long is known to be lost as soon as the server knows it.
-                keepalives_idle=60,
-                keepalives_interval=10,
-                keepalives_count=3,
-            )
+            given = {**UNLESS_TOLD, **conninfo_to_dict(self._url)}
+            connection = psycopg.connect(autocommit=True, **given)
             try:
                 connection.execute(b"SET lock_timeout = %d" % int(self._patience * 1000))
             except BaseException:
