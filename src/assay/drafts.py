@@ -36,6 +36,8 @@ _COMPARED = ("equals", "contains", "icontains", "starts-with", "similar", "factu
 _VARIABLE = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 _TEMPLATE = re.compile(r"\{\{|\{%")
 _SPLIT = re.compile("[,;]")
+#: How promptfoo begins a text that stands in another file.
+_ELSEWHERE = "file://"
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -234,7 +236,7 @@ class _Promptfoo:
         for index, prompt in enumerate(_list(written)):
             if isinstance(prompt, dict):
                 prompt = prompt.get("raw", prompt.get("content"))
-            if isinstance(prompt, str) and not prompt.startswith("file://"):
+            if isinstance(prompt, str) and not prompt.startswith(_ELSEWHERE):
                 yield prompt
             else:
                 message = "the prompt is not written in place"
@@ -253,7 +255,7 @@ class _Promptfoo:
 
     def _rows(self, written: str) -> Iterator[tuple[DocPath, Mapping[str, Any]]]:
         """The tests of a CSV file: columns are variables, `__expected` is an assertion."""
-        file = self._file.parent / written.removeprefix("file://")
+        file = self._file.parent / written.removeprefix(_ELSEWHERE)
         for row in csv.DictReader(io.StringIO(read_text(file, shown_path(file)), newline="")):
             expected = row.get("__expected") or ""
             kind, colon, value = expected.partition(":")
@@ -265,22 +267,20 @@ class _Promptfoo:
             yield ("tests",), test | {"description": row.get("__description")}
 
     def _filled(self, path: DocPath, text: str, given: Mapping[str, Any]) -> str | None:
-        """The text with its variables in their place; None when one is not known."""
-        missing: list[str] = []
-
-        def value(match: re.Match[str]) -> str:
-            if match[1] not in given:
-                missing.append(match[1])
-            return _spelled(given.get(match[1]))
-
-        filled = _VARIABLE.sub(value, text)
+        """The text with its variables in their place; None when that cannot be told."""
+        used = _VARIABLE.findall(text)
+        missing = [name for name in used if name not in given]
+        values = {name: _spelled(given[name]) for name in used if name in given}
         if missing:
             self._refuse(path, "bad-token", f"the variable {missing[0]!r} has no value")
+        elif any(one.startswith(_ELSEWHERE) for one in (text, *values.values())):
+            message = "a text of the test is not written in place"
+            self._refuse(path, "wrong-value", message, "write it here")
         elif _TEMPLATE.search(_VARIABLE.sub("", text)):
             message = "the prompt has more of a template than variables"
             self._refuse(path, "bad-token", message, "write the text that it stands for")
         else:
-            return filled
+            return _VARIABLE.sub(lambda match: values[match[1]], text)
         return None
 
     def _refuse(self, path: DocPath, code: str, message: str, hint: str = "") -> None:

@@ -206,6 +206,16 @@ def test_what_cannot_be_read_of_promptfoo_is_told(project: Project, store: Kept)
     assert cases(store) == []
 
 
+def test_texts_of_promptfoo_in_other_files_are_refused(project: Project, store: Kept) -> None:
+    tests = [
+        {"vars": {"doc": "file://doc.txt"}, "assert": [{"type": "equals", "value": "x"}]},
+        {"vars": {"doc": "x"}, "assert": [{"type": "equals", "value": "file://expected.txt"}]},
+    ]
+    config = {"prompts": ["Read {{doc}}"], "tests": tests}
+    file = project.write("config.json", json.dumps(config))
+    assert [code for _, code in refused(file)] == ["wrong-value", "wrong-value"]
+
+
 def test_other_json_is_refused(project: Project, store: Kept) -> None:
     assert refused(project.write("data.json", "{}")) == [("data.json:1:1", "unknown-format")]
 
