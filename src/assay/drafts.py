@@ -85,11 +85,11 @@ def _lines(text: str, file: str) -> Drafts | None:
     written = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     documents = [(n, reader.parse(line, n)) for n, line in written]
     entries = [(n, document.data) for n, document in documents]
+    problems = [problem for _, document in documents for problem in document.problems]
     if entries and all(isinstance(data, dict) and "ideal" in data for _, data in entries):
-        return _openai(entries, file)
+        return _openai(entries, problems, file)
     if not entries or not all(_is_plain(data) for _, data in entries):
         return None
-    problems = [problem for _, document in documents for problem in document.problems]
     return Drafts([_plain(data, file, n) for n, data in entries], problems)
 
 
@@ -154,9 +154,11 @@ def _plain(entry: Mapping[str, Any], file: str, line: int) -> Draft:
     return Draft(file, line, name, *texts, entry.get("tags", ()))
 
 
-def _openai(entries: list[tuple[int, dict[str, Any]]], file: str) -> Drafts:
+def _openai(
+    entries: list[tuple[int, dict[str, Any]]], problems: list[Problem], file: str
+) -> Drafts:
     """Samples with `input`, a text or messages, and `ideal`, a text or several."""
-    drafts = Drafts()
+    drafts = Drafts(problems=problems)
     for line, sample in entries:
         ideal = sample["ideal"]
         expected = ideal[0] if isinstance(ideal, list) and ideal else ideal
@@ -197,6 +199,9 @@ class _Promptfoo:
 
     def read(self) -> Drafts:
         data = self._document.data
+        if data.get("scenarios"):
+            message = "scenarios are not imported"
+            self._refuse(("scenarios",), "wrong-value", message, "write them as tests")
         prompts = list(self._prompts(data.get("prompts", [])))
         default = data.get("defaultTest")
         default = default if isinstance(default, dict) else {}

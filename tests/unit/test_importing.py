@@ -131,6 +131,11 @@ def test_openai_samples_with_an_assistant_are_refused(project: Project, store: K
     assert cases(store) == []
 
 
+def test_a_sample_that_says_something_twice_is_refused(project: Project, store: Kept) -> None:
+    file = project.write("samples.jsonl", '{"input": "x", "input": "y", "ideal": "z"}')
+    assert refused(file) == [("samples.jsonl:1:16", "duplicate-key")]
+
+
 def refused(*files: Path) -> list[tuple[str, str]]:
     with pytest.raises(EvalFileErrors) as refusal:
         import_test_cases(files)
@@ -197,12 +202,11 @@ def test_what_cannot_be_read_of_promptfoo_is_told(project: Project, store: Kept)
           - file://more.yaml
           - vars: {other: a}
             assert: [{type: equals, value: "{{text}}"}]
+        scenarios: [{config: [{vars: {text: b}}], tests: [{assert: []}]}]
         """,
     )
     codes = [code for _, code in refused(file)]
-    assert sorted(codes) == sorted(
-        ["wrong-value", "bad-token", "missing-key", "wrong-value", "bad-token", "bad-token"]
-    )
+    assert sorted(codes) == sorted(["wrong-value"] * 3 + ["bad-token"] * 3 + ["missing-key"])
     assert cases(store) == []
 
 
