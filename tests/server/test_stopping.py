@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -127,6 +128,19 @@ def test_signals_stop_runs_first_gently_then_at_once(
     asyncio.run(scenario())
     assert told == ["stop", "hurry", "hurry"]
     assert not server.force_exit
+
+
+def test_a_third_ctrl_c_leaves_whatever_hangs(
+    project: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, left = server_of(create_app(project, store), lambda: None), list[int]()
+    monkeypatch.setattr(os, "_exit", left.append)
+    for signals in ([signal.SIGTERM] * 4, [signal.SIGINT]):  # a supervisor kills by itself
+        for number in signals:
+            server.handle_exit(number, None)
+        assert left == []
+    server.handle_exit(signal.SIGINT, None)
+    assert left == [130]
 
 
 def test_a_request_that_takes_longer_than_the_server_is_told_in_the_envelope() -> None:

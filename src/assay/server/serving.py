@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
@@ -90,7 +91,13 @@ class _Server(uvicorn.Server):
             self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal ends it gently, a second one its runs at once; Ctrl-C all of it."""
+        """The first signal ends it gently, a second one its runs at once; Ctrl-C all of it.
+
+        Code of the project that hangs, or the store, would keep it from ending: a third Ctrl-C
+        leaves them behind. What was acknowledged is on disk.
+        """
+        if self.force_exit and sig == signal.SIGINT:
+            os._exit(128 + sig)
         jobs = self._state.jobs
         told = jobs.hurry if self.should_exit else jobs.stop
         if self.should_exit and sig == signal.SIGINT:
