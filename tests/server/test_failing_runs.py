@@ -5,19 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from uuid import uuid4
 
 import pytest
 from starlette.testclient import TestClient
 
 from assay.errors import StoreError
-from assay.model.run import TrialRecord
+from assay.model.run import RunRecord, TrialRecord
 from assay.server import jobs
 from assay.server.app import create_app
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from server.conftest import ADDRESS, PATIENCE, Agent
 from server.test_runs import SUITES, events, finished, start
+from server.test_test_cases import refused
 
 
 class Outage(MemoryStore):
@@ -91,6 +93,22 @@ def test_the_next_server_goes_on_with_a_run_whose_store_did_not_come_back(
     with TestClient(create_app(project, store), ADDRESS) as client:
         events(client, run_id)
         assert store.run(run_id).status == "finished"
+
+
+def test_who_cancels_a_run_is_told_that_the_store_fails(
+    running: TestClient, store: Outage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
+    store.begin(dead)
+    outages = iter([True])
+
+    def lease(run_id: str) -> AbstractContextManager[None]:
+        store.is_down = next(outages, False)
+        return Outage.lease(store, run_id)
+
+    monkeypatch.setattr(store, "lease", lease)
+    refused(running.post(f"/api/runs/{dead.id}/cancel", json={}), 500, "INTERNAL_ERROR")
+    assert running.post(f"/api/runs/{dead.id}/cancel", json={}).status_code == 202
 
 
 @pytest.mark.parametrize("waits", [False, True])

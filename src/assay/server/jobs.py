@@ -115,7 +115,7 @@ class Jobs:
     async def give_up(self, run_id: str) -> bool:
         """End a run that nobody works on; False when somebody does."""
         find = partial(self.store.run, run_id)
-        return await asyncio.to_thread(self._interrupt, find, "it was cancelled")
+        return await asyncio.to_thread(self._interrupted, find, "it was cancelled")
 
     def hurry(self) -> None:
         """Let all runs end at once, without what is in flight."""
@@ -165,17 +165,20 @@ class Jobs:
         """Call a run interrupted as soon as the store can be reached, unless it is left alone."""
         while True:
             try:
-                record = find()
-                done = history.interrupt(record, self.store, self._now(), reason)
-            except NotInStore:  # somebody removed it
-                return False
+                return self._interrupted(find, reason)
             except StoreError:
                 if self._ending.wait(RETRY_SECONDS):  # the next server goes on with it
                     return False
-                continue
-            if done:
-                log.warning("the run %s is interrupted: %s", record.id, reason)
-            return done
+
+    def _interrupted(self, find: Callable[[], RunRecord], reason: str) -> bool:
+        try:
+            record = find()
+            done = history.interrupt(record, self.store, self._now(), reason)
+        except NotInStore:  # somebody removed it
+            return False
+        if done:
+            log.warning("the run %s is interrupted: %s", record.id, reason)
+        return done
 
     def _left_behind(self) -> Iterator[RunRecord]:
         """The runs that nobody works on although they are to go on."""
