@@ -188,6 +188,17 @@ def test_the_store_is_open_for_as_long_as_a_part_of_the_run_is_held(place: Any, 
     assert (threading.active_count(), open_files(place.root)) == before
 
 
+def test_the_store_is_closed_as_soon_as_nobody_holds_the_run(place: Any) -> None:
+    gc.collect()
+    before = threading.active_count(), open_files(place.root)
+    gc.disable()
+    try:
+        assay.run("evals", target=answer)
+        assert (threading.active_count(), open_files(place.root)) == before
+    finally:
+        gc.enable()
+
+
 def open_files(folder: Path) -> list[str]:
     """The files of a folder that this process has open."""
     found = []

@@ -190,6 +190,11 @@ class Runner:
         except BaseExceptionGroup as group_of_faults:
             # Several may meet the same fault, such as a full disk: one of them tells enough.
             raise _first(group_of_faults) from None
+        finally:
+            # Both know us, and the group of lanes knows the result of the run that we are part of:
+            # a store that nobody holds any more would be closed when garbage is looked for.
+            del self._journal
+            self._lanes = []
 
     async def _one(self, trial: Trial) -> None:
         finished = await self.trials.run(*trial)
