@@ -265,3 +265,44 @@ def test_a_run_of_another_store_is_a_baseline() -> None:
     assert [ref.id for ref in found.comparison.regressions] == ["c1"]
     # The store of the run does not have it.
     assert show(found.id).comparison is None
+
+
+def responses(found: assay.Run) -> dict[str, tuple[Any, bool]]:
+    """What each case was answered, and whether the cache had it."""
+    cases = {case.id: case.details for case in found.suites[0].cases}
+    return {
+        name: (told["response"], told["trials"][0].get("cached", False))
+        for name, told in cases.items()
+    }
+
+
+def test_the_cache_tells_cases_apart_by_all_that_a_target_is_told() -> None:
+    write(*({"id": f"c{i}", "input": "who?", "metadata": {"user": f"u{i}"}} for i in range(2)))
+
+    def agent(case: assay.EvalCase) -> str:
+        return str(case.metadata["user"])
+
+    for cached in (False, True):
+        found = assay.run("s.eval.jsonl", target=agent, cache=True)
+        assert responses(found) == {"c0": ("u0", cached), "c1": ("u1", cached)}
+
+
+def test_the_cache_is_not_asked_for_recorded_answers() -> None:
+    write({"id": "a", "input": "who?"}, {"id": "b", "input": "who?"})
+    for first in ("x", "z"):
+        lines = [{"id": "a", "response": first}, {"id": "b", "response": "y"}]
+        Path("seen.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        found = assay.run("s.eval.jsonl", target="replay:seen.jsonl", cache=True)
+        assert responses(found) == {"a": (first, False), "b": ("y", False)}
+
+
+def test_a_file_counts_with_its_content() -> None:
+    asked = [{"role": "user", "content": [{"type": "file", "value": "seen.txt"}]}]
+    write({"id": "a", "input": asked})
+    Path("seen.txt").write_text("before")
+    first = run(str.upper, cache=True)
+    Path("seen.txt").write_text("after")
+    second = run(str.upper, cache=True, baseline=first)
+    assert responses(second) == {"a": ("FILE SEEN.TXT:\nAFTER", False)}
+    assert second.comparison is not None
+    assert [ref.id for ref in second.comparison.not_comparable] == ["a"]

@@ -47,8 +47,7 @@ class Lineup:
     @property
     def live(self) -> bool:
         """Is anybody really asked? Else all answers were recorded before."""
-        recorded = [getattr(t.target, "recorded", False) for t in self._targets.values()]
-        return not all(recorded)
+        return not all(target.recorded for target in self._targets.values())
 
     def unused(self, plan: Plan) -> Iterator[str]:
         """What targets say about answers of theirs that no case of the plan needs."""
@@ -60,7 +59,7 @@ class Lineup:
     def broken(self) -> Iterator[str]:
         """What recorded answers cannot be read, of each target in one sentence."""
         for target in self._targets.values():
-            if getattr(target.target, "recorded", False):
+            if target.recorded:
                 hook = getattr(target.target, "problems", None)
                 if hook is not None and (problems := hook()):
                     yield broken_lines(target.name, problems)
