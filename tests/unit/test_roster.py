@@ -274,7 +274,7 @@ def test_what_only_a_target_can_tell_is_reached(tmp_path: Path) -> None:
     assert (replay.unused(["b"]), replay.problems(), replay.recorded) == (1, [], True)
     asyncio.run(replay.close())
     http: Any = roster(tmp_path).target("http://127.0.0.1:1/ask").target
-    assert http.problems() == []
+    assert http.faults([]) == []
 
 
 # Settings

@@ -243,13 +243,17 @@ class _Session:
             counts={index: spool.count for index, spool in spools.items()},
         )
         gave_up = "" if runner.stopped else runner.gave_up
-        result = conclude(result, job.options, gave_up=gave_up)
+        faults = () if runner.stopped else self._faults_of_targets(record)
+        result = conclude(result, job.options, gave_up=gave_up, faults=faults)
         summary = recorded_summary(result, self.confirmed, self._test)
         result = replace(result, record=replace(record, summary=summary))
         folder = folder_shown(write_files(_noted(result, spools), job.folder))
         # Last of all: a run that is called finished has its files, whenever we are killed.
         job.store.finish(record.id, status, ended, summary)
         return replace(result, folder=folder)
+
+    def _faults_of_targets(self, record: RunRecord) -> list[str]:
+        return list(self.lineup.faults(self.plan, lambda: self.job.store.trials(record.id)))
 
     def _judge(self, target: str | None, model: str | None) -> Target:
         return DiscreetJudge(self.roster.judge(target, model), self.redactor)
