@@ -63,6 +63,12 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     longest_asked: float = LONGEST_ASKED
     timeout: float | None = None
 
+    def patient(self, attempt: float | None) -> RetryPolicy:
+        """This policy, with time enough for one attempt that may take so many seconds."""
+        if self.timeout is None or attempt is None or attempt <= self.timeout:
+            return self
+        return msgspec.structs.replace(self, timeout=attempt)
+
     def pause(self, retry: int, random: Random) -> float:
         """Seconds to wait before a retry, counted from 0.
 

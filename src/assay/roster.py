@@ -22,7 +22,7 @@ from assay.errors import (
     UsageError,
     blaming,
 )
-from assay.model.options import WORKERS
+from assay.model.options import TIMEOUT_SECONDS, WORKERS
 from assay.model.shape import Reading
 from assay.model.target import RateLimits, TargetSpec
 from assay.ports import Target
@@ -58,7 +58,8 @@ class Roster:
         seed: int | None = None,
     ) -> None:
         self.settings, self._allowed = settings, allowed
-        self._policy, self._limits = policy or RetryPolicy(), limits or RateLimits()
+        self._policy = policy or RetryPolicy(timeout=TIMEOUT_SECONDS)
+        self._limits = limits or RateLimits()
         self._clock, self._seed = clock or SystemClock(), seed
         self._gates: dict[str, RateGate] = {}
         self._connected: dict[tuple[str | None, str | None], Retrying] = {}
@@ -155,8 +156,8 @@ class Roster:
 
     def _retrying(self, target: Target, identity: str, limits: RateLimits) -> Retrying:
         gate = self._gate(identity or target.name, limits)
-        random = Random(self._seed)
-        return Retrying(target, self._policy, self._clock, random, identity, gate)
+        policy = self._policy.patient(getattr(limits, "timeout_seconds", None))
+        return Retrying(target, policy, self._clock, Random(self._seed), identity, gate)
 
     def _gate(self, identity: str, limits: RateLimits) -> RateGate:
         """The gate of a target; one that is asked and judges too has one for both."""

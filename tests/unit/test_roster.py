@@ -261,6 +261,19 @@ def test_wrong_limits_are_refused(tmp_path: Path, wrong: str) -> None:
         roster(tmp_path, f"targets: [{{name: t, provider: echo, {wrong}}}]\n").target("t")
 
 
+@pytest.mark.parametrize(
+    ("settings", "all_attempts"),
+    [("", 120), (", timeout_seconds: 30", 120), (", timeout_seconds: 300", 300)],
+)
+def test_a_target_has_the_time_that_it_says_it_needs(
+    tmp_path: Path, settings: str, all_attempts: float
+) -> None:
+    entry = "provider: http, url: 'http://localhost/'" + settings
+    known: Any = roster(tmp_path, f"targets: [{{name: a, {entry}}}]\njudge: {{{entry}}}\n")
+    for asked in (known.target("a"), known.judge(None, None)):
+        assert asked._policy.timeout == all_attempts
+
+
 def test_a_target_that_judges_too_has_one_gate(tmp_path: Path) -> None:
     known: Any = roster(tmp_path, JUDGES)
     assert known.target("mine")._gate is known.judge(None, None)._gate

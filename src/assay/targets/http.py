@@ -69,7 +69,7 @@ class HttpTarget(TargetSpec):
     headers: dict[str, Secret] = Empty(dict)
     body: Annotated[Json, AfterValidator(_body)] = None
     paths: ReplyPaths = ReplyPaths()
-    timeout_seconds: Positive = 120.0
+    timeout_seconds: Positive | None = None
 
     def needs(self) -> Iterator[Need]:
         yield Need("address", self.url)
