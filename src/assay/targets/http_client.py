@@ -164,6 +164,8 @@ class HttpClient:
     def _unanswered(self, shown: str, error: Exception) -> TargetError:
         hopeless = isinstance(error, _HOPELESS)
         words = f"{shown} cannot be asked" if hopeless else f"no answer from {shown}"
+        if isinstance(error, aiohttp.ClientResponseError):
+            words = f"what {shown} sent is not HTTP"
         return TargetError(
             f"{words}: {self._words(error)}",
             retryable=not hopeless,
@@ -189,7 +191,9 @@ class HttpClient:
         )
 
     def _words(self, error: Exception) -> str:
-        return self.quote(str(error)) or type(error).__name__
+        # As text it would begin with 400, which the server has not answered.
+        said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+        return self.quote(said) or type(error).__name__
 
 
 def error_message(text: str) -> str:
