@@ -53,6 +53,17 @@ def test_a_run_that_had_nothing_left_to_ask_has_not_given_up() -> None:
     assert (found.exit_code, found.record.status) == (0, "finished")
 
 
+def test_a_budget_that_sees_no_cost_is_noted_once() -> None:
+    write(*numbered(3))
+    note = "its answers tell no cost"
+    assert [note in told for told in run(good_but(), budget_usd=1).notes] == [True]
+    assert run(good_but()).notes == ()
+    priced = assay.run(
+        "s.eval.jsonl", target=lambda _: {"response": "good", "costUsd": 0.1}, budget_usd=1
+    )
+    assert priced.notes == ()
+
+
 def test_a_pass_rate_that_nothing_shows_is_not_reached() -> None:
     write({"id": "later", "input": "x", "skip": "waits for the tool"})
     found = run(good_but(), min_pass_rate=0.9)

@@ -229,6 +229,8 @@ class _Session:
             self._tell(remark)
         if runner.stopped and job.brake.note:
             self.notes.append(job.brake.note)
+        if runner.unpriced:
+            self.notes.append(runner.unpriced)
         if runner.decided:
             self.notes.append(f"stopped early: {runner.decided}")
         ended = timestamp(job.now())
