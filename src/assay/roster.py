@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -33,6 +34,9 @@ from assay.settings import Settings, TargetEntry, environment
 
 #: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
 VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
+
+#: How long a target may take to give back what it holds.
+CLOSING_SECONDS = 30.0
 
 Translate = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -133,9 +137,11 @@ class Roster:
                     yield document, ("targets", index), translated
 
     async def close(self) -> None:
-        for target in self._connected.values():
-            await target.close()
-        self._connected.clear()
+        """Close all of them; raises PluginError when one fails or takes too long."""
+        async with AsyncExitStack() as stack:
+            for target in self._connected.values():
+                stack.push_async_callback(_close, target)
+            self._connected.clear()
 
     async def __aenter__(self) -> Self:
         return self
@@ -146,7 +152,11 @@ class Roster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close()
+        try:
+            await self.close()
+        except PluginError:
+            if error is None:  # else that tells more
+                raise
 
     def _connect(self, key: tuple[str | None, str | None], find: Callable[[], Any]) -> Retrying:
         if key not in self._connected:
@@ -253,6 +263,12 @@ def connected(spec: Any) -> Target:
             found = type(target).__name__
             raise PluginError(f"{provider} connected to {found}, which has no {name!r}")
     return target
+
+
+async def _close(target: Target) -> None:
+    with blaming(f"the target {target.name!r} failed to close"):
+        async with asyncio.timeout(CLOSING_SECONDS):
+            await target.close()
 
 
 NO_JUDGE = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.errors import ConfigError, TargetError, UnknownName, UsageError
+from assay.errors import ConfigError, PluginError, TargetError, UnknownName, UsageError
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.target import RateLimits
@@ -136,6 +136,43 @@ class Busy:
 
     async def close(self) -> None:
         self.closed += 1
+
+
+class Unclosable(Busy):
+    name = "odd"
+
+    def __init__(self, fault: Exception | None) -> None:
+        super().__init__()
+        self._fault = fault
+
+    async def close(self) -> None:
+        if self._fault is None:
+            await asyncio.Event().wait()
+        else:
+            raise self._fault
+
+
+@pytest.mark.parametrize("fault", [None, LookupError("gone")])
+def test_a_target_that_cannot_be_closed_keeps_no_other_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception | None
+) -> None:
+    monkeypatch.setattr("assay.roster.CLOSING_SECONDS", 0.01)
+
+    other = Busy()
+
+    async def close_all(*faults: Exception) -> None:
+        async with roster(tmp_path) as known:
+            made: Any = {("b", None): other, ("a", None): Unclosable(fault), ("c", None): other}
+            known._connected = made
+            for first in faults:
+                raise first
+
+    words = "TimeoutError" if fault is None else "LookupError: gone"
+    with pytest.raises(PluginError, match=f"'odd' failed to close: {words}"):
+        asyncio.run(close_all())
+    with pytest.raises(UsageError, match="first"):
+        asyncio.run(close_all(UsageError("first")))
+    assert other.closed == 4
 
 
 def test_a_judge_that_is_given_is_asked_again_but_not_closed(
