@@ -47,7 +47,8 @@ class Roster:
     `judge` overrides the project's judge: the name of a target, or a target itself, which
     stays the caller's to close. `allowed` are the only names that may be asked for, also by the
     model of a judge. `policy` holds for all of them; so do the `limits` that are set, which win
-    over those in the configuration. `seed` makes the waits repeatable.
+    over those in the configuration. `workers` is how many questions each is asked at once where
+    nobody says. `seed` makes the waits repeatable.
     """
 
     def __init__(
@@ -58,12 +59,13 @@ class Roster:
         *,
         policy: RetryPolicy | None = None,
         limits: RateLimits | None = None,
+        workers: int = WORKERS,
         clock: Clock | None = None,
         seed: int | None = None,
     ) -> None:
         self.settings, self._allowed = settings, allowed
         self._policy = policy or RetryPolicy(timeout=TIMEOUT_SECONDS)
-        self._limits = limits or RateLimits()
+        self._limits, self._workers = limits or RateLimits(), workers
         self._clock, self._seed = clock or SystemClock(), seed
         self._gates: dict[str, RateGate] = {}
         self._connected: dict[tuple[str | None, str | None], Retrying] = {}
@@ -117,6 +119,11 @@ class Roster:
                     self.spec(name)
                 except AssayError as error:
                     yield error
+
+    @property
+    def workers(self) -> int:
+        """How many questions whoever may be asked most of those connected is asked at once."""
+        return max((gate.workers for gate in self._gates.values()), default=self._workers)
 
     def judge_spec(self) -> TargetSpec | None:
         """The settings of the project's judge; None when it has none."""
@@ -175,7 +182,7 @@ class Roster:
             own, run = limits, self._limits
             self._gates[identity] = RateGate(
                 self._clock,
-                run.workers or own.workers or WORKERS,
+                run.workers or own.workers or self._workers,
                 run.requests_per_minute or own.requests_per_minute,
                 run.tokens_per_minute or own.tokens_per_minute,
             )

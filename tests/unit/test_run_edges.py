@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -317,3 +320,24 @@ def test_a_file_counts_with_its_content() -> None:
     assert responses(second) == {"a": ("FILE SEEN.TXT:\nAFTER", False)}
     assert second.comparison is not None
     assert [ref.id for ref in second.comparison.not_comparable] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("target", "suite", "options"),
+    [({"workers": 12}, {}, {}), ({}, {"workers": 12}, {}), ({"workers": 2}, {}, {"workers": 12})],
+)
+def test_whoever_says_how_many_are_asked_at_once_may_say_more_than_the_default(
+    monkeypatch: pytest.MonkeyPatch, target: Any, suite: Any, options: Any
+) -> None:
+    together = threading.Barrier(12, timeout=20)
+
+    def ask(text: str) -> str:
+        together.wait()
+        return "good"
+
+    monkeypatch.setitem(sys.modules, "meeting", cast(Any, SimpleNamespace(ask=ask)))
+    known = {"name": "a", "provider": "python", "callable": "meeting:ask", **target}
+    Path("assay.yaml").write_text(json.dumps({"targets": [known]}))
+    cases = numbered(12, expected_output="good")
+    Path("s.eval.yaml").write_text(json.dumps({"cases": cases, "execution": suite}))
+    assert assay.run("s.eval.yaml", target="a", **options).summary.passed == 12

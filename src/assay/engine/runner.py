@@ -93,10 +93,11 @@ class Runner:
         brake: Brake,
         early: Early | None,
         *,
+        workers: int,
         live: bool,
     ) -> None:
         self._plan, self.trials, self._store, self._listen = plan, trials, store, listen
-        self._workers, self._brake, self._live = plan.workers, brake, live
+        self._workers, self._brake, self._live = workers, brake, live
         self._tally = Tally(plan.options)
         self._lanes: list[asyncio.Task[None]] = []
         #: Made anew for each group of lanes.

@@ -24,7 +24,7 @@ from assay.grading import Preparation
 from assay.judgements import recorded_uses
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
-from assay.model.options import TIMEOUT_SECONDS
+from assay.model.options import TIMEOUT_SECONDS, WORKERS
 from assay.model.run import RunRecord, RunStatus, new_run_id, timestamp
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
@@ -49,7 +49,13 @@ async def run(job: Job) -> RunResult:
     policy = RetryPolicy(max_retries=options.max_retries, timeout=TIMEOUT_SECONDS)
     judge = job.judge or options.judge
     async with Roster(
-        job.settings, judge, job.targets, policy=policy, limits=limits, seed=options.seed
+        job.settings,
+        judge,
+        job.targets,
+        policy=policy,
+        limits=limits,
+        workers=plan.workers or WORKERS,
+        seed=options.seed,
     ) as roster:
         return await _Session(job, plan, roster).run()
 
@@ -149,7 +155,14 @@ class _Session:
         )
         self.early = self._early(record)
         return Runner(
-            self.plan, trials, job.store, job.listen, job.brake, self.early, live=self.lineup.live
+            self.plan,
+            trials,
+            job.store,
+            job.listen,
+            job.brake,
+            self.early,
+            workers=self.plan.workers or self.roster.workers,
+            live=self.lineup.live,
         )
 
     def _early(self, record: RunRecord) -> Early | None:
