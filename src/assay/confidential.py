@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from assay.errors import AssayError
 from assay.model.target import TargetSpec
-from assay.redaction import SHORTEST_SECRET
+from assay.redaction import SHORTEST_SECRET, Redactor
 from assay.registry import targets as providers
 from assay.roster import VARIABLE, Roster
-from assay.settings import Settings, environment, environment_of_child
+from assay.settings import SECRET_KEYS, Settings, environment, environment_of_child
 
 API_TOKENS = "ASSAY_API_TOKENS"
 #: Settings that results name; a variable in them is no secret.
@@ -20,12 +22,21 @@ _PUBLIC = frozenset({"name", "provider", "model", "deployment", "version"})
 _TELLING = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\Z", re.IGNORECASE)
 
 
+def discreet() -> Callable[[str], str]:
+    """Hides the secrets of the project that we are in, as far as its configuration can be read."""
+    try:
+        secrets = secrets_of(Settings.find(Path()))
+    except (AssayError, OSError):
+        secrets = set()
+    return Redactor(secrets).text
+
+
 def secrets_of(settings: Settings) -> set[str]:
     """The secrets that targets, the judge, the store and the server of a project have.
 
-    No target is connected. One that is wrong is left out; who uses it is told.
+    No target is connected. Of one that is wrong, what is written is taken; who uses it is told.
     """
-    found = set(_of_doors(settings))
+    found = {*_of_doors(settings), *_written(settings)}
     for spec in Roster(settings).specs():
         found |= secrets_of_target(spec)
     found |= {value for value in environment(_variables(settings)).values() if value}
@@ -52,6 +63,15 @@ def _variables(settings: Settings) -> Iterator[str]:
         private = {k: v for k, v in document.get(path).items() if k not in _PUBLIC}
         for text in _texts(private):
             yield from (match[1] or match[2] for match in VARIABLE.finditer(text))
+
+
+def _written(settings: Settings) -> Iterator[str]:
+    """What stands in secret settings, be it right or wrong, and the words of it."""
+    for document, path, _ in Roster(settings).entries():
+        entry = document.get(path)
+        for text in _texts([entry.get(key) for key in SECRET_KEYS]):
+            literal = VARIABLE.sub(" ", text).strip()  # the name of a variable is no secret
+            yield from (literal, *literal.split())
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -193,7 +193,7 @@ def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast
         options = options_of({"repeat": wish.repeat} if wish.repeat else {}, settings, None)
         chosen = Plan(service.load(paths), options)
         costs = _costs(chosen, settings, opened)
-        return Forecast(wish, basis, wish.cases or len(chosen), costs, chosen.workers)
+        return Forecast(wish, basis, wish.cases or len(chosen), costs, chosen.workers or WORKERS)
 
 
 def _total(parts: Iterable[float | None]) -> float | None:

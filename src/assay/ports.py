@@ -126,7 +126,8 @@ class Target(Protocol):
     its name does; `requests(observation)`, when an answer takes another number of requests than
     one; `recorded = True`, when nobody is called and no time is to be measured, and then
     `problems()`, what of its records cannot be read; `unused(case_ids)`, how many records belong
-    to none of these cases; and `remarks()`, what there is to say once all answers are given.
+    to none of these cases; `remarks()`, what there is to say once all answers are given; and
+    `faults(answers)`, what those, in the interchange form, show to be wrong with its settings.
     """
 
     #: What results call it, and what tells two judges apart: `openai:gpt-4`.

@@ -41,10 +41,11 @@ _MOST_SWEEPS = 20
 class Limits(msgspec.Struct, frozen=True):
     """What a child may use; `grace` is the time from being told to stop to being killed.
 
-    Memory and processor time are those of each process, not of the group as a whole.
+    Memory and processor time are those of each process, not of the group as a whole. Without a
+    timeout whoever waits must have one, and cancel.
     """
 
-    timeout_seconds: float = 60.0
+    timeout_seconds: float | None = 60.0
     max_output: int = 10 * 1024 * 1024
     max_memory_mb: float | None = None
     max_cpu_seconds: float | None = None
@@ -186,7 +187,7 @@ class _Child(asyncio.SubprocessProtocol):
         assert code is not None
         self.exited.set_result(code)
 
-    async def ends_within(self, seconds: float) -> bool:
+    async def ends_within(self, seconds: float | None) -> bool:
         """Whether it exited, or wrote too much, in time."""
         ends: list[asyncio.Future[Any]] = [self.exited, self.overflow]
         done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

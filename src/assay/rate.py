@@ -27,7 +27,7 @@ class RateGate:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
     ) -> None:
-        self._clock, self._workers = clock, workers
+        self._clock, self.workers = clock, workers
         #: How many attempts may be in flight now, and how many are.
         self.limit, self.in_flight = workers, 0
         self._requests = _Bucket(requests_per_minute, clock) if requests_per_minute else None
@@ -99,7 +99,7 @@ class RateGate:
     def _climb(self) -> None:
         """One more at once, after as many answers in a row as there are attempts at once."""
         self._answers += 1
-        if self._answers >= self.limit and self.limit < self._workers:
+        if self._answers >= self.limit and self.limit < self.workers:
             self._answers = 0
             self.limit += 1
 

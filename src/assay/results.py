@@ -190,9 +190,14 @@ def _comparability(store: Store, run_id: str, positions: range) -> Iterator[tupl
             yield trial.case_id, trial.comparability
 
 
-def conclude(result: RunResult, options: RunOptions, *, gave_up: str = "") -> RunResult:
-    """The result with its exit code, and in words what it is made of."""
-    reasons: dict[int, list[str]] = {}
+def conclude(
+    result: RunResult, options: RunOptions, *, gave_up: str = "", faults: Sequence[str] = ()
+) -> RunResult:
+    """The result with its exit code, and in words what it is made of.
+
+    `faults` are what turned out to be wrong with the configuration.
+    """
+    reasons: dict[int, list[str]] = {2: list(faults)} if faults else {}
     summary, comparison = result.summary, result.comparison
     interrupted = result.record.status == "interrupted" and not gave_up
     if not summary.total_cases and not interrupted:

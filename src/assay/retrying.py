@@ -63,6 +63,12 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     longest_asked: float = LONGEST_ASKED
     timeout: float | None = None
 
+    def patient(self, attempt: float | None) -> RetryPolicy:
+        """This policy, with time enough for one attempt that may take so many seconds."""
+        if self.timeout is None or attempt is None or attempt <= self.timeout:
+            return self
+        return msgspec.structs.replace(self, timeout=attempt)
+
     def pause(self, retry: int, random: Random) -> float:
         """Seconds to wait before a retry, counted from 0.
 
@@ -127,7 +133,8 @@ class Retrying:
         self.target = target
         self._policy, self._clock, self._gate = policy, clock, gate or Open()
         self._random = random or Random()
-        self._recorded = getattr(target, "recorded", False)
+        #: Is nobody called? Then there is no time to limit, and none to tell.
+        self.recorded: bool = getattr(target, "recorded", False)
         self._requests = getattr(target, "requests", _one)
 
     async def ask(
@@ -135,7 +142,7 @@ class Retrying:
     ) -> Observation:
         """One answer; a new `effort` is kept up to date, and `timeout` wins over the policy's."""
         effort = effort or Effort()
-        if self._recorded:  # nobody is called: there is no time to limit, and none to tell
+        if self.recorded:
             effort.attempts = 1
             return await self.target.ask(request)
         limit = self._policy.timeout if timeout is None else timeout

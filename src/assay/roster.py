@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -22,7 +23,7 @@ from assay.errors import (
     UsageError,
     blaming,
 )
-from assay.model.options import WORKERS
+from assay.model.options import TIMEOUT_SECONDS, WORKERS
 from assay.model.shape import Reading
 from assay.model.target import RateLimits, TargetSpec
 from assay.ports import Target
@@ -34,6 +35,9 @@ from assay.settings import Settings, TargetEntry, environment
 #: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
 VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
 
+#: How long a target may take to give back what it holds.
+CLOSING_SECONDS = 30.0
+
 Translate = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -43,7 +47,8 @@ class Roster:
     `judge` overrides the project's judge: the name of a target, or a target itself, which
     stays the caller's to close. `allowed` are the only names that may be asked for, also by the
     model of a judge. `policy` holds for all of them; so do the `limits` that are set, which win
-    over those in the configuration. `seed` makes the waits repeatable.
+    over those in the configuration. `workers` is how many questions each is asked at once where
+    nobody says. `seed` makes the waits repeatable.
     """
 
     def __init__(
@@ -54,11 +59,13 @@ class Roster:
         *,
         policy: RetryPolicy | None = None,
         limits: RateLimits | None = None,
+        workers: int = WORKERS,
         clock: Clock | None = None,
         seed: int | None = None,
     ) -> None:
         self.settings, self._allowed = settings, allowed
-        self._policy, self._limits = policy or RetryPolicy(), limits or RateLimits()
+        self._policy = policy or RetryPolicy(timeout=TIMEOUT_SECONDS)
+        self._limits, self._workers = limits or RateLimits(), workers
         self._clock, self._seed = clock or SystemClock(), seed
         self._gates: dict[str, RateGate] = {}
         self._connected: dict[tuple[str | None, str | None], Retrying] = {}
@@ -113,6 +120,11 @@ class Roster:
                 except AssayError as error:
                     yield error
 
+    @property
+    def workers(self) -> int:
+        """How many questions whoever may be asked most of those connected is asked at once."""
+        return max((gate.workers for gate in self._gates.values()), default=self._workers)
+
     def judge_spec(self) -> TargetSpec | None:
         """The settings of the project's judge; None when it has none."""
         return self._judge_spec(None)
@@ -132,9 +144,11 @@ class Roster:
                     yield document, ("targets", index), translated
 
     async def close(self) -> None:
-        for target in self._connected.values():
-            await target.close()
-        self._connected.clear()
+        """Close all of them; raises PluginError when one fails or takes too long."""
+        async with AsyncExitStack() as stack:
+            for target in self._connected.values():
+                stack.push_async_callback(_close, target)
+            self._connected.clear()
 
     async def __aenter__(self) -> Self:
         return self
@@ -145,7 +159,11 @@ class Roster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close()
+        try:
+            await self.close()
+        except PluginError:
+            if error is None:  # else that tells more
+                raise
 
     def _connect(self, key: tuple[str | None, str | None], find: Callable[[], Any]) -> Retrying:
         if key not in self._connected:
@@ -155,8 +173,8 @@ class Roster:
 
     def _retrying(self, target: Target, identity: str, limits: RateLimits) -> Retrying:
         gate = self._gate(identity or target.name, limits)
-        random = Random(self._seed)
-        return Retrying(target, self._policy, self._clock, random, identity, gate)
+        policy = self._policy.patient(getattr(limits, "timeout_seconds", None))
+        return Retrying(target, policy, self._clock, Random(self._seed), identity, gate)
 
     def _gate(self, identity: str, limits: RateLimits) -> RateGate:
         """The gate of a target; one that is asked and judges too has one for both."""
@@ -164,7 +182,7 @@ class Roster:
             own, run = limits, self._limits
             self._gates[identity] = RateGate(
                 self._clock,
-                run.workers or own.workers or WORKERS,
+                run.workers or own.workers or self._workers,
                 run.requests_per_minute or own.requests_per_minute,
                 run.tokens_per_minute or own.tokens_per_minute,
             )
@@ -252,6 +270,12 @@ def connected(spec: Any) -> Target:
             found = type(target).__name__
             raise PluginError(f"{provider} connected to {found}, which has no {name!r}")
     return target
+
+
+async def _close(target: Target) -> None:
+    with blaming(f"the target {target.name!r} failed to close"):
+        async with asyncio.timeout(CLOSING_SECONDS):
+            await target.close()
 
 
 NO_JUDGE = (

@@ -92,6 +92,22 @@ def test_a_wrong_configuration_is_2(home: Project, config: dict[str, Any], words
     assert words in home.call("run", ".", "--target", target, code=2).stderr
 
 
+def test_a_path_that_leads_nowhere_in_any_reply_is_2(home: Project, agent: Agent) -> None:
+    agent.reply = lambda body: {"response": "yes", "steps": []}
+    target = {"name": "a", "provider": "http", "url": agent.url, "paths": {"usage": "tokens"}}
+    skipped = case("later") | {"skip": "not yet"}
+    home.write("assay.yaml", {"targets": [target]})
+    home.write("one.eval.yaml", {"cases": [case("good"), skipped]})
+    done = home.run("run", ".", "--cache", code=2)
+    assert "a: 'paths.usage': nothing stood at 'tokens' in any of 1 replies" in done.stdout
+    target["paths"] = {"tool_calls": "steps"}
+    home.write("assay.yaml", {"targets": [target]})
+    home.run("run", ".", "--cache")
+    home.run("run", ".", "--cache")
+    assert len(agent.seen) == 2, "what came from the cache shows where the path led"
+    home.run("run", ".", "--filter", "later")
+
+
 def test_an_evaluator_that_names_no_function_is_2(home: Project) -> None:
     wrong = case("good") | {"evaluators": [{"type": "python:nowhere_to_be_found:f"}]}
     project_of(home).write("one.eval.yaml", {"cases": [wrong]})

@@ -337,3 +337,23 @@ def test_a_function_that_hangs_does_not_hang_the_run(home: Project, name: str) -
     assert "no answer within 0.2 s" in done.stdout
     assert "never awaited" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+PRINTING = """
+import os, subprocess, sys
+
+def ask(text):
+    print("printed")
+    os.write(1, b"written\\n")
+    subprocess.run(["echo", "told"])
+    sys.stdout.close()
+    return "fine"
+"""
+
+
+def test_what_an_agent_prints_is_no_part_of_the_report(home: Project) -> None:
+    home.write("printing.py", PRINTING)
+    home.write("one.eval.yaml", suite(case("one")))
+    done = home.run("run", ".", "--json", "--target", "python:printing:ask")
+    assert json.loads(done.stdout)["exitCode"] == 0
+    assert done.stderr.splitlines()[:3] == ["printed", "written", "told"]

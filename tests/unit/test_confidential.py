@@ -10,7 +10,7 @@ from assay.confidential import secrets_of, secrets_of_target
 from assay.redaction import MARK, Redactor
 from assay.roster import Roster
 from assay.settings import Settings
-from unit.conftest import Project
+from unit.conftest import Project, invoke
 
 CONFIG = """
 targets:
@@ -68,8 +68,9 @@ def test_everything_that_targets_judge_store_and_server_name_is_secret(settings:
     assert found.isdisjoint({"gpt-4o-mini", "value-of-another-program", "short", "Bearer"})
 
 
-def test_a_wrong_entry_hides_no_other(settings: Settings) -> None:
-    assert "sk-of-a-wrong-entry" not in secrets_of(settings)
+def test_a_wrong_entry_keeps_its_secret_and_those_of_others(settings: Settings) -> None:
+    assert "sk-of-a-wrong-entry" in secrets_of(settings)
+    assert "AGENT_TOKEN" not in secrets_of(settings)
     text = "said token-of-the-agent and key-of-nobody"
     assert Redactor(secrets_of(settings)).text(text) == f"said {MARK} and {MARK}"
 
@@ -108,3 +109,28 @@ def test_a_target_tells_its_secrets(settings: Settings) -> None:
 def test_a_store_url_that_cannot_be_split_is_no_obstacle(project: Project) -> None:
     project.write("assay.yaml", "store: 'postgresql://[::1/db'\n")
     assert "postgresql" not in str(secrets_of(Settings.find(project.root)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("url: '${{ AGENT_PATH }}'", f"'{MARK}' is not an address"),
+        ("url: 'http://x/', headers: the-secret-alone", f"'headers' is '{MARK}'"),
+        ("url: 'http://x/', headers: {a: '${{ UNSET_TOKEN }}'}", "'UNSET_TOKEN' is not set"),
+    ],
+)
+def test_what_is_said_of_a_wrong_setting_tells_no_secret(
+    project: Project, monkeypatch: pytest.MonkeyPatch, settings: str, words: str
+) -> None:
+    monkeypatch.setenv("AGENT_PATH", "path-of-the-agent")
+    project.write("assay.yaml", f"targets: [{{name: a, provider: http, {settings}}}]\n")
+    project.write("one.eval.yaml", "cases: [{id: a, input: x, expected_output: x}]\n")
+    done = invoke("run", ".", "--target", "a")
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_a_project_that_cannot_be_read_is_told_nevertheless(project: Project) -> None:
+    project.write("assay.yaml", "tragets: [sk-0123456789abcdef01]\n")
+    done = invoke("run", ".")
+    assert (done.exit_code, "the key 'tragets'" in done.stderr) == (2, True)

@@ -166,6 +166,21 @@ def test_what_is_no_json_object_is_told(body: bytes, words: str) -> None:
     assert words in str(fault(provider.raw(body)))
 
 
+async def _nonsense(request: web.Request) -> web.StreamResponse:
+    """Bytes that are no HTTP, and nothing else."""
+    assert request.transport is not None
+    request.transport.write(b"hello there\r\n\r\n")
+    request.transport.close()
+    return web.Response()
+
+
+def test_what_is_no_http_is_told_and_no_status_that_nobody_sent() -> None:
+    error = fault(_nonsense)
+    assert "/ask sent is not HTTP: Bad status line" in str(error)
+    assert "400" not in str(error)
+    assert not error.retryable
+
+
 def test_a_redirect_is_not_followed() -> None:
     error = fault(provider.sends({}, 307, Location="/elsewhere"))
     assert "answered 307 Temporary Redirect" in str(error)

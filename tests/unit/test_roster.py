@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.errors import ConfigError, TargetError, UnknownName, UsageError
+from assay.errors import ConfigError, PluginError, TargetError, UnknownName, UsageError
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.target import RateLimits
@@ -138,6 +138,43 @@ class Busy:
         self.closed += 1
 
 
+class Unclosable(Busy):
+    name = "odd"
+
+    def __init__(self, fault: Exception | None) -> None:
+        super().__init__()
+        self._fault = fault
+
+    async def close(self) -> None:
+        if self._fault is None:
+            await asyncio.Event().wait()
+        else:
+            raise self._fault
+
+
+@pytest.mark.parametrize("fault", [None, LookupError("gone")])
+def test_a_target_that_cannot_be_closed_keeps_no_other_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception | None
+) -> None:
+    monkeypatch.setattr("assay.roster.CLOSING_SECONDS", 0.01)
+
+    other = Busy()
+
+    async def close_all(*faults: Exception) -> None:
+        async with roster(tmp_path) as known:
+            made: Any = {("b", None): other, ("a", None): Unclosable(fault), ("c", None): other}
+            known._connected = made
+            for first in faults:
+                raise first
+
+    words = "TimeoutError" if fault is None else "LookupError: gone"
+    with pytest.raises(PluginError, match=f"'odd' failed to close: {words}"):
+        asyncio.run(close_all())
+    with pytest.raises(UsageError, match="first"):
+        asyncio.run(close_all(UsageError("first")))
+    assert other.closed == 4
+
+
 def test_a_judge_that_is_given_is_asked_again_but_not_closed(
     tmp_path: Path,
 ) -> None:
@@ -261,6 +298,19 @@ def test_wrong_limits_are_refused(tmp_path: Path, wrong: str) -> None:
         roster(tmp_path, f"targets: [{{name: t, provider: echo, {wrong}}}]\n").target("t")
 
 
+@pytest.mark.parametrize(
+    ("settings", "all_attempts"),
+    [("", 120), (", timeout_seconds: 30", 120), (", timeout_seconds: 300", 300)],
+)
+def test_a_target_has_the_time_that_it_says_it_needs(
+    tmp_path: Path, settings: str, all_attempts: float
+) -> None:
+    entry = "provider: http, url: 'http://localhost/'" + settings
+    known: Any = roster(tmp_path, f"targets: [{{name: a, {entry}}}]\njudge: {{{entry}}}\n")
+    for asked in (known.target("a"), known.judge(None, None)):
+        assert asked._policy.timeout == all_attempts
+
+
 def test_a_target_that_judges_too_has_one_gate(tmp_path: Path) -> None:
     known: Any = roster(tmp_path, JUDGES)
     assert known.target("mine")._gate is known.judge(None, None)._gate
@@ -274,7 +324,7 @@ def test_what_only_a_target_can_tell_is_reached(tmp_path: Path) -> None:
     assert (replay.unused(["b"]), replay.problems(), replay.recorded) == (1, [], True)
     asyncio.run(replay.close())
     http: Any = roster(tmp_path).target("http://127.0.0.1:1/ask").target
-    assert http.problems() == []
+    assert http.faults([]) == []
 
 
 # Settings

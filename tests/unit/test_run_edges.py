@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -51,6 +54,17 @@ def test_a_run_that_had_nothing_left_to_ask_has_not_given_up() -> None:
     write(*numbered(5))
     found = run(good_but("c2"), max_failures=1, workers=20, min_pass_rate=0.5)
     assert (found.exit_code, found.record.status) == (0, "finished")
+
+
+def test_a_budget_that_sees_no_cost_is_noted_once() -> None:
+    write(*numbered(3))
+    note = "its answers tell no cost"
+    assert [note in told for told in run(good_but(), budget_usd=1).notes] == [True]
+    assert run(good_but()).notes == ()
+    priced = assay.run(
+        "s.eval.jsonl", target=lambda _: {"response": "good", "costUsd": 0.1}, budget_usd=1
+    )
+    assert priced.notes == ()
 
 
 def test_a_pass_rate_that_nothing_shows_is_not_reached() -> None:
@@ -265,3 +279,65 @@ def test_a_run_of_another_store_is_a_baseline() -> None:
     assert [ref.id for ref in found.comparison.regressions] == ["c1"]
     # The store of the run does not have it.
     assert show(found.id).comparison is None
+
+
+def responses(found: assay.Run) -> dict[str, tuple[Any, bool]]:
+    """What each case was answered, and whether the cache had it."""
+    cases = {case.id: case.details for case in found.suites[0].cases}
+    return {
+        name: (told["response"], told["trials"][0].get("cached", False))
+        for name, told in cases.items()
+    }
+
+
+def test_the_cache_tells_cases_apart_by_all_that_a_target_is_told() -> None:
+    write(*({"id": f"c{i}", "input": "who?", "metadata": {"user": f"u{i}"}} for i in range(2)))
+
+    def agent(case: assay.EvalCase) -> str:
+        return str(case.metadata["user"])
+
+    for cached in (False, True):
+        found = assay.run("s.eval.jsonl", target=agent, cache=True)
+        assert responses(found) == {"c0": ("u0", cached), "c1": ("u1", cached)}
+
+
+def test_the_cache_is_not_asked_for_recorded_answers() -> None:
+    write({"id": "a", "input": "who?"}, {"id": "b", "input": "who?"})
+    for first in ("x", "z"):
+        lines = [{"id": "a", "response": first}, {"id": "b", "response": "y"}]
+        Path("seen.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        found = assay.run("s.eval.jsonl", target="replay:seen.jsonl", cache=True)
+        assert responses(found) == {"a": (first, False), "b": ("y", False)}
+
+
+def test_a_file_counts_with_its_content() -> None:
+    asked = [{"role": "user", "content": [{"type": "file", "value": "seen.txt"}]}]
+    write({"id": "a", "input": asked})
+    Path("seen.txt").write_text("before")
+    first = run(str.upper, cache=True)
+    Path("seen.txt").write_text("after")
+    second = run(str.upper, cache=True, baseline=first)
+    assert responses(second) == {"a": ("FILE SEEN.TXT:\nAFTER", False)}
+    assert second.comparison is not None
+    assert [ref.id for ref in second.comparison.not_comparable] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("target", "suite", "options"),
+    [({"workers": 12}, {}, {}), ({}, {"workers": 12}, {}), ({"workers": 2}, {}, {"workers": 12})],
+)
+def test_whoever_says_how_many_are_asked_at_once_may_say_more_than_the_default(
+    monkeypatch: pytest.MonkeyPatch, target: Any, suite: Any, options: Any
+) -> None:
+    together = threading.Barrier(12, timeout=20)
+
+    def ask(text: str) -> str:
+        together.wait()
+        return "good"
+
+    monkeypatch.setitem(sys.modules, "meeting", cast(Any, SimpleNamespace(ask=ask)))
+    known = {"name": "a", "provider": "python", "callable": "meeting:ask", **target}
+    Path("assay.yaml").write_text(json.dumps({"targets": [known]}))
+    cases = numbered(12, expected_output="good")
+    Path("s.eval.yaml").write_text(json.dumps({"cases": cases, "execution": suite}))
+    assert assay.run("s.eval.yaml", target="a", **options).summary.passed == 12

@@ -259,6 +259,14 @@ def test_a_program_that_takes_too_long_or_is_not_there_is_unreachable(tmp_path: 
         assert (caught.value.unreachable, caught.value.retryable) == (True, False)
 
 
+def test_only_who_asks_limits_the_time_of_targets_that_set_no_limit() -> None:
+    for provided in (http, openai, claude):
+        client: Any = provided("http://127.0.0.1:1")
+        assert client._http._timeout is None
+    command: Any = program("pass", healthcheck=["true"])
+    assert (command._limits.timeout_seconds, command._patience) == (None, 120)
+
+
 @pytest.mark.parametrize("code", ["raise SystemExit(1)", FLOOD.format(fd=1)])
 def test_a_program_that_fails_was_reached(code: str) -> None:
     marker = uuid.uuid4().hex

@@ -188,24 +188,40 @@ def test_a_reply_without_an_answer_is_an_error(
     assert words in error_of(reply, **paths)
 
 
+def told(*replies: Any, paths: dict[str, str], cached: Any = ()) -> list[str]:
+    """What the paths are said to be, after these replies and answers that others were given."""
+    with ProviderServer(*map(provider.sends, replies)) as server:
+        target = Http(HttpTarget(url=server.url, paths=paths))
+        assert target.faults([]) == []
+        seen = answers(target, *[request()] * len(replies)) if replies else []
+    return target.faults([*(answer.to_dict() for answer in seen), *cached])
+
+
 def test_paths_that_lead_nowhere_in_every_reply_are_told() -> None:
     replies = [{"response": "x", "steps": [{"name": "t"}]}, {"response": "y", "cost": 1}]
     paths = {"tool_calls": "steps", "cost_usd": "cost", "tool_args": "input", "usage": "meta.usage"}
-    with ProviderServer(*map(provider.sends, replies)) as server:
-        target = Http(HttpTarget(url=server.url, paths=paths))
-        assert target.problems() == []
-        answers(target, request(), request())
-    assert target.problems() == [
+    assert told(*replies, paths=paths | {"duration_ms": "took", "input_tokens": "in"}) == [
         "'paths.tool_args': nothing stood at 'input' in any of 1 tool calls",
         "'paths.usage': nothing stood at 'meta.usage' in any of 2 replies",
+        "'paths.input_tokens': nothing stood at 'in' in any of 2 replies",
+        "'paths.duration_ms': nothing stood at 'took' in any of 2 replies",
     ]
 
 
-def test_default_paths_that_lead_nowhere_are_no_problem() -> None:
-    with ProviderServer(provider.sends({"response": "x"})) as server:
-        target = Http(HttpTarget(url=server.url))
-        answer(target, request())
-    assert target.problems() == []
+def test_paths_that_led_somewhere_before_are_no_fault() -> None:
+    call = {"name": "t", "params": {}, "result": 1, "success": True, "durationMs": 1}
+    before = {"response": "x", "toolCalls": [call], "usage": {"inputTokens": 1}, "costUsd": 1}
+    names = ["usage", "input_tokens", "cost_usd", "tool_calls", "tool_name", "tool_args"]
+    names += ["tool_result", "tool_success", "tool_duration_ms"]
+    paths = dict.fromkeys(names, "elsewhere")
+    assert told({"response": "y"}, paths=paths, cached=[before]) == []
+    assert len(told({"response": "y"}, paths=paths)) == 4
+
+
+def test_paths_that_need_not_lead_anywhere_are_no_fault() -> None:
+    assert told({"response": "x"}, paths={}) == []
+    calls = [{"name": "t", "success": True}]
+    assert told({"response": "x", "toolCalls": calls}, paths={"tool_error": "problem"}) == []
 
 
 # Faults of servers

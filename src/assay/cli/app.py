@@ -67,17 +67,23 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except (ConfigError, EvalFileErrors) as error:
-            for problem in error.problems:
-                click.echo(str(problem), err=True)
+            _complain("\n".join(map(str, error.problems)))
             ctx.exit(error.exit_code)
         except AssayError as error:
             # What users wrote is quoted in it.
             lines = (printable(line) for line in f"assay: {error}".split("\n"))
-            click.echo("\n".join(lines), err=True)
+            _complain("\n".join(lines))
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             click.echo("assay: interrupted", err=True)
             ctx.exit(INTERRUPTED)
+
+
+def _complain(message: str) -> None:
+    """A setting that is wrong may be a secret, or hold one; messages quote what they found."""
+    from assay.confidential import discreet  # only commands that fail need it
+
+    click.echo(discreet()(message), err=True)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

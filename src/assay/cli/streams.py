@@ -9,7 +9,11 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
+
+_STDOUT, _STDERR = 1, 2
 
 
 def guard() -> None:
@@ -26,14 +30,37 @@ def fault() -> str:
     return raw.fault if isinstance(raw, _Guarded) else ""
 
 
+@contextmanager
+def kept_clean() -> Iterator[None]:
+    """Stdout is the report's: what code of the project prints, or starts, goes to stderr."""
+    if sys.stdout is None or sys.stderr is None:
+        yield
+        return
+    sys.stdout.flush()
+    ours, own = sys.stdout, os.dup(_STDOUT)
+    # A stream of its own, which the project may close.
+    sys.stdout = _stream(_STDERR, sys.stderr, line_buffering=True)
+    os.dup2(_STDERR, _STDOUT)
+    try:
+        yield
+    finally:
+        sys.stdout = ours
+        os.dup2(own, _STDOUT)
+        os.close(own)
+
+
 def _guarded(stream: TextIO) -> TextIO:
     if stream is None:  # the process was started without it
         return stream
+    return _stream(stream.fileno(), stream, line_buffering=bool(stream.line_buffering))
+
+
+def _stream(descriptor: int, like: TextIO, *, line_buffering: bool) -> TextIO:
     return io.TextIOWrapper(
-        io.BufferedWriter(_Guarded(stream.fileno(), "wb", closefd=False)),
-        encoding=stream.encoding,
-        errors=stream.errors,
-        line_buffering=bool(stream.line_buffering),
+        io.BufferedWriter(_Guarded(descriptor, "wb", closefd=False)),
+        encoding=like.encoding,
+        errors=like.errors,
+        line_buffering=line_buffering,
     )
 
 

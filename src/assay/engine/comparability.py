@@ -6,13 +6,15 @@ the case was written, what it is called and described as, its tags: none of that
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from collections.abc import Iterable
+from hashlib import blake2b, file_digest
 from typing import Any
 
 import msgspec
 
 from assay.grading import Grader
 from assay.model.case import EvalCase
+from assay.model.message import ContentPart, Message
 from assay.model.plain import PlainLine, Said
 from assay.model.score import PASS_FROM
 
@@ -41,11 +43,33 @@ def _threshold(given: float | None) -> float:
 
 def _content(case: EvalCase) -> tuple[Any, ...]:
     return (
-        [message.to_dict() for message in case.input_messages],
-        [message.to_dict() for message in case.expected_messages],
+        said(case.input_messages),
+        said(case.expected_messages),
         case.expected_outcome,
         _threshold(case.threshold),
         case.reference_data,
         case.stubs,
         case.max_turns,
     )
+
+
+def said(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Messages as JSON; a file that they name counts with its content, as that is what is asked."""
+    return [_said(message) for message in messages]
+
+
+def _said(message: Message) -> dict[str, Any]:
+    written = message.to_dict()
+    parts = message.content if isinstance(message.content, tuple) else ()
+    if digests := [_digest(part) for part in parts if part.type == "file"]:
+        written["files"] = digests
+    return written
+
+
+def _digest(part: ContentPart) -> str:
+    """A hash of the file; empty when it cannot be read, which whoever is asked tells."""
+    try:
+        with open(part.path or part.value, "rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

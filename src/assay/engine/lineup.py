@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
 
 from assay.engine.job import Job
 from assay.engine.plan import Plan, Planned
+from assay.engine.recorded import was_asked
 from assay.errors import MAX_PROBLEMS, UsageError
+from assay.model.run import TrialRecord
 from assay.retrying import Retrying
 from assay.roster import Roster
 
@@ -47,8 +51,7 @@ class Lineup:
     @property
     def live(self) -> bool:
         """Is anybody really asked? Else all answers were recorded before."""
-        recorded = [getattr(t.target, "recorded", False) for t in self._targets.values()]
-        return not all(recorded)
+        return not all(target.recorded for target in self._targets.values())
 
     def unused(self, plan: Plan) -> Iterator[str]:
         """What targets say about answers of theirs that no case of the plan needs."""
@@ -60,7 +63,7 @@ class Lineup:
     def broken(self) -> Iterator[str]:
         """What recorded answers cannot be read, of each target in one sentence."""
         for target in self._targets.values():
-            if getattr(target.target, "recorded", False):
+            if target.recorded:
                 hook = getattr(target.target, "problems", None)
                 if hook is not None and (problems := hook()):
                     yield broken_lines(target.name, problems)
@@ -70,6 +73,16 @@ class Lineup:
         for target in self._targets.values():
             hook = getattr(target.target, "remarks", None)
             yield from hook() if hook is not None else ()
+
+    def faults(self, plan: Plan, trials: Callable[[], Iterator[TrialRecord]]) -> Iterator[str]:
+        """What all answers together show to be wrong with the settings of a target."""
+        for target in self._targets.values():
+            hook = getattr(target.target, "faults", None)
+            if hook is not None:
+                own = (t for t in trials() if self.of(plan.at(t.position)) is target)
+                kept = (msgspec.json.decode(t.observation) for t in own if was_asked(t))
+                answers = (answer for answer in kept if "error" not in answer)
+                yield from (f"{target.name}: {fault}" for fault in hook(answers))
 
     def _named(self, name: str | None) -> Retrying:
         if name not in self._targets:

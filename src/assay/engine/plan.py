@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from assay.model.case import EvalCase, Suite, Tier
 from assay.model.evaluator import EvaluatorSpec
-from assay.model.options import WORKERS, RunOptions
+from assay.model.options import RunOptions
 from assay.model.run import place_of, position_of
 
 #: The tiers in the order in which they are asked. Rubric cases wait for all others.
@@ -93,10 +93,10 @@ class Plan:
         return [i for i, s in enumerate(self.suites) if s.streamed and self._has_tier(s)]
 
     @property
-    def workers(self) -> int:
-        """How many trials are under way at once, as the options say, else the suites."""
+    def workers(self) -> int | None:
+        """How many trials are under way at once, as the options say, else the suites, if any."""
         suggested = [suite.workers for suite in self.suites if suite.workers]
-        return self.options.workers or max(suggested, default=WORKERS)
+        return self.options.workers or max(suggested, default=None)
 
     @property
     def planned(self) -> int:

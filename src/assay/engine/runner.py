@@ -93,10 +93,11 @@ class Runner:
         brake: Brake,
         early: Early | None,
         *,
+        workers: int,
         live: bool,
     ) -> None:
         self._plan, self.trials, self._store, self._listen = plan, trials, store, listen
-        self._workers, self._brake, self._live = plan.workers, brake, live
+        self._workers, self._brake, self._live = workers, brake, live
         self._tally = Tally(plan.options)
         self._lanes: list[asyncio.Task[None]] = []
         #: Made anew for each group of lanes.
@@ -107,6 +108,8 @@ class Runner:
         self._left = 0
         #: Why the run gave up; empty when it did not.
         self.gave_up = ""
+        #: Why the budget cannot hold; empty when it can, or there is none.
+        self.unpriced = ""
         self._early = early
         #: Why the rest need not be asked; empty when it must be.
         self.decided = "" if early is None else early.reason
@@ -216,8 +219,11 @@ class Runner:
         self._look(record)
         if record.outcome != "skipped":
             self._tally.count(record, planned.repeats)
-            self._tally.reached(self.trials.target_of(planned).name, finished.unreachable)
+            target = self.trials.target_of(planned)
+            self._tally.reached(target.name, finished.unreachable)
             self._reconsider()
+            if record.outcome != "errored" and record.cost_usd is None and not target.recorded:
+                self._miss_cost(target.name)
         await self._journal.keep(finished)
 
     def _saved(self, finished: Finished) -> None:
@@ -228,6 +234,12 @@ class Runner:
         if not self.gave_up and (reason := self._tally.reason_to_stop()):
             self.gave_up = reason
             self._listen(Notice(f"no more is asked: {reason}"))
+
+    def _miss_cost(self, target: str) -> None:
+        """Tell once, while there is time to stop, that a budget does not see what is spent."""
+        if self._plan.options.budget_usd is not None and not self.unpriced:
+            self.unpriced = f"the budget does not hold {target}: its answers tell no cost"
+            self._listen(Notice(self.unpriced))
 
     def _look(self, record: TrialRecord) -> None:
         """Is the comparison with the baseline decided?"""

@@ -24,7 +24,7 @@ from assay.grading import Preparation
 from assay.judgements import recorded_uses
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
-from assay.model.options import TIMEOUT_SECONDS
+from assay.model.options import TIMEOUT_SECONDS, WORKERS
 from assay.model.run import RunRecord, RunStatus, new_run_id, timestamp
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
@@ -49,7 +49,13 @@ async def run(job: Job) -> RunResult:
     policy = RetryPolicy(max_retries=options.max_retries, timeout=TIMEOUT_SECONDS)
     judge = job.judge or options.judge
     async with Roster(
-        job.settings, judge, job.targets, policy=policy, limits=limits, seed=options.seed
+        job.settings,
+        judge,
+        job.targets,
+        policy=policy,
+        limits=limits,
+        workers=plan.workers or WORKERS,
+        seed=options.seed,
     ) as roster:
         return await _Session(job, plan, roster).run()
 
@@ -149,7 +155,14 @@ class _Session:
         )
         self.early = self._early(record)
         return Runner(
-            self.plan, trials, job.store, job.listen, job.brake, self.early, live=self.lineup.live
+            self.plan,
+            trials,
+            job.store,
+            job.listen,
+            job.brake,
+            self.early,
+            workers=self.plan.workers or self.roster.workers,
+            live=self.lineup.live,
         )
 
     def _early(self, record: RunRecord) -> Early | None:
@@ -229,6 +242,8 @@ class _Session:
             self._tell(remark)
         if runner.stopped and job.brake.note:
             self.notes.append(job.brake.note)
+        if runner.unpriced:
+            self.notes.append(runner.unpriced)
         if runner.decided:
             self.notes.append(f"stopped early: {runner.decided}")
         ended = timestamp(job.now())
@@ -243,13 +258,17 @@ class _Session:
             counts={index: spool.count for index, spool in spools.items()},
         )
         gave_up = "" if runner.stopped else runner.gave_up
-        result = conclude(result, job.options, gave_up=gave_up)
+        faults = () if runner.stopped else self._faults_of_targets(record)
+        result = conclude(result, job.options, gave_up=gave_up, faults=faults)
         summary = recorded_summary(result, self.confirmed, self._test)
         result = replace(result, record=replace(record, summary=summary))
         folder = folder_shown(write_files(_noted(result, spools), job.folder))
         # Last of all: a run that is called finished has its files, whenever we are killed.
         job.store.finish(record.id, status, ended, summary)
         return replace(result, folder=folder)
+
+    def _faults_of_targets(self, record: RunRecord) -> list[str]:
+        return list(self.lineup.faults(self.plan, lambda: self.job.store.trials(record.id)))
 
     def _judge(self, target: str | None, model: str | None) -> Target:
         return DiscreetJudge(self.roster.judge(target, model), self.redactor)

@@ -14,6 +14,7 @@ from assay.engine import comparability
 from assay.engine.plan import Planned
 from assay.errors import AssayError, TargetError, cause_of
 from assay.grading import Grader, Preparation
+from assay.model.case import EvalCase
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult, Outcome
 from assay.model.run import TrialRecord
@@ -135,11 +136,12 @@ class Trials:
 
     async def _ask(self, planned: Planned, repeat: int) -> Asked:
         case, target = planned.case, self.target_of(planned)
-        cache, key = self._cache, ""
+        # What was recorded needs no cache: nobody is called.
+        cache, key = None if target.recorded else self._cache, ""
         suite = self.files[planned.suite]
         request = Request(case.input_messages, case, repeat, suite=suite)
         if cache is not None:
-            key = answer_key(target, planned, repeat)
+            key = answer_key(target, case, request)
             if (known := await asyncio.to_thread(cache.get, key)) is not None:
                 return Asked(read(known), cached=True)
         try:
@@ -185,12 +187,15 @@ def _with_judges(grader: Grader, result: EvalCaseResult) -> EvalCaseResult:
     return replace(result, scores=tuple(scores))
 
 
-def answer_key(target: Retrying, planned: Planned, repeat: int) -> str:
-    """What an answer depends on: whom we ask what, and how often before; never what we expect."""
-    case = planned.case
-    messages = [message.to_dict() for message in case.input_messages]
-    question = [target.identity, messages, case.stubs, case.max_turns]
-    return "answer:" + sha256(_KEY.encode([*question, repeat])).hexdigest()
+def answer_key(target: Retrying, case: EvalCase, request: Request) -> str:
+    """What an answer depends on: whom we ask what, and how often before; never what we expect.
+
+    Beside the messages a target may be told which case it is, and the metadata of that.
+    """
+    question = [comparability.said(request.messages), case.stubs, case.max_turns]
+    whose = [request.suite, case.id, case.conversation_id, case.metadata]
+    key = _KEY.encode([target.identity, question, whose, request.repeat])
+    return "answer:" + sha256(key).hexdigest()
 
 
 def judge_cost(scores: Iterable[EvaluationScore]) -> float | None:

@@ -77,8 +77,9 @@ class TargetSpec(RateLimits):
 
     @property
     def identity(self) -> str:
-        """All settings but secrets: what tells its answers from those of another target."""
-        hidden = {"api_key", "headers", "prices", "name", *RateLimits.model_fields}
+        """All settings but secrets and limits: what tells its answers from those of another."""
+        hidden = {"api_key", "headers", "prices", "name", "timeout_seconds"}
+        hidden |= RateLimits.model_fields.keys()
         return self.model_dump_json(exclude=hidden, warnings="none")
 
     @property

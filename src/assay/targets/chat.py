@@ -50,7 +50,7 @@ class ChatTarget(TargetSpec):
     temperature: Annotated[Number, Field(ge=0)] | None = None
     top_p: Rate | None = None
     max_tokens: AtLeastOne | None = None
-    timeout_seconds: Positive = 120.0
+    timeout_seconds: Positive | None = None
     headers: dict[str, Secret] = Empty(dict)
     tools: ToolDefinitions = ()
     extra_body: dict[str, Json] = Empty(dict)

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from msgspec.structs import replace
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, ObservationError, TargetError
 from assay.model.observation import Observation
+from assay.model.options import TIMEOUT_SECONDS
 from assay.model.shape import Empty, Key, Positive, Reading, Text, problem
 from assay.model.target import Need, TargetSpec
 from assay.model.values import from_json
@@ -58,7 +60,7 @@ class CommandTarget(TargetSpec):
     files_format: Annotated[Text, AfterValidator(_splittable)] = Key(
         "{path}", aliases=("attachments_format",)
     )
-    timeout_seconds: Positive = 120.0
+    timeout_seconds: Positive | None = None
     max_output_mb: Positive = 10.0
     healthcheck: CommandOrAddress | None = None
 
@@ -83,6 +85,8 @@ class _Command:
         self._spec = spec
         self._template = Template(spec.command, spec.files_format)
         self._limits = Limits(spec.timeout_seconds, int(spec.max_output_mb * 1024 * 1024))
+        #: Nobody who asks limits the healthcheck: it is for all of them.
+        self._patience = spec.timeout_seconds or TIMEOUT_SECONDS
         self._checkups: dict[asyncio.AbstractEventLoop, asyncio.Task[str]] = {}
 
     async def ask(self, request: Request) -> Observation:
@@ -93,7 +97,7 @@ class _Command:
         with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as temporary:
             output_file = Path(temporary) / "answer.json"
             filled = self._template.fill(request, str(output_file))
-            done = await self._run(filled.argv, folder, filled.stdin)
+            done = await self._run(filled.argv, folder, filled.stdin, self._limits)
             if done.fault:
                 unreachable = done.state in ("not_started", "timed_out")
                 raise TargetError(_words("the program", done), unreachable=unreachable)
@@ -119,11 +123,12 @@ class _Command:
 
     async def _healthcheck(self, check: list[str], folder: str) -> str:
         if not is_address(check[0]):
-            done = await self._run(check, folder, b"")
+            limits = replace(self._limits, timeout_seconds=self._patience)
+            done = await self._run(check, folder, b"", limits)
             return _words(repr(shlex.join(check)), done) if done.fault else ""
         from assay.targets.http_client import HttpClient  # aiohttp is slow to import
 
-        client = HttpClient({}, timeout=self._limits.timeout_seconds)
+        client = HttpClient({}, timeout=self._patience)
         try:
             reply = await client.send("GET", check[0])
         except TargetError as error:
@@ -132,9 +137,9 @@ class _Command:
             await client.close()
         return "" if 200 <= reply.status < 300 else f"{reply.url} answered {reply.status}"
 
-    async def _run(self, argv: list[str], folder: str, stdin: bytes) -> Finished:
+    async def _run(self, argv: list[str], folder: str, stdin: bytes, limits: Limits) -> Finished:
         env = environment_of_child(self._spec.env)
-        return await run(argv, stdin=stdin, cwd=folder, env=env, limits=self._limits)
+        return await run(argv, stdin=stdin, cwd=folder, env=env, limits=limits)
 
     def _folder(self, request: Request) -> str:
         cwd = self._spec.cwd

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import quote, urlsplit
 
@@ -69,7 +69,7 @@ class HttpTarget(TargetSpec):
     headers: dict[str, Secret] = Empty(dict)
     body: Annotated[Json, AfterValidator(_body)] = None
     paths: ReplyPaths = ReplyPaths()
-    timeout_seconds: Positive = 120.0
+    timeout_seconds: Positive | None = None
 
     def needs(self) -> Iterator[Need]:
         yield Need("address", self.url)
@@ -95,7 +95,7 @@ class HttpTarget(TargetSpec):
 
 
 class Http:
-    """The target; `problems()` tells which configured paths led nowhere."""
+    """The target; `faults()` tells which configured paths led nowhere."""
 
     def __init__(self, spec: HttpTarget) -> None:
         from assay.targets.http_client import HttpClient  # aiohttp is slow to import
@@ -122,9 +122,9 @@ class Http:
     async def close(self) -> None:
         await self._http.close()
 
-    def problems(self) -> list[str]:
+    def faults(self, kept: Iterable[Mapping[str, Any]]) -> list[str]:
         """What no single reply shows."""
-        return self._reader.problems()
+        return self._reader.problems(kept)
 
 
 def _values(request: Request) -> dict[str, Any]:

@@ -63,6 +63,8 @@ class HttpReply(msgspec.Struct, frozen=True):
 class HttpClient:
     """Sends JSON. It has one session per event loop, opened when it is first needed.
 
+    Without a timeout whoever asks must have one, and cancel.
+
     `close()` closes the session of the running loop. Secrets never appear in its errors.
     """
 
@@ -70,7 +72,7 @@ class HttpClient:
         self,
         headers: Mapping[str, str],
         *,
-        timeout: float,
+        timeout: float | None,
         secrets: Iterable[str] = (),
         max_bytes: int = MAX_BYTES,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -97,8 +99,8 @@ class HttpClient:
             async with request as response:
                 content = await self._read(response, shown)
         except TimeoutError:
-            message = f"{shown} did not answer within {self._timeout:g} s"
-            raise TargetError(message, unreachable=True) from None
+            limit = f" within {self._timeout:g} s" if self._timeout else ""
+            raise TargetError(f"{shown} did not answer{limit}", unreachable=True) from None
         except (aiohttp.ClientError, ValueError) as error:
             raise self._unanswered(shown, error) from None
         duration = (time.perf_counter() - started) * 1000
@@ -162,6 +164,8 @@ class HttpClient:
     def _unanswered(self, shown: str, error: Exception) -> TargetError:
         hopeless = isinstance(error, _HOPELESS)
         words = f"{shown} cannot be asked" if hopeless else f"no answer from {shown}"
+        if isinstance(error, aiohttp.ClientResponseError):
+            words = f"what {shown} sent is not HTTP"
         return TargetError(
             f"{words}: {self._words(error)}",
             retryable=not hopeless,
@@ -187,7 +191,9 @@ class HttpClient:
         )
 
     def _words(self, error: Exception) -> str:
-        return self.quote(str(error)) or type(error).__name__
+        # As text it would begin with 400, which the server has not answered.
+        said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+        return self.quote(said) or type(error).__name__
 
 
 def error_message(text: str) -> str:

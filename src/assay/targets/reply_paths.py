@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
@@ -73,14 +74,14 @@ class ReplyReader:
 
     def __init__(self, paths: ReplyPaths) -> None:
         self._paths: dict[str, str] = paths.model_dump(exclude_none=True)
-        self._configured = [name for name in self._paths if name in paths.model_fields_set]
+        # An agent whose calls all succeed says nowhere what went wrong.
+        given = paths.model_fields_set - {"tool_error"}
+        self._configured = [name for name in self._paths if name in given]
         self._steps = {name: _steps(path) for name, path in self._paths.items()}
         self._met: set[str] = set()
-        self._replies = self._calls = 0
 
     def read(self, reply: Any) -> Observation:
         """The observation in a reply; raises TargetError when there is none."""
-        self._replies += 1
         record = self._picked(_ANSWER, reply)
         if isinstance(reply, dict) and (error := error_text(reply.get("error"))):
             raise TargetError(f"the agent reported an error: {printable(error)[:MAX_MESSAGE]}")
@@ -95,14 +96,21 @@ class ReplyReader:
         except ObservationError as error:
             raise TargetError(f"the reply cannot be used: {error}") from None
 
-    def problems(self) -> list[str]:
-        """The paths that were configured and led nowhere in any reply so far."""
+    def problems(self, kept: Iterable[Mapping[str, Any]]) -> list[str]:
+        """The paths that were configured and led nowhere, neither here nor in what is kept.
+
+        `kept` are all answers of a run, in the interchange form: some may have come from a cache
+        or been given to an earlier process.
+        """
+        missing = {name for name in self._configured if name not in self._met}
+        replies = calls = 0
+        for answer in kept if missing else ():
+            replies, calls = replies + 1, calls + len(answer.get("toolCalls") or ())
+            missing -= _met_before(answer)
         found = []
-        for name in self._configured:
-            count, what = (
-                (self._calls, "tool calls") if name in _CALL else (self._replies, "replies")
-            )
-            if count and name not in self._met:
+        for name in (name for name in self._configured if name in missing):
+            count, what = (calls, "tool calls") if name in _CALL else (replies, "replies")
+            if count:
                 place = f"'paths.{name}': nothing stood at {self._paths[name]!r}"
                 found.append(f"{place} in any of {count} {what}")
         return found
@@ -118,10 +126,17 @@ class ReplyReader:
         return picked
 
     def _call(self, raw: Any) -> Any:
-        self._calls += 1
         call = self._picked(_CALL, raw)
         call["params"], notes = arguments(call.get("params"))
         return {**call, "notes": list(notes)}
+
+
+def _met_before(answer: Mapping[str, Any]) -> set[str]:
+    """The paths whose values an answer in the interchange form has."""
+    parts = [(answer, _ANSWER), (answer.get("usage") or {}, _TOKENS)]
+    parts += [(call, _CALL) for call in answer.get("toolCalls") or ()]
+    met = {name for part, keys in parts for name, key in keys.items() if key in part}
+    return met - {"duration_ms"}  # nobody knows any more whether it was told or measured
 
 
 def _steps(path: str) -> list[str]:
