@@ -105,13 +105,37 @@ def cut(text: str, width: int) -> str:
         return text
     if columns(text) <= width:
         return text
-    room, kept = width - 3, 0
+    return text[: _fitting(text, width - 3)] + "..."[: max(width, 0)]
+
+
+def folded(text: str, width: int) -> list[str]:
+    """The text in lines of at most so many columns, broken at spaces where there are any.
+
+    No line is a command to a build server: these read on where a line was broken.
+    """
+    lines, line = [], ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        if line and columns(longer) > width >= columns(word):
+            lines.append(line)
+            longer = word
+        while columns(longer) > width:  # a word as long as a line is broken where it stands
+            kept = max(_fitting(longer, width), 1)
+            lines.append(longer[:kept])
+            longer = longer[kept:]
+        line = longer
+    return [_LOG_COMMAND.sub(r"\g<0> ", line) for line in (*lines, line)]
+
+
+def _fitting(text: str, room: int) -> int:
+    """How many characters from the start of the text fit."""
+    kept = 0
     for char in text:
         room -= columns(char)
         if room < 0:
             break
         kept += 1
-    return text[:kept] + "..."[: max(width, 0)]
+    return kept
 
 
 def columns(text: str) -> int:

@@ -137,6 +137,43 @@ def test_the_trajectory_of_a_member_of_a_composite_is_drawn_and_a_matched_one_is
     assert "fine" not in report
 
 
+def on_a_screen_of(columns: int, run: RunResult, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("assay.terminal._width", lambda out: columns)
+    return shown(run, Screen()).splitlines()
+
+
+def test_on_a_narrow_terminal_numbers_are_whole_and_reasons_take_three_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = entry("oslo", "failed", "found " + "word " * 50, description="what it is " * 9)
+    gate = Comparison("main", "x", "regressed", 1, gate_failures=("why " * 15 + "a-b",))
+    lines = on_a_screen_of(
+        60,
+        run(
+            suite(case, entry("faro", "errored", "broken")),
+            statistics={"coverage": {"judged": 1, "planned": 2, "worst": 0.25, "best": 0.75}},
+            comparison=gate,
+            folder="/a/folder/whose/name/is/copied/" + "x" * 60,
+        ),
+        monkeypatch,
+    )
+    assert max(len(line) for line in lines if not line.startswith("Results")) <= 60
+    reason = next(index for index, line in enumerate(lines) if line.startswith("  - found"))
+    assert lines[reason + 1].startswith("    word word")
+    assert lines[reason + 2].endswith("...")
+    coverage = next(index for index, line in enumerate(lines) if line.startswith("Coverage"))
+    assert lines[coverage + 1] == "           between 25 % and 75 %"
+    assert any(line.endswith(" a-b") for line in lines)
+    assert "Results    /a/folder/whose/name/is/copied/" + "x" * 60 in lines
+
+
+def test_the_id_of_a_case_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = entry("a-very-long-id-" * 6 + "end", "failed", "wrong", description="left out")
+    lines = on_a_screen_of(60, run(suite(case)), monkeypatch)
+    assert lines[0].endswith("-end")
+
+
 def test_a_case_without_a_reason_says_so() -> None:
     assert "  - no reason was given\n" in written("text", run(suite(entry("a", "failed"))))
 

@@ -14,7 +14,7 @@ from typing import TextIO
 import pytest
 
 from assay.cli.documents import print_report
-from assay.terminal import Terminal, columns, cut, harmless_json, on_screen, safe
+from assay.terminal import Terminal, columns, cut, folded, harmless_json, on_screen, safe
 from unit.runs import entry, run, suite
 
 
@@ -78,6 +78,24 @@ def test_paint_needs_colour() -> None:
 def test_a_text_is_cut_by_columns(text: str, width: int, shown: str) -> None:
     assert cut(text, width) == shown
     assert columns(shown) <= width
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", [""]),
+        ("short", ["short"]),
+        ("one two three", ["one two", "three"]),
+        ("oslo-alert", ["oslo-ale", "rt"]),
+        ("is a-b-c-d", ["is", "a-b-c-d"]),
+        ("wide 日本語の答え", ["wide 日", "本語の答", "え"]),
+        ("quiet ::e::x", ["quiet", ": :e::x"]),
+    ],
+)
+def test_a_text_is_folded_by_columns_and_no_line_of_it_is_a_command(
+    text: str, lines: list[str]
+) -> None:
+    assert folded(text, 8) == lines
 
 
 @pytest.mark.parametrize(

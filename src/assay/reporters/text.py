@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
 from typing import TextIO
 
 from assay.model.comparison import Comparison
@@ -11,10 +10,12 @@ from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.words import changes, count, facts, rate, verdict, warnings
-from assay.terminal import Terminal, columns, cut, safe
+from assay.terminal import Terminal, columns, cut, folded, safe
 
 #: How many cases of a list, and how many warnings, are told.
 MAX_LISTED = 20
+#: How many lines a reason takes at most.
+MAX_LINES = 3
 
 _SIGNS = {"-": "red", "+": "green", "~": "yellow", "=": "dim"}
 _HEADS = ("Passed", "Failed", "Errored", "Skipped", "Pass rate")
@@ -36,27 +37,32 @@ def write(run: RunResult, out: TextIO) -> None:
 
 
 class _Page:
-    """Lines, cut to the width of the terminal."""
+    """Lines that fit into the width of the terminal."""
 
     def __init__(self, out: TextIO) -> None:
         self._out, self.terminal = out, Terminal.of(out)
 
     def line(self, text: str = "", *styles: str) -> None:
-        """One line. What others wrote is in it only after `safe`."""
-        shown = cut(self.terminal.fit(text), self.terminal.width)
-        self._out.write(self.terminal.paint(shown, *styles) + "\n")
+        """One line, cut to the width. What others wrote is in it only after `safe`."""
+        self.whole(cut(self.terminal.fit(text), self.terminal.width), *styles)
 
-    def wrapped(self, text: str, indent: str, *styles: str) -> None:
-        """Words that must be read whole, on as many lines as they need."""
-        width = max(self.terminal.width, 40)
-        rest = indent + "  " if text.startswith("- ") else indent
-        for line in wrap(text, width, initial_indent=indent, subsequent_indent=rest):
-            self.line(line, *styles)
+    def whole(self, text: str, *styles: str) -> None:
+        """One line that is meant to be copied: a name, a path."""
+        self._out.write(self.terminal.paint(self.terminal.fit(text), *styles) + "\n")
+
+    def prose(self, head: str, text: str, *styles: str, most: int | None = None) -> None:
+        """Words that must be read, on as many lines as they need or at most so many."""
+        width = max(self.terminal.width, 40) - len(head)
+        lines = folded(self.terminal.fit(text), width)
+        if most is not None and len(lines) > most:
+            lines[most - 1 :] = [cut(" ".join(lines[most - 1 :]), width)]
+        for index, line in enumerate(lines):
+            self.whole((" " * len(head) if index else head) + line, *styles)
 
     def listed(self, texts: Sequence[str], indent: str) -> None:
         """The first of some texts, and how many there are beside."""
         for text in texts[:MAX_LISTED]:
-            self.line(f"{indent}- {safe(text)}")
+            self.prose(f"{indent}- ", safe(text))
         if len(texts) > MAX_LISTED:
             self.line(f"{indent}and {len(texts) - MAX_LISTED:,} more")
 
@@ -70,13 +76,14 @@ def _cases(page: _Page, listed: Sequence[Excerpt], total: int, colour: str) -> N
 
 
 def _case(page: _Page, case: Excerpt, colour: str) -> None:
-    description = f" - {safe(case.description)}" if case.description else ""
-    head = f"{case.outcome.upper()} {safe(case.place)} {safe(case.id)}"
-    page.line(head + description, colour, "bold")
+    head = page.terminal.fit(f"{case.outcome.upper()} {safe(case.place)} {safe(case.id)}")
+    room = page.terminal.width - columns(head)
+    description = cut(page.terminal.fit(f" - {safe(case.description)}"), room)
+    page.whole(head + description if case.description and room > 6 else head, colour, "bold")
     if case.repeats:
         page.line(f"  {case.repeats}")
     for reason in case.reasons:
-        page.line(f"  - {safe(reason)}")
+        page.prose("  - ", safe(reason), most=MAX_LINES)
     for name, lines in case.diffs:
         page.line(f"  trajectory of {safe(name)}:")
         for line in lines:
@@ -93,7 +100,7 @@ def _skipped(page: _Page, skipped: dict[str, int]) -> None:
         return
     page.line(f"SKIPPED {count(sum(skipped.values()), 'case')}", "bold")
     for reason, number in skipped.items():
-        page.line(f"  {number:,}: {safe(reason)}")
+        page.prose(f"  {number:,}: ", safe(reason), most=MAX_LINES)
     page.line()
 
 
@@ -101,12 +108,12 @@ def _comparison(page: _Page, comparison: Comparison) -> None:
     decision = comparison.decision.replace("_", " ")
     page.line(f"AGAINST {safe(comparison.base)}: {decision}", "bold")
     if comparison.explanation:
-        page.wrapped(safe(comparison.explanation), "  ")
+        page.prose("  ", safe(comparison.explanation))
     for heading, refs in changes(comparison):
         page.line(f"  {heading}:", *(("red",) if refs is comparison.regressions else ()))
         page.listed([str(ref) for ref in refs], "    ")
     for failure in comparison.gate_failures:
-        page.wrapped(f"gate failed: {safe(failure)}", "  ", "red")
+        page.prose("  gate failed: ", safe(failure), "red")
     page.line()
 
 
@@ -139,10 +146,13 @@ def _padded(text: str, width: int) -> str:
 
 def _facts(page: _Page, run: RunResult) -> None:
     for label, text in facts(run):
-        page.line(f"{label:<{_LABEL}}{safe(text)}")
+        if label == "Results":
+            page.whole(f"{label:<{_LABEL}}{safe(text)}")
+        else:
+            page.prose(f"{label:<{_LABEL}}", safe(text))
     told = list(warnings(run))
     for label, text in told[:MAX_LISTED]:
-        page.line(f"{label:<{_LABEL}}{safe(text)}", *(("yellow",) if label == "Stale" else ()))
+        page.prose(f"{label:<{_LABEL}}", safe(text), *(("yellow",) if label == "Stale" else ()))
     if len(told) > MAX_LISTED:
         page.line(f"{'':<{_LABEL}}and {len(told) - MAX_LISTED:,} more warnings and notes")
     page.line()
