@@ -32,6 +32,7 @@ from tables import (
 import assay
 from assay import service
 from assay.cli.app import app
+from assay.deciding import decide
 from assay.documents import document
 from assay.documents import yaml as yaml_documents
 from assay.errors import MAX_PROBLEMS, SLUGS, AssayError
@@ -44,6 +45,7 @@ from assay.registry import evaluators
 from assay.results import PRECEDENCE
 from assay.schema import schema
 from assay.settings import OVERRIDES
+from assay.stats.paired import Pairs
 
 FILES = sorted(
     [
@@ -466,6 +468,14 @@ def test_public_names_are_documented() -> None:
 def test_fields_of_a_record_are_documented(record: Any, title: str) -> None:
     names = [code_words(row["Field"])[0] for row in PYTHON.table(title)]
     assert sorted(names) == sorted(record.__struct_fields__)
+
+
+def test_the_numbers_of_a_comparison_are_documented() -> None:
+    found = decide(Pairs(8, 1, 1, 0), margin=0.02)
+    assert found.difference is not None
+    said = {row["Field"]: code_words(row["Meaning"]) for row in PYTHON.table("Comparison")}
+    assert said["`test`"] == list(found.test_dict() or {})
+    assert said["`difference`"] == list(found.difference.to_dict())
 
 
 def test_layers_are_those_that_the_architecture_tests_hold() -> None:
