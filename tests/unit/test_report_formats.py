@@ -212,6 +212,20 @@ def test_annotations_are_on_the_line_of_the_case() -> None:
     assert last.endswith("%0Acoverage is 80 %25, below 100 %25")
 
 
+def test_annotations_name_files_from_the_checkout_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "services/weather"
+    home.mkdir(parents=True)
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    first, *_, stale, _ = written("github", mixed_run()).splitlines()
+    assert first.startswith("::error file=services/weather/evals/weather.eval.yaml,line=9,")
+    assert stale.startswith("::warning file=services/weather/evals/weather.eval.yaml,")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path / "elsewhere"))
+    assert written("github", mixed_run()).startswith("::error file=evals/weather.eval.yaml,")
+
+
 def test_percent_colon_and_comma_cannot_leave_their_property() -> None:
     case = entry("50%, a:b", "failed", "100% :: wrong", line=1, file="a,line=7:b.yaml")
     line = written("github", run(suite(case))).splitlines()[0]

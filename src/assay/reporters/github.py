@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TextIO
 
 from assay.model.run_result import RunResult
 from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.words import count, verdict
+from assay.settings import environment
 from assay.terminal import Terminal, safe
 
 _TITLE = 200
@@ -42,11 +44,19 @@ def _command(
     level: str, title: str, lines: list[str] | tuple[str, ...], file: str = "", line: int = 0
 ) -> str:
     """Everything in it went through `safe`, so it is one line; `%0A` breaks its message."""
-    place = {"file": safe(file)} if file else {}
+    place = {"file": safe(_in_checkout(file))} if file else {}
     place |= {"line": str(line)} if line else {}
     properties = place | {"title": safe(title, _TITLE)}
     shown = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     return f"::{level} {shown}::{_data(chr(10).join(map(safe, lines)))}"
+
+
+def _in_checkout(file: str) -> str:
+    """The file from the folder of the checkout on, which may lie above the working directory."""
+    checkout = environment(["GITHUB_WORKSPACE"]).get("GITHUB_WORKSPACE")
+    below = os.path.join(os.path.abspath(checkout), "") if checkout else ""
+    absolute = os.path.abspath(file)
+    return absolute.removeprefix(below) if below and absolute.startswith(below) else file
 
 
 def _data(text: str) -> str:
