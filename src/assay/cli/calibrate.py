@@ -6,6 +6,7 @@ import click
 
 from assay.calibrating import Answer, Calibrated, Desk
 from assay.calibrations import FILE
+from assay.cli.completion import files
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
@@ -23,7 +24,7 @@ _WORDS = {
 
 
 @click.command("calibrate")
-@click.argument("labels")
+@click.argument("labels", shell_complete=files)
 @click.option("--run", default="latest", metavar="RUN", show_default=True, help="The judged run.")
 @click.option("--evaluator", metavar="NAME", help="Whose judge, when the run has several.")
 @click.option("--sample", type=click.IntRange(1), help="Ask for labels of so many answers.")

@@ -12,6 +12,7 @@ from typing import IO, Any, TextIO
 
 import click
 
+from assay.cli.completion import files
 from assay.errors import UsageError
 from assay.model.run_result import RunResult
 from assay.registry import reporters
@@ -28,9 +29,15 @@ store_option = click.option("--store", metavar="URL", help="Where runs are recor
 
 def output_option(*, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The files that reports go to."""
-    words = "Write a report, by suffix."
-    names = ("-o", "--output")
-    return click.option(*names, multiple=True, required=required, metavar="FILE", help=words)
+    return click.option(
+        "-o",
+        "--output",
+        multiple=True,
+        required=required,
+        metavar="FILE",
+        shell_complete=files,
+        help="Write a report, by suffix: .json, .jsonl, .csv, .md, or .xml for JUnit.",
+    )
 
 
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,9 +49,9 @@ def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
 class Documents:
     """The documents that were asked for; what cannot be written is told before the run."""
 
-    def __init__(self, files: tuple[str, ...], *, as_json: bool = False) -> None:
+    def __init__(self, paths: tuple[str, ...], *, as_json: bool = False) -> None:
         self._as_json = as_json
-        self._files = [(Path(name), _format(Path(name))) for name in files]
+        self._files = [(Path(name), _format(Path(name))) for name in paths]
 
     def write(self, result: RunResult) -> None:
         """Print the report, write the files, and tell GitHub when it listens."""

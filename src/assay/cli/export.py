@@ -12,6 +12,7 @@ from typing import IO
 import click
 
 from assay import history, importing
+from assay.cli.completion import files
 from assay.cli.documents import report_to, store_option, writable, written
 from assay.errors import NotInStore, UsageError, printable
 from assay.runs import Run
@@ -28,7 +29,13 @@ FORMATS = ("jsonl", "csv", "yaml", "observations")
     type=click.Choice(FORMATS),
     help="Results as JSONL (the default) or CSV, or observations as lines of a replay file.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write to a file in place of stdout.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    shell_complete=files,
+    help="Write to a file in place of stdout.",
+)
 @click.option("--test-cases", is_flag=True, help="The test cases of the store, and no run.")
 @click.option("--tag", metavar="TAG", help="Only test cases with a part of this tag.")
 @store_option

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from assay import importing
+from assay.cli.completion import files
 from assay.cli.documents import store_option
 
 
 @click.command("import")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...", shell_complete=files)
 @click.option("--tag", multiple=True, metavar="TAG", help="A tag that all of them get.")
 @store_option
 def command(paths: tuple[str, ...], tag: tuple[str, ...], store: str | None) -> None:

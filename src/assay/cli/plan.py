@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from assay import planning
+from assay.cli.completion import files
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
@@ -15,7 +16,7 @@ from assay.reporters.words import count, duration, money
 
 
 @click.command("plan")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=files)
 @click.option("--cases", type=click.IntRange(1), help="What do so many cases show?")
 @click.option(
     "--difference",

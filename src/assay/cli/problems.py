@@ -7,11 +7,14 @@ from typing import Any, NoReturn
 
 import click
 
+from assay.cli.completion import files
 from assay.cli.json import echo_json
 from assay.errors import AssayError, ConfigError, Problem, printable
 from assay.service import Loaded, Paths
 
-paths_argument = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+paths_argument = click.argument(
+    "paths", nargs=-1, required=True, metavar="PATH...", shell_complete=files
+)
 
 
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from assay.cli.completion import files
 from assay.cli.documents import Documents, report_options, store_option
 from assay.cli.following import follow
 from assay.cli.options import given, run_options
@@ -22,7 +23,7 @@ OPTIONS = (
 
 @click.command("regrade")
 @click.argument("run")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=files)
 @run_options(*OPTIONS)
 @report_options
 @store_option

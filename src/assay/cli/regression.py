@@ -8,12 +8,13 @@ import click
 from msgspec.structs import asdict
 
 from assay import bugs, service
+from assay.cli.completion import files
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.settings import shown_path
 
-_paths = click.argument("paths", nargs=-1, metavar="[PATH]...")
+_paths = click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=files)
 
 
 @click.group("regression")
@@ -32,12 +33,18 @@ def command() -> None:
     """
 
 
-@command.command("add")
+@command.command("add", short_help="Make a regression case of a failed result.")
 @click.option("--from", "source", required=True, metavar="RUN/CASE", help="The failed result.")
 @click.option("--bug", "bug_ref", required=True, metavar="REF", help="The issue, or the fix.")
 @click.option("--description", default="", metavar="TEXT", help="What the bug was.")
 @click.option("--tool", default="", metavar="NAME", help="The tool that it is about.")
-@click.option("--file", default="", metavar="FILE", help="The regression file to add to.")
+@click.option(
+    "--file",
+    default="",
+    metavar="FILE",
+    shell_complete=files,
+    help="The regression file to add to.",
+)
 @click.option("--contains", multiple=True, metavar="TEXT", help="What the answer must contain.")
 @click.option(
     "--tool-called", "tools_called", multiple=True, metavar="NAME", help="A tool to be called."
@@ -61,7 +68,7 @@ def add(store: str | None, **report: Any) -> None:
     click.echo(printable(f"{shown_path(file)}: added and locked {identity}"))
 
 
-@command.command("lock")
+@command.command("lock", short_help="Lock the cases that are not locked yet.")
 @_paths
 def lock(paths: tuple[str, ...]) -> None:
     """Lock the cases that are not locked yet; refuses when a locked one was changed.
@@ -78,7 +85,7 @@ def lock(paths: tuple[str, ...]) -> None:
             click.echo(f"{file}: nothing to lock")
 
 
-@command.command("archive")
+@command.command("archive", short_help="Move away a case that no longer applies.")
 @click.argument("identity", metavar="ID")
 @_paths
 def archive(identity: str, paths: tuple[str, ...]) -> None:
@@ -93,7 +100,7 @@ def archive(identity: str, paths: tuple[str, ...]) -> None:
     click.echo(f"moved {identity} to {shown_path(target)}")
 
 
-@command.command("list")
+@command.command("list", short_help="List the cases with their state.")
 @_paths
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def list_cases(paths: tuple[str, ...], as_json: bool) -> None:

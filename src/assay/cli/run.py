@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from assay.cli.completion import files
 from assay.cli.documents import Documents, report_options, store_option
 from assay.cli.following import follow
 from assay.cli.options import given, run_options
@@ -14,7 +15,7 @@ from assay.running import Order
 
 
 @click.command("run")
-@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="PATH...", shell_complete=files)
 @run_options()
 @click.option("--resume", is_flag=False, flag_value="", metavar="[RUN]", help="Go on with a run.")
 @click.option("--rerun-failed", metavar="RUN", help="Ask again what failed or errored in a run.")

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from assay import service
+from assay.cli.completion import files
 from assay.cli.documents import store_option
 from assay.errors import UsageError
 from assay.opening import open_store
@@ -26,7 +27,9 @@ PORT = 8321
     show_default=True,
     help="The port; 0 takes a free one.",
 )
-@click.option("--root", metavar="DIR", help="The folder whose eval files can be run.")
+@click.option(
+    "--root", metavar="DIR", shell_complete=files, help="The folder whose eval files can be run."
+)
 @click.option(
     "--allow-host",
     multiple=True,
