@@ -232,13 +232,13 @@ class UsageError(AssayError):
 
 
 class UnknownName(UsageError):
-    """A name that nothing is registered under; `hint` has the nearest one."""
+    """A name that nothing is registered under; `hint` has the nearest one, or a better one."""
 
     slug = "unknown-name"
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
-        self.hint = nearest(name, self.known)
+        self.hint = hint or nearest(name, self.known)
         super().__init__(f"no {kind} is called {name!r}" + (f" ({self.hint})" if self.hint else ""))
 
 

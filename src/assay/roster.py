@@ -22,6 +22,7 @@ from assay.errors import (
     UnknownName,
     UsageError,
     blaming,
+    nearest,
 )
 from assay.model.options import TIMEOUT_SECONDS, WORKERS
 from assay.model.shape import Reading
@@ -34,6 +35,8 @@ from assay.settings import Settings, TargetEntry, environment
 
 #: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
 VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
+#: `my_agent:answer`, where `python:` was forgotten.
+_FUNCTION = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 
 #: How long a target may take to give back what it holds.
 CLOSING_SECONDS = 30.0
@@ -216,7 +219,7 @@ class Roster:
             if document is not None and entry.name == name:
                 return self._spec(document, ("targets", index), self.settings.root, translated)
         known = [entry.name for entry in (*self.settings.config.targets, *entries)]
-        raise UnknownName("target", name, known)
+        raise UnknownName("target", name, known, _meant(name, known))
 
     def _read(self) -> Iterator[TargetSpec | AssayError]:
         for document, path, translate in self.entries():
@@ -295,6 +298,19 @@ def _inline(name: str) -> dict[str, Any] | None:
         if settings is not None:
             return {"name": name, "provider": provider, **settings}
     return None
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    """A hint for a name that is no target: the likeliest slip, else all that there is."""
+    prefix, colon, _ = name.partition(":")
+    if name.endswith(".py"):
+        return f"did you mean 'python:{Path(name).stem}:FUNCTION'?"
+    if near := nearest(name, known) or (nearest(prefix, providers) if colon else ""):
+        return near
+    if _FUNCTION.fullmatch(name):
+        return f"did you mean 'python:{name}'?"
+    configured = ", ".join(map(repr, sorted(known))) or "none"
+    return f"configured: {configured}; inline ones are written as python:my_agent:answer"
 
 
 def _interpolated(value: Any, document: Document, path: DocPath, problems: list[Problem]) -> Any:

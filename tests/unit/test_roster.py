@@ -92,6 +92,29 @@ def test_an_unknown_target_offers_the_nearest(tmp_path: Path) -> None:
         roster(tmp_path, JUDGES).target("mien")
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("my_agent:answer", "did you mean 'python:my_agent:answer'?"),
+        ("./my_agent.py", "did you mean 'python:my_agent:FUNCTION'?"),
+        ("opnai:gpt-4o", "did you mean 'openai'?"),
+        ("production", "configured: 'a', 'b'; inline ones are written as python:my_agent:answer"),
+    ],
+)
+def test_an_unknown_target_is_told_what_was_likely_meant(
+    tmp_path: Path, name: str, hint: str
+) -> None:
+    config = "targets: [{name: b, provider: echo}, {name: a, provider: echo}]\n"
+    with pytest.raises(UnknownName) as caught:
+        roster(tmp_path, config).target(name)
+    assert str(caught.value) == f"no target is called {name!r} ({hint})"
+
+
+def test_without_targets_that_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="configured: none; inline ones are written as"):
+        roster(tmp_path).target("production")
+
+
 def test_the_judge_of_the_configuration_judges(tmp_path: Path) -> None:
     assert answer(roster(tmp_path, JUDGES).judge(None, None)) == "mine"
 
