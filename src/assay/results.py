@@ -201,7 +201,7 @@ def conclude(
     summary, comparison = result.summary, result.comparison
     interrupted = result.record.status == "interrupted" and not gave_up
     if not summary.total_cases and not interrupted:
-        reasons[5] = ["no case was selected"]
+        reasons[5] = [_nothing_selected(options)]
     if comparison is not None:
         if comparison.gate_failures:
             reasons[1] = list(comparison.gate_failures)
@@ -213,8 +213,8 @@ def conclude(
         reasons.setdefault(1, []).extend(unknown)
     coverage = 1.0 if summary.coverage is None else summary.coverage
     if gave_up or not (interrupted or reaches(coverage, options.min_coverage)):
-        unjudged = f"{summary.judged} of {summary.planned} cases were judged"
-        needed = f"{options.min_coverage:.0%} are needed"
+        unjudged = f"{summary.judged:,} of {summary.planned:,} cases were judged"
+        needed = f"{_percent(options.min_coverage)} are needed"
         reasons[3] = [*([gave_up] if gave_up else []), f"{unjudged}, {needed}"]
     if options.strict:
         stale = [f"{s.name}: {warning}" for s in result.suites for warning in s.staleness_warnings]
@@ -243,14 +243,29 @@ PRECEDENCE = (130, 2, 5, 1, 3, 4)
 
 def _failed(summary: Summary, min_pass_rate: float | None) -> str:
     if min_pass_rate is None:
-        cases = "1 case" if summary.failed == 1 else f"{summary.failed} cases"
+        cases = "1 case" if summary.failed == 1 else f"{summary.failed:,} cases"
         return f"{cases} failed" if summary.failed else ""
     if summary.skipped and summary.skipped == summary.total_cases and min_pass_rate > 0:
-        return f"no case was judged, {min_pass_rate:.1%} of them must pass"
+        return f"no case was judged, {_percent(min_pass_rate)} of them must pass"
     rate = summary.passed / summary.judged if summary.judged else 1.0
     if reaches(rate, min_pass_rate):
         return ""
-    return f"{rate:.1%} of the judged cases passed, {min_pass_rate:.1%} are needed"
+    # Not the rate: rounded, it may look like the one that is needed.
+    passed = f"{summary.passed:,} of {summary.judged:,} judged cases passed"
+    return f"{passed}, {_percent(min_pass_rate)} are needed"
+
+
+def _percent(share: float) -> str:
+    """A share that a user gave, with all its digits."""
+    return f"{100 * share:g} %"
+
+
+def _nothing_selected(options: RunOptions) -> str:
+    """What the cases were chosen by, as one of these was likely mistyped."""
+    chosen = {"filter": options.filter, "tag": options.tag, "tier": options.tier}
+    given = [f"--{name} {value}" for name, values in chosen.items() for value in values]
+    given += [f"--shard {options.shard}"] if options.shard else []
+    return "no case was selected" + (f": none fits {' '.join(given)}" if given else "")
 
 
 def recorded_summary(

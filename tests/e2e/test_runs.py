@@ -54,6 +54,13 @@ def test_a_store_without_runs_says_so(place: Any) -> None:
     assert "no finished run" in place.assay("runs", "show", code=2).stderr
 
 
+def test_a_run_that_selected_nothing_is_listed_as_one(place: Any) -> None:
+    done = place.assay("run", "evals", "--target", "replay:seen.jsonl", "--tag", "x", code=5)
+    assert "Target" not in done.stdout
+    (line,) = place.assay("runs", "list").stdout.splitlines()
+    assert line.endswith("  -  evals/a.eval.yaml  no cases")
+
+
 def test_a_run_is_shown_as_it_was_reported(place: Any) -> None:
     arguments = ("run", "evals", "--target", "replay:seen.jsonl")
     reported = place.assay(*arguments, code=1).stdout

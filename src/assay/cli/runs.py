@@ -66,8 +66,8 @@ def _line(row: dict[str, Any]) -> str:
     suites = row["suites"]
     files = suites[0] if len(suites) == 1 else f"{len(suites)} suites"
     names = f"  [{', '.join(row['baselines'])}]" if row["baselines"] else ""
-    facts = (row["runId"], row["startedAt"], row["status"], row["target"], files)
-    return "  ".join((*facts, counts or "no counts yet")) + names
+    facts = (row["runId"], row["startedAt"], row["status"], row["target"] or "-", files)
+    return "  ".join((*facts, counts or ("no cases" if known else "no counts yet"))) + names
 
 
 @command.command("show")

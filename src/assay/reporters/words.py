@@ -87,7 +87,8 @@ def facts(run: RunResult) -> Iterator[tuple[str, str]]:
     """What there is to say of the whole run, each with its label."""
     summary = run.summary
     yield "Run", run.id
-    yield "Target", run.target
+    if run.target:
+        yield "Target", run.target
     if summary.judged:
         yield "Pass rate", _pass_rate(run)
     if summary.coverage is not None:
