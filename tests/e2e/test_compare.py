@@ -86,6 +86,12 @@ def test_text(store: None) -> None:
     assert "gate regression: failed" in text
 
 
+def test_the_explanation_fits_a_page(store: None) -> None:
+    lines = assay("compare", BASE, UNSURE).stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert any(line.startswith("It cannot be told yet") for line in lines)
+
+
 def test_baselines(store: None) -> None:
     assert "there is no baseline" in assay("baseline", "list").stderr
     assert assay("baseline", "set", "main", BASE).stdout == f"main is now {BASE}\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.run_result import RunResult
@@ -166,6 +167,16 @@ def test_on_a_narrow_terminal_numbers_are_whole_and_reasons_take_three_lines(
     assert lines[coverage + 1] == "           between 25 % and 75 %"
     assert any(line.endswith(" a-b") for line in lines)
     assert "Results    /a/folder/whose/name/is/copied/" + "x" * 60 in lines
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [("main", "main (0198c0de-1)"), ("0198c0de", "0198c0de-1"), (None, "0198c0de-1")],
+)
+def test_the_baseline_is_called_as_the_user_called_it(asked: str | None, told: str) -> None:
+    found = run(suite(LISBON), comparison=Comparison("0198c0de-1", "x", "unchanged", 1))
+    found = replace(found, record=replace(found.record, options={"baseline": asked}))
+    assert f"AGAINST {told}: unchanged\n" in written("text", found)
 
 
 def test_the_id_of_a_case_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,13 @@ def test_text(runs: list[str]) -> None:
     assert out[3].endswith("o|")
 
 
+def test_the_id_that_is_shown_names_one_run(runs: list[str]) -> None:
+    _, *lines = invoke("trend").stdout.splitlines()
+    for run_id, line in zip(runs, lines, strict=True):
+        shown = line.split()[2]
+        assert invoke("runs", "show", shown, "--json").stdout.startswith(f'{{"runId":"{run_id}"')
+
+
 def test_without_runs_there_is_nothing_to_draw(project: Project) -> None:
     found = invoke("trend")
     assert (found.exit_code, found.stdout) == (0, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, get_args
 
 import click
@@ -9,9 +10,9 @@ import click
 from assay import history
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
-from assay.errors import printable
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
+from assay.terminal import Terminal, folded, safe
 
 #: So many cases of a list are shown.
 SHOWN = 20
@@ -59,9 +60,9 @@ def command(
 ) -> None:
     """Tell what changed between two runs, and whether it is chance.
 
-    BASE and CANDIDATE are runs: an id or its first 6 characters, the name of a baseline,
-    `latest`, or a file of results: of Assay, AgentV (.jsonl) or promptfoo (.json). Exits 0, or
-    1 when the gate fails.
+    BASE and CANDIDATE are runs: an id, the start of one, the name of a baseline, `latest`, or a
+    file of results: of Assay, AgentV (.jsonl) or promptfoo (.json). Exits 0, or 1 when the gate
+    fails.
 
     \b
     Examples:
@@ -80,18 +81,19 @@ def command(
 def _print(found: Comparison, base: str, candidate: str) -> None:
     for role, reference, name in (("base", base, found.base), ("now", candidate, found.candidate)):
         known = "" if reference == name else f" ({name})"
-        click.echo(printable(f"{role:5} {reference}{known}"))
+        click.echo(safe(f"{role:5} {reference}{known}"))
     for name, title in _TITLES.items():
         _print_list(title, found.lists[name])
     for score in found.scores:
-        click.echo("\n" + printable(_score_line(score)))
+        click.echo("\n" + safe(_score_line(score)))
     click.echo()
     for note in found.notes:
-        click.echo(printable(f"note: {note}"))
+        click.echo(safe(f"note: {note}"))
     word = found.decision.replace("_", " ")
     click.echo(click.style(word, fg=_COLOURS.get(found.decision, "yellow"), bold=True), nl=False)
     click.echo(f": {_numbers(found)}" if found.pairs else "")
-    click.echo(printable(found.explanation))
+    for line in folded(safe(found.explanation), Terminal.of(sys.stdout).width):
+        click.echo(line)
     _print_gate(found)
 
 
@@ -100,7 +102,7 @@ def _print_list(title: str, refs: tuple[CaseRef, ...]) -> None:
         return
     click.echo(f"\n{title} ({len(refs):,})")
     for ref in refs[:SHOWN]:
-        click.echo(printable(f"  {ref}"))
+        click.echo(safe(f"  {ref}"))
     if len(refs) > SHOWN:
         click.echo(f"  ... {len(refs) - SHOWN:,} more; --json names all")
 
@@ -131,4 +133,4 @@ def _print_gate(found: Comparison) -> None:
         return
     click.echo(f"gate {found.gate}: " + click.style("failed", fg="red", bold=True))
     for reason in found.gate_failures:
-        click.echo(printable(f"  {reason}"))
+        click.echo(safe(f"  {reason}"))

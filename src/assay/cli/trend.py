@@ -15,6 +15,8 @@ from assay.trends import Point
 #: The chart is at most so wide: more would say no more.
 MAX_CHART, MIN_CHART = 60, 12
 _MAX_TARGET = 20
+#: So much of an id is the time to the millisecond; less of it is that of several runs.
+_ID = 13
 
 
 @click.command("trend")
@@ -72,7 +74,7 @@ def _row(point: Point) -> tuple[str, ...]:
     rate = point.rate
     share = f"{100 * rate.estimate:5.1f} % of {point.judged:,}"
     spread = f"({100 * rate.low:.1f} to {100 * rate.high:.1f})"
-    return when, point.run_id[:8], cut(safe(point.target), _MAX_TARGET), share, spread
+    return when, point.run_id[:_ID], cut(safe(point.target), _MAX_TARGET), share, spread
 
 
 def chart(point: Point, room: int) -> str:

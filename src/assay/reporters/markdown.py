@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TextIO
 
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.comparison import CaseRef
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
-from assay.reporters.words import changes, count, facts, rate, verdict, warnings
+from assay.reporters.words import against, changes, count, facts, rate, verdict, warnings
 from assay.terminal import safe
 
 #: How many entries a list has, and how many suites the table.
@@ -34,7 +34,7 @@ _FOREIGN = ("Run", "Target", "Results", "Flaky", "Judge")
 def write(run: RunResult, out: TextIO) -> None:
     """Title with the verdict, suites, what changed, failures to unfold."""
     found, summary, room = gather(run), run.summary, MAX_CHARACTERS
-    parts = chain(_head(run), _suites(run), _comparison(run.comparison))
+    parts = chain(_head(run), _suites(run), _comparison(run))
     room -= _put(out, parts)
     room -= _put(out, _cases(found.failed, summary.failed, room))
     room -= _put(out, _cases(found.errored, summary.errored, room))
@@ -92,11 +92,12 @@ def _row(name: str, tier: str, summary: Summary, rate: str) -> str:
     return "| " + " | ".join((name, tier, *numbers, rate)) + " |"
 
 
-def _comparison(comparison: Comparison | None) -> Iterator[str]:
+def _comparison(run: RunResult) -> Iterator[str]:
+    comparison = run.comparison
     if comparison is None:
         return
     decision = comparison.decision.replace("_", " ")
-    yield f"### Against {code(comparison.base)}: {decision}"
+    yield f"### Against {code(against(run, comparison))}: {decision}"
     yield ""
     if comparison.explanation:
         yield code(comparison.explanation, 1000)

@@ -9,7 +9,7 @@ from assay.model.comparison import Comparison
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
-from assay.reporters.words import changes, count, facts, rate, verdict, warnings
+from assay.reporters.words import against, changes, count, facts, rate, verdict, warnings
 from assay.terminal import Terminal, columns, cut, folded, safe
 
 #: How many cases of a list, and how many warnings, are told.
@@ -29,7 +29,7 @@ def write(run: RunResult, out: TextIO) -> None:
     _cases(page, found.errored, summary.errored, "yellow")
     _skipped(page, found.skipped)
     if run.comparison is not None:
-        _comparison(page, run.comparison)
+        _comparison(page, run.comparison, against(run, run.comparison))
     if run.suites:
         _table(page, run)
     _facts(page, run)
@@ -104,9 +104,9 @@ def _skipped(page: _Page, skipped: dict[str, int]) -> None:
     page.line()
 
 
-def _comparison(page: _Page, comparison: Comparison) -> None:
+def _comparison(page: _Page, comparison: Comparison, base: str) -> None:
     decision = comparison.decision.replace("_", " ")
-    page.line(f"AGAINST {safe(comparison.base)}: {decision}", "bold")
+    page.prose("", f"AGAINST {safe(base)}: {decision}", "bold")
     if comparison.explanation:
         page.prose("  ", safe(comparison.explanation))
     for heading, refs in changes(comparison):

@@ -205,6 +205,12 @@ def _costs(summary: Summary) -> str:
     return ", ".join(f"{money(cost)} {whose}" for cost, whose in pairs if cost is not None)
 
 
+def against(run: RunResult, comparison: Comparison) -> str:
+    """The baseline: the name that was asked for, and the run that has it."""
+    asked = str(run.record.options.get("baseline") or "")
+    return f"{asked} ({comparison.base})" if asked not in comparison.base else comparison.base
+
+
 def changes(comparison: Comparison) -> Iterator[tuple[str, tuple[CaseRef, ...]]]:
     """What changed against the baseline: a heading and its cases, for each list that has some."""
     lists = {
