@@ -83,6 +83,7 @@ def test_a_terminal_has_one_line_that_is_drawn_anew() -> None:
         progress(trial("errored" if step == 2 else "passed"))
     progress(RunFinished("finished"))
     assert out.getvalue().split("\r\x1b[K") == [
+        "[--------------------] 0 of 4 trials",
         "[#####---------------] 1 of 4 trials  1 passed, 1.0/s, 3.0 s left",
         "[##########----------] 2 of 4 trials  1 passed, 1 errored, 1.0/s, 2.0 s left",
         "[###############-----] 3 of 4 trials  2 passed, 1 errored, 1.0/s, 1.0 s left",
@@ -105,10 +106,10 @@ def test_nothing_is_drawn_and_the_clock_is_asked_once_while_no_time_passes() -> 
     clock, out = Clock(), Stream(live=True)
     progress = Progress(out, clock)
     progress(started(planned=None))
-    before = clock.asked
+    before, written = clock.asked, out.writes
     for _ in range(1000):
         progress(trial())
-    assert out.writes == 0
+    assert out.writes == written
     assert clock.asked - before == 1000
 
 
@@ -127,8 +128,27 @@ def test_a_line_never_wraps() -> None:
     progress(started(planned=10**30, done=10**30 - 1))
     clock.now += 1
     progress(trial(cost=1e9))
-    assert len(out.getvalue()) == 99
-    assert out.getvalue().endswith("...")
+    line = out.getvalue().split("\x1b[K")[-1]
+    assert len(line) == 99
+    assert line.endswith("...")
+
+
+def test_where_there_is_no_room_for_both_the_numbers_come_before_the_bar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("assay.terminal._width", lambda out: 50)
+    clock, out = Clock(), Stream(live=True)
+    progress = Progress(out, clock)
+    progress(started(planned=300))
+    clock.now += 1
+    progress(trial())
+    assert out.getvalue().endswith("\x1b[K1 of 300 trials  1 passed, 1.0/s, 4 min 59 s left")
+
+
+def test_it_is_there_before_the_first_answer() -> None:
+    out = Stream(live=True)
+    Progress(out, Clock())(started())
+    assert out.getvalue() == "[--------------------] 0 of 10 trials"
 
 
 def test_a_resumed_run_begins_where_it_was_and_cached_trials_cost_nothing() -> None:
@@ -151,7 +171,7 @@ def test_a_stream_of_unknown_length_has_no_bar_and_no_end() -> None:
     progress(started(planned=None))
     clock.now += 2
     progress(trial())
-    assert out.getvalue() == "1 trial  1 passed, 0.5/s"
+    assert out.getvalue() == "0 trials\r\x1b[K1 trial  1 passed, 0.5/s"
 
 
 def test_a_run_without_trials_ends_too() -> None:
@@ -169,7 +189,7 @@ def test_a_notice_stands_above_the_line_and_does_nothing() -> None:
     clock.now += 1
     progress(trial())
     progress(Notice("::error::rate limit \x1b[2J\nof openai"))
-    assert out.getvalue().split("\r\x1b[K")[1].splitlines() == [
+    assert out.getvalue().split("\r\x1b[K")[-1].splitlines() == [
         ": :error::rate limit \\x1b[2J\\nof openai",
         "[##########----------] 1 of 2 trials  1 passed, 1.0/s, 1.0 s left",
     ]

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from assay.model.events import Event, Notice, RunFinished, RunStarted, TrialFinished
 from assay.reporters.words import count, duration, money
-from assay.terminal import Terminal, cut, safe
+from assay.terminal import Terminal, columns, cut, safe
 
 #: Seconds between two drawings on a terminal, and between two lines elsewhere.
 REDRAW, PLAIN = 0.1, 5.0
@@ -55,6 +55,8 @@ class Progress:
             self._planned, self._before = event.planned, event.done
             self._began = self._clock()
             self._due = self._began + self._pause
+            if self._terminal.live:  # the first answer may take long, and nothing looks like a hang
+                self._show(self._began)
         elif isinstance(event, Notice):
             self._write(f"{self._terminal.fit(safe(event.text))}\n")
             if self._terminal.live:
@@ -75,9 +77,11 @@ class Progress:
         if not self._terminal.live:
             self._write(f"{self._done()}: {parts}\n")
             return
-        line = f"{self._bar()}{self._done()}  {parts}"
-        # A line as wide as the terminal would wrap. Colours are left out where it must be cut.
-        shown = cut(line, self._terminal.width - 1)
+        line = f"{self._done()}  {parts}".rstrip()
+        # A line as wide as the terminal would wrap. Numbers come before the bar and the colours.
+        room, bar = self._terminal.width - 1, self._bar()
+        line = bar + line if columns(bar + line) <= room else line
+        shown = cut(line, room)
         self._write(self._painted(shown) if shown == line else shown)
         self._drawn = True
 
