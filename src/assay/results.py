@@ -221,7 +221,8 @@ def conclude(
         if stale:
             reasons.setdefault(4, []).extend(stale)
     if interrupted:
-        reasons[130] = ["the run was interrupted; `assay run --resume` goes on with it"]
+        again = f"`assay run --resume {result.id}`"
+        reasons[130] = [f"the run was interrupted; {again} goes on with it"]
     code = next((code for code in PRECEDENCE if code in reasons), 0)
     told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
     return replace(result, exit_code=code, reasons=told)

@@ -105,7 +105,8 @@ def test_what_is_in_flight_when_the_brake_is_pressed_has_the_grace_or_nothing(
     assert len(target.asked) == 1, "nothing new is asked"
     assert (result.exit_code, result.record.status) == (130, "interrupted")
     assert result.summary.total_cases == 0
-    assert result.reasons[0] == "the run was interrupted; `assay run --resume` goes on with it"
+    again = f"`assay run --resume {result.id}`"
+    assert result.reasons[0] == f"the run was interrupted; {again} goes on with it"
 
 
 def test_the_brake_is_heeded_from_the_first_question_to_the_last(job: Job) -> None:
