@@ -108,6 +108,7 @@ def write_project(folder: Path) -> list[Path]:
         folder / "evals" / "first.eval.yaml": SUITE,
         folder / "evals" / "eval.schema.json": json.dumps(schema("eval"), indent=2) + "\n",
         folder / "evals" / "seed-manifest.json": "{}\n",
+        folder / ".assay" / ".gitignore": "# Recorded runs stay out of git.\n*\n",
     }
     taken = [shown_path(file) for file in files if os.path.lexists(file)]
     taken += [

@@ -224,6 +224,16 @@ def test_init_writes_a_project_that_runs_and_never_overwrites() -> None:
     assert not Path("mine/assay.yaml").exists()
 
 
+def test_what_a_new_project_records_stays_out_of_git() -> None:
+    assay("init")
+    assay("run", "evals")
+    subprocess.run(["git", "init", "-q"], check=True, timeout=60)
+    status = ["git", "status", "--porcelain", "--untracked-files=all"]
+    found = subprocess.run(status, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert "assay.yaml" in found
+    assert ".assay/" not in found
+
+
 def test_regression_ledger() -> None:
     Path("t.regression.json").write_text(json.dumps([REGRESSION], indent=2))
     assert "unlocked-regression" in assay("validate", ".").stdout
