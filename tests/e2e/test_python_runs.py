@@ -38,6 +38,7 @@ def test_a_function_is_run_on_suites(place: Any) -> None:
     assert [case.outcome for case in suite.cases] == ["passed", "failed", "skipped"]
     assert run.to_dict() == json.loads(run.report("json"))
     assert repr(run) == f"<Run {run.id}: 1 of 3 passed, exit code 1>"
+    assert repr(run.suites) == "(<EvalSuiteResult a: 1 of 3 passed>,)"
 
 
 def test_paths_and_options_are_those_of_the_command(place: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from assay.errors import printable
 from assay.model.case import Tier
 from assay.model.result import Outcome
 from assay.model.score import Verdict
@@ -161,6 +162,11 @@ class EvalSuiteResult(Record, frozen=True):
     comparability: Callable[[], Iterator[tuple[str, str]]] = lambda: iter(())
     notes: Sequence[str] = ()
     written: Written | None = None
+
+    def __repr__(self) -> str:
+        """One line, as a notebook shows it: the fields would fill a page."""
+        counts = f"{self.summary.passed} of {self.summary.total_cases} passed"
+        return f"<EvalSuiteResult {printable(self.name)}: {counts}>"
 
     @property
     def cases(self) -> Iterator[CaseResult]:
