@@ -107,6 +107,14 @@ def test_every_page_is_reached_from_the_index() -> None:
     assert pages - index - listed_elsewhere == {"index.md"}
 
 
+def test_the_words_of_a_run_have_their_meaning() -> None:
+    words = re.findall(r"^## (.+)$", PAGES["docs/concepts.md"].text, re.MULTILINE)
+    wanted = {"Suite", "Case", "Target", "Judge", "Trial", "Observation", "Evaluator", "Outcome"}
+    wanted |= {"Evaluation score", "Run", "Baseline", "Comparison", "Decision", "Coverage"}
+    assert wanted <= set(words)
+    assert len(words) == len(set(words))
+
+
 def test_decisions_have_unique_numbers_and_three_parts() -> None:
     decisions = {n: p for n, p in PAGES.items() if n.startswith("docs/adr/")}
     numbers = [int(Path(name).name[:4]) for name in decisions]
