@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+#: Seconds in which a thread begins, unless its start was interrupted.
+_STARTING = 5.0
 
 
 def wait_for(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -16,18 +20,41 @@ def wait_for(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(start())
+    return _beside_a_loop(start)
+
+
+def _beside_a_loop(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Whoever is interrupted while waiting takes the work down too: it may cost money."""
     outcome: list[T] = []
     failure: list[BaseException] = []
+    tasks: list[asyncio.Task[Any]] = []
+    # Not `join`: once that was interrupted, it takes the thread for ended.
+    begun, ended = threading.Event(), threading.Event()
+
+    async def work() -> T:
+        tasks.extend(asyncio.all_tasks())
+        begun.set()
+        return await start()
 
     def run() -> None:
         try:
-            outcome.append(asyncio.run(start()))
+            outcome.append(asyncio.run(work()))
         except BaseException as error:
             failure.append(error)
+        finally:
+            begun.set()
+            ended.set()
 
-    thread = threading.Thread(target=run, name="assay")
-    thread.start()
-    thread.join()
+    try:
+        threading.Thread(target=run, name="assay").start()
+        ended.wait()
+    except BaseException:
+        if begun.wait(_STARTING):
+            for task in tasks:
+                with suppress(RuntimeError):  # it has just ended, and its loop is closed
+                    task.get_loop().call_soon_threadsafe(task.cancel)
+            ended.wait()
+        raise
     if failure:
         raise failure[0]
     return outcome[0]
