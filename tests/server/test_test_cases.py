@@ -12,6 +12,8 @@ from starlette.testclient import TestClient
 
 from assay.model.test_case import TestCase, TestCaseChanges
 from assay.ports import Store
+from assay.server import bodies
+from assay.server.envelope import ApiError
 from server.conftest import Clock
 
 URL = "/api/test-cases"
@@ -135,6 +137,23 @@ def test_a_wrong_body_is_refused(
 def test_what_is_no_json_is_refused(client: TestClient, raw: bytes, message: str) -> None:
     response = client.post(URL, content=raw, headers={"content-type": "application/json"})
     assert message in refused(response, 400, "INVALID_INPUT")
+
+
+def test_a_field_among_many_that_is_given_twice_is_soon_found() -> None:
+    compared = 0
+
+    class Key(str):
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    pairs = [(Key(f"k{number}"), 1) for number in range(1000)]
+    with pytest.raises(ApiError, match="Field 'k999' is given twice"):
+        bodies._unique([*pairs, (Key("k999"), 2)])
+    assert compared < 100
 
 
 def test_lengths_are_counted_in_code_points(client: TestClient) -> None:

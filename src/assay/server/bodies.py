@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
@@ -117,8 +118,7 @@ def _finite(written: str) -> float:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise invalid(f"Field {shown(twice)} is given twice")
     return found
 
