@@ -57,6 +57,10 @@ def results(client: TestClient, run_id: str, **query: Any) -> dict[str, Any]:
     return data
 
 
+UNPAIRED = "half \ud800"
+SCHEMA = {"type": "json_schema", "value": {"const": UNPAIRED}}
+
+
 def nested(depth: int) -> dict[str, Any]:
     """Composite evaluators, each the only member of the next."""
     entry: dict[str, Any] = {"type": "is_json"}
@@ -327,12 +331,18 @@ def test_links_within_the_served_root_are_followed(running: TestClient, tmp_path
         (SUITES | {"evaluators": [{"type": "regex"}]}, "INVALID_INPUT", "'value' is missing"),
         (SUITES | {"evaluators": [{"type": "json_schema"}]}, "INVALID_INPUT", "'value' is missing"),
         (SUITES | {"evaluators": [nested(200)]}, "INVALID_INPUT", "deeper than 100 levels"),
+        (SUITES | {"evaluators": ["equals"] * 1001}, "INVALID_LENGTH", "at most 1000 items"),
+        (SUITES | {"evaluators": [{UNPAIRED: 1}]}, "INVALID_INPUT", "surrogate pair"),
+        (SUITES | {"evaluators": [SCHEMA]}, "INVALID_INPUT", "surrogate"),
+        (SUITES | {"options": {"filter": UNPAIRED}}, "INVALID_INPUT", "surrogate pair"),
     ],
 )
 def test_a_wrong_order_is_refused(
     running: TestClient, body: dict[str, Any], code: str, message: str
 ) -> None:
-    assert message in refused(running.post("/api/runs", json=body), 400, code)
+    headers = {"content-type": "application/json"}
+    response = running.post("/api/runs", content=json.dumps(body), headers=headers)
+    assert message in refused(response, 400, code)
     assert running.get("/api/runs").json()["data"]["count"] == 0
 
 

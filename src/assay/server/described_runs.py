@@ -27,6 +27,7 @@ from assay.server.operation import (
 )
 from assay.server.orders import (
     MOST_CHARS,
+    MOST_EVALUATORS,
     MOST_IDS,
     MOST_NAME,
     MOST_PATHS,
@@ -133,7 +134,11 @@ _NEW_RUN = {
             "maxItems": MOST_PATHS,
         },
         "target": _NAMED | {"maxLength": MOST_NAME},
-        "evaluators": {"type": "array", "items": ref("GivenEvaluator")},
+        "evaluators": {
+            "type": "array",
+            "items": ref("GivenEvaluator"),
+            "maxItems": MOST_EVALUATORS,
+        },
         "options": ref("RunOptions"),
     },
     "oneOf": [{"required": [name]} for name in ("test_cases", "tag", "suites")],

@@ -5,6 +5,7 @@ Whoever may start runs is not for that allowed to run programs or to read files 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from assay.server.state import State
 #: More lanes or repeats than that help nobody, and take memory before the first question.
 MOST_WORKERS, MOST_REPEATS = 1000, 1000
 MOST_IDS, MOST_PATHS, MOST_CHARS, MOST_NAME = 20_000, 1000, 1000, 500
+MOST_EVALUATORS = 1000
 #: Evaluators that only compare, or ask a judge of the server's own configuration.
 SAFE = frozenset(
     (
@@ -163,6 +165,10 @@ def _ids(value: Any) -> list[str]:
 def _evaluators(value: Any) -> Sequence[Any]:
     if not isinstance(value, list):
         raise invalid("Field 'evaluators' must be an array")
+    if len(value) > MOST_EVALUATORS:
+        message = f"Field 'evaluators' must have at most {MOST_EVALUATORS} items"
+        raise ApiError("INVALID_LENGTH", message)
+    _check_texts("evaluators", value)
     return value
 
 
@@ -173,7 +179,17 @@ def _options(value: Any) -> dict[str, Any]:
     for name in ("target", "evaluators", "evaluator"):
         if name in value:
             raise invalid(f"Option {name!r} is a field of the request itself")
+    _check_texts("options", value)
     return value
+
+
+def _check_texts(name: str, value: Any) -> None:
+    """Refuse half of a surrogate pair wherever it is: no store can keep it."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        message = f"Field '{name}' has half of a surrogate pair, which cannot be stored"
+        raise invalid(message) from None
 
 
 FIELDS: dict[str, Read] = {
