@@ -77,6 +77,18 @@ def test_a_server_for_others_answers_to_its_addresses_and_the_names_it_is_given(
     assert not access.knows_host("evil.example")
 
 
+def test_a_name_may_be_given_as_clients_write_it() -> None:
+    access = Access.of("127.0.0.1", (), ["Evals.Example.:8321"])
+    assert access.knows_host("evals.example:8321")
+
+
+@pytest.mark.parametrize("name", ["", " ", "http://evals.example", "[", "a@b"])
+def test_what_is_no_name_of_a_host_is_refused(name: str) -> None:
+    """Else a header that names no host at all would be taken for it."""
+    with pytest.raises(UsageError, match="not a name of a host"):
+        Access.of("127.0.0.1", (), [name])
+
+
 @pytest.fixture
 def guarded(settings: Settings) -> Iterator[TestClient]:
     access = Access(tokens=("one-token", "other-token"))

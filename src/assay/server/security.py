@@ -54,7 +54,7 @@ class Access(msgspec.Struct, frozen=True):
                 f"{host!r} can be reached from other machines: set {TOKENS_VARIABLE} to the"
                 " tokens that let them in, or serve on 127.0.0.1"
             )
-        known = {"localhost", *(name.lower() for name in names)}
+        known = {"localhost", *map(_allowed, names)}
         if not local:
             known |= {socket.gethostname().lower(), host.lower()}
         return cls(tuple(tokens), frozenset(known), local)
@@ -151,6 +151,14 @@ def _check_path(scope: Scope) -> None:
         unquote_to_bytes(scope["raw_path"]).decode()
     except UnicodeDecodeError:
         raise invalid("The path is not UTF-8") from None
+
+
+def _allowed(written: str) -> str:
+    """The name in `--allow-host`, as it is compared. An empty one would stand for any nonsense."""
+    name = _host_name(written)
+    if not name:
+        raise UsageError(f"{written!r} is not a name of a host, such as evals.example")
+    return name
 
 
 def _host_name(header: str) -> str:
