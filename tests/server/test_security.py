@@ -181,6 +181,16 @@ def test_a_content_type_may_name_its_charset(client: TestClient, more: str) -> N
     assert client.post(URL, content=body, headers=headers).status_code == 201
 
 
+@pytest.mark.parametrize(("coding", "status"), [("gzip", 415), ("br", 415), ("Identity", 201)])
+def test_a_compressed_body_is_refused_as_such(client: TestClient, coding: str, status: int) -> None:
+    headers = {"content-type": "application/json", "content-encoding": coding}
+    body = b'{"input": "x", "expected_output": "x"}'
+    response = client.post(URL, content=body, headers=headers)
+    assert response.status_code == status
+    if status == 415:
+        assert coding in refused(response, 415, "UNSUPPORTED_MEDIA_TYPE")
+
+
 @pytest.mark.parametrize("size", [1024 * 1024 + 1, 8 * 1024 * 1024, 9 * 1024 * 1024])
 def test_a_large_body_is_refused(client: TestClient, size: int) -> None:
     headers = {"content-type": "application/json"}

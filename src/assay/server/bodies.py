@@ -43,8 +43,12 @@ def require_json(request: Request) -> None:
     pairs = (parameter.partition("=") for parameter in parameters)
     charsets = [value.strip('"') for name, _, value in pairs if name == "charset"]
     if kind != JSON or not {"utf-8", "utf8"}.issuperset(charsets):
-        found = f"Content-Type is {written!r}" if written else "Content-Type is missing"
+        found = f"Content-Type is {shown(written)}" if written else "Content-Type is missing"
         raise ApiError("UNSUPPORTED_MEDIA_TYPE", f"{found}; it must be {JSON}")
+    coding = request.headers.get("content-encoding", "identity")
+    if coding.strip().lower() != "identity":
+        message = f"Content-Encoding is {shown(coding)}; send the body as it is"
+        raise ApiError("UNSUPPORTED_MEDIA_TYPE", message)
 
 
 async def json_object(request: Request) -> dict[str, Any]:

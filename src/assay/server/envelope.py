@@ -30,7 +30,7 @@ CODES: dict[Code, tuple[int, str]] = {
     "NOT_FOUND": (404, "Resource not found"),
     "METHOD_NOT_ALLOWED": (405, "The path has no such method"),
     "PAYLOAD_TOO_LARGE": (413, "The body is larger than 1 MiB"),
-    "UNSUPPORTED_MEDIA_TYPE": (415, "The body is not JSON by its content type"),
+    "UNSUPPORTED_MEDIA_TYPE": (415, "The body is not JSON by its content type, or compressed"),
     "INTERNAL_ERROR": (500, "Unexpected server error"),
 }
 JSON = "application/json"
