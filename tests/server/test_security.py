@@ -215,6 +215,11 @@ def test_browsers_are_told_to_trust_nothing(client: TestClient) -> None:
         assert "access-control-allow-origin" not in response.headers
 
 
+@pytest.mark.parametrize("path", ["/api%2Ftest-cases", f"{URL}/x%2fversions", "/%2f"])
+def test_an_encoded_slash_is_no_slash(client: TestClient, path: str) -> None:
+    assert refused(client.get(path), 404, "NOT_FOUND") == f"There is no route {path}"
+
+
 def test_unknown_routes_and_methods_are_in_the_envelope(client: TestClient) -> None:
     refused(client.get("/nothing"), 404, "NOT_FOUND")
     refused(client.get(f"{URL}/"), 404, "NOT_FOUND")

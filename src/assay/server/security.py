@@ -136,8 +136,9 @@ class Guard:
     def _admit(self, scope: Scope) -> None:
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         authorization: bytes = dict(scope["headers"]).get(b"authorization", b"")
-        # Of two names, others on the way may believe another one than we do.
-        if len(hosts) != 1 or not self._access.knows_host(hosts[0].decode("latin-1")):
+        if len(hosts) != 1:  # of two, others on the way may believe another one than we do
+            raise invalid("A request must have one Host header")
+        if not self._access.knows_host(hosts[0].decode("latin-1")):
             raise invalid("The Host header names another server; see `assay serve --allow-host`")
         if self._access.tokens and not self._access.knows_token(authorization):
             message = "A valid token is required: send 'Authorization: Bearer TOKEN'"
@@ -146,11 +147,14 @@ class Guard:
 
 
 def _check_path(scope: Scope) -> None:
-    """Refuse a path that is no text: it would be taken for one with other characters."""
+    """Refuse a path that the router would take for another one."""
+    raw: bytes = scope["raw_path"]
     try:
-        unquote_to_bytes(scope["raw_path"]).decode()
+        unquote_to_bytes(raw).decode()
     except UnicodeDecodeError:
         raise invalid("The path is not UTF-8") from None
+    if b"%2f" in raw.lower():  # a part of a name, and no border between two
+        raise ApiError("NOT_FOUND", f"There is no route {raw.decode('latin-1')}")
 
 
 def _allowed(written: str) -> str:
