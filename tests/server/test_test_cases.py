@@ -281,6 +281,11 @@ def test_what_a_get_gave_can_be_put_back(client: TestClient, clock: Clock) -> No
     assert changed == made | {"input": "other", "modified_at": "2026-01-15T10:30:01.000000Z"}
 
 
+def test_an_id_that_is_put_back_may_be_in_upper_case(client: TestClient) -> None:
+    path = f"{URL}/{create(client, id=ID)['id']}"
+    assert client.put(path, json={"id": ID.upper()}).json()["data"]["id"] == ID
+
+
 def test_a_change_that_came_in_between_is_not_lost(
     client: TestClient, store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

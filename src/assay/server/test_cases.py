@@ -142,7 +142,7 @@ def _id(request: Request) -> str:
 
 def _kept(name: str, known: str) -> Read:
     def read(value: Any) -> None:
-        if value != known:
+        if known not in (value, known_uuid(value)):  # an id may be in upper case, as in a path
             raise _fixed(name, known)
 
     return read
