@@ -234,7 +234,7 @@ def test_the_port_of_another_is_refused(project: Project) -> None:
     with serving(project) as server:
         port = server.url.rpartition(":")[2]
         done = project.run("serve", "--port", port, code=2)
-    assert f"127.0.0.1:{port} cannot be served" in done.stderr
+    assert f"127.0.0.1:{port} cannot be served: Address already in use\n" in done.stderr
 
 
 def test_targets_that_cannot_be_used_are_told_at_once(project: Project, agent: Agent) -> None:

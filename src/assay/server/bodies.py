@@ -101,8 +101,10 @@ def _parsed(raw: bytes) -> Any:
     except UnicodeDecodeError:
         raise invalid("Malformed JSON: the body is not UTF-8") from None
     except json.JSONDecodeError as error:
+        # Some of Python's messages go on with advice for programmers, or end with "at".
+        found = error.msg.partition(" (")[0].removesuffix(" at")
         place = f"line {error.lineno} column {error.colno}"
-        raise invalid(f"Malformed JSON: {error.msg} at {place}") from None
+        raise invalid(f"Malformed JSON: {found} at {place}") from None
     except RecursionError:
         raise invalid("Malformed JSON: it is nested too deeply") from None
     except ValueError:  # an integer of more digits than Python reads
