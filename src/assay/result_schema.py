@@ -144,3 +144,9 @@ def result_schema(dialect: str) -> dict[str, Any]:
     """The schema of a result file."""
     (root,), definitions = msgspec.json.schema_components([Result], ref_template="#/$defs/{name}")
     return {"$schema": dialect, "title": "Assay result file", **root, "$defs": definitions}
+
+
+def case_shapes(ref_template: str) -> dict[str, Any]:
+    """The schema of the result of a case, `Case`, and of its parts, by their names."""
+    _, definitions = msgspec.json.schema_components([Case], ref_template=ref_template)
+    return definitions

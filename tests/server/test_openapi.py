@@ -79,6 +79,37 @@ def test_every_example_fits_its_schema() -> None:
                     Draft202012Validator(schema).validate(described["example"])
 
 
+def test_every_page_has_an_example_with_something_on_it() -> None:
+    for path, method, operation in operations():
+        for status, response in operation["responses"].items():
+            for described in response.get("content", {}).values():
+                place = f"{method} {path} {status}"
+                assert described["example"], place
+                if status < "300" and isinstance(described["example"], dict):
+                    counted = described["example"]["data"].get("count", 1)
+                    assert counted > 0, place
+
+
+def test_what_is_told_of_a_run_is_as_described(running: TestClient) -> None:
+    """With cases that passed and failed, and several trials of each."""
+    body = SUITES | {"options": {"repeat": 2}}
+    run_id = running.post("/api/runs", json=body).json()["data"]["runId"]
+    running.get(f"/api/runs/{run_id}/events")
+    running.put("/api/baselines/main", json={"run": run_id})
+    for path, query in (
+        ("/api/runs", {}),
+        ("/api/runs/{id}", {}),
+        ("/api/runs/{id}/results", {}),
+        ("/api/baselines", {}),
+        ("/api/compare", {"base": "main", "candidate": "latest"}),
+        ("/api/trend", {}),
+    ):
+        answer = running.get(path.format(id=run_id), params=query).json()
+        described = DOCUMENT["paths"][path]["get"]["responses"]["200"]["content"]
+        schema = resolved(described["application/json"]["schema"])
+        Draft202012Validator(schema).validate(answer)
+
+
 SUITES = {"suites": ["evals"]}
 ORDERS: list[tuple[dict[str, Any], bool]] = [
     (SUITES, True),

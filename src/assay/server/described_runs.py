@@ -10,6 +10,18 @@ from assay.model.run import RunStatus
 from assay.model.shape import plainly
 from assay.model.test_case import MAX_TAG
 from assay.outcomes import MAX_NAME, NAME_PATTERN
+from assay.server.described_results import (
+    ANY,
+    COMPARISON,
+    NUMBER,
+    POINT,
+    RESULT,
+    RUN_ID,
+    STARTED,
+    TEXT,
+    TEXTS,
+)
+from assay.server.feed import Sent
 from assay.server.operation import (
     COUNT,
     LIMIT,
@@ -36,63 +48,34 @@ from assay.server.orders import (
     OPTIONS,
 )
 
-RUN_ID = "0198c0de-1111-7000-8000-000000000001"
-_ANY: Schema = {"type": "object"}
-_NUMBER: Schema = {"type": "number"}
-_TEXT: Schema = {"type": "string"}
 _NAMED: Schema = {"type": "string", "minLength": 1, "pattern": STORABLE}
 _STORABLE: Schema = {"type": "string", "pattern": STORABLE}
-_TEXTS: Schema = {"type": "array", "items": _TEXT}
 _STATUS: Schema = {"type": "string", "enum": list(get_args(RunStatus))}
 _OUTCOME: Schema = {"type": "string", "enum": list(get_args(Outcome))}
 _COUNTS = {
     name: nullable(COUNT) for name in ("totalCases", "passed", "failed", "errored", "skipped")
 }
 _LISTED: dict[str, Schema] = {
-    "runId": _TEXT,
-    "startedAt": _TEXT,
-    "finishedAt": nullable(_TEXT),
+    "runId": TEXT,
+    "startedAt": TEXT,
+    "finishedAt": nullable(TEXT),
     "status": _STATUS,
-    "target": _TEXT,
-    "suites": _TEXTS,
+    "target": TEXT,
+    "suites": TEXTS,
     **_COUNTS,
     "exitCode": nullable({"type": "integer"}),
-    "baselines": _TEXTS,
+    "baselines": TEXTS,
 }
 _PROGRESS = record(
     {
-        "runId": _TEXT,
+        "runId": TEXT,
         "planned": nullable(COUNT),
         **dict.fromkeys(("done", "passed", "failed", "errored", "skipped"), COUNT),
-        "costUsd": _NUMBER,
+        "costUsd": NUMBER,
     }
 )
 _BASELINE = record(
-    {"name": _TEXT, "runId": _TEXT, "startedAt": _TEXT, "target": _TEXT, "status": _STATUS}
-)
-_RESULT = {
-    "type": "object",
-    "properties": {
-        "suite": _TEXT,
-        "position": COUNT,
-        "id": _TEXT,
-        "description": _TEXT,
-        "passed": {"type": "boolean"},
-        "durationMs": _NUMBER,
-        "error": _TEXT,
-        "details": _ANY,
-    },
-    "required": ["suite", "position", "id", "passed", "durationMs", "details"],
-}
-_POINT = record(
-    {
-        "runId": _TEXT,
-        "startedAt": _TEXT,
-        "target": _TEXT,
-        "passed": COUNT,
-        "judged": COUNT,
-        "passRate": _ANY,
-    }
+    {"name": TEXT, "runId": TEXT, "startedAt": TEXT, "target": TEXT, "status": _STATUS}
 )
 
 
@@ -106,7 +89,7 @@ def _options() -> Schema:
     for name in ("judge", "baseline"):
         properties[name]["anyOf"][0]["pattern"] = STORABLE
     decided = {"properties": {"stop_when": {"const": "decided"}}, "required": ["stop_when"]}
-    compared = {"properties": {"baseline": _TEXT}, "required": ["baseline"]}
+    compared = {"properties": {"baseline": TEXT}, "required": ["baseline"]}
     return {
         "type": "object",
         "properties": properties,
@@ -150,26 +133,23 @@ SCHEMAS: dict[str, Schema] = {
     "Run": record(
         {
             **_LISTED,
-            "options": _ANY,
-            "environment": _ANY,
-            "summary": nullable(_ANY),
-            "reasons": _TEXTS,
-            "notes": _TEXTS,
+            "options": ANY,
+            "environment": ANY,
+            "summary": nullable(ANY),
+            "reasons": TEXTS,
+            "notes": TEXTS,
             "progress": nullable(ref("Progress")),
         }
     ),
     "Progress": _PROGRESS,
     "NewRun": _NEW_RUN,
     "RunOptions": _options(),
-    "Result": _RESULT,
     "Baseline": _BASELINE,
-    "Comparison": _ANY,
-    "Point": _POINT,
 }
 
 _EXAMPLE: dict[str, Any] = {
     "runId": RUN_ID,
-    "startedAt": "2026-01-15T10:30:00.000Z",
+    "startedAt": STARTED,
     "finishedAt": "2026-01-15T10:30:08.500Z",
     "status": "finished",
     "target": "agent",
@@ -190,8 +170,33 @@ _WHOLE = _EXAMPLE | {
     "notes": [],
     "progress": None,
 }
+_RUNNING = _WHOLE | {
+    **dict.fromkeys(("finishedAt", "exitCode", "summary", *_COUNTS)),
+    "status": "running",
+    "reasons": [],
+    "progress": {
+        "runId": RUN_ID,
+        "planned": 2,
+        **dict.fromkeys(("done", "passed", "failed", "errored", "skipped"), 0),
+        "costUsd": 0.0,
+    },
+}
+_MAIN = {
+    "name": "main",
+    "runId": RUN_ID,
+    "startedAt": STARTED,
+    "target": "agent",
+    "status": "finished",
+}
+_EVENTS = b"".join(
+    event.encoded()
+    for event in (
+        Sent("started", "feed-1", {"run_id": RUN_ID, "target": "agent", "planned": 2, "done": 0}),
+        Sent("finished", "feed-2", {"status": "finished"}),
+    )
+).decode()
 _ID = parameter("id", "path", UUID, "The id of a run.", example=RUN_ID)
-_NAME = parameter("name", "path", _TEXT, "The name of a baseline.", example="main")
+_NAME = parameter("name", "path", TEXT, "The name of a baseline.", example="main")
 #: Whether a name is printable, no pattern can say.
 _NEW_NAME = parameter(
     "name",
@@ -208,7 +213,7 @@ _LINKS = {
 START_RUN = operation(
     "start_run",
     "Start a run of test cases, by id or by tag, or of suites, by path below the served root",
-    answers(202, "The run, which is recorded and under way", ref("Run"), _WHOLE, _LINKS),
+    answers(202, "The run, which is recorded and under way", ref("Run"), _RUNNING, _LINKS),
     body={
         "schema": ref("NewRun"),
         "example": {"tag": "geography", "target": "agent", "options": {"repeat": 3}},
@@ -225,7 +230,7 @@ LIST_RUNS = operation(
             {
                 "runs": {"type": "array", "items": ref("ListedRun")},
                 "count": COUNT,
-                "next": nullable(_TEXT),
+                "next": nullable(TEXT),
             }
         ),
         {"runs": [_EXAMPLE], "count": 1, "next": None},
@@ -256,7 +261,7 @@ LIST_RESULTS = operation(
                 "next": nullable(COUNT),
             }
         ),
-        {"results": [], "count": 0, "total": 0, "next": None},
+        {"results": [RESULT], "count": 1, "total": 2, "next": None},
     ),
     parameters=(
         _ID,
@@ -277,13 +282,13 @@ FOLLOW_RUN = operation(
     {
         "200": {
             "description": "`progress`, `started`, `trial` and `notice`, `finished` at the end",
-            "content": {"text/event-stream": {"schema": _TEXT}},
+            "content": {"text/event-stream": {"schema": TEXT, "example": _EVENTS}},
         }
     },
     parameters=(
         _ID,
         parameter(
-            "Last-Event-ID", "header", _TEXT, "The `id` of the last event that the client has seen."
+            "Last-Event-ID", "header", TEXT, "The `id` of the last event that the client has seen."
         ),
     ),
     errors=("NOT_FOUND",),
@@ -291,7 +296,7 @@ FOLLOW_RUN = operation(
 CANCEL_RUN = operation(
     "cancel_run",
     "Stop a run: trials in flight may finish; a second time they may not",
-    answers(202, "The run, which is stopping", ref("Run"), _WHOLE),
+    answers(202, "The run, which is stopping", ref("Run"), _RUNNING),
     parameters=(_ID,),
     body={"schema": record({}), "example": {}},
     errors=("NOT_FOUND",),
@@ -309,24 +314,13 @@ LIST_BASELINES = operation(
                 "total": COUNT,
             }
         ),
-        {"baselines": [], "count": 0, "total": 0},
+        {"baselines": [_MAIN], "count": 1, "total": 1},
     ),
 )
 SET_BASELINE = operation(
     "set_baseline",
     "Call a run by a name; the name leaves the run that had it",
-    answers(
-        200,
-        "The baseline",
-        ref("Baseline"),
-        {
-            "name": "main",
-            "runId": RUN_ID,
-            "startedAt": "2026-01-15T10:30:00.000Z",
-            "target": "agent",
-            "status": "finished",
-        },
-    ),
+    answers(200, "The baseline", ref("Baseline"), _MAIN),
     parameters=(_NEW_NAME,),
     body={
         "schema": record({"run": _NAMED | {"maxLength": 200}}),
@@ -345,7 +339,7 @@ _RUN = "A run: its id or the start of it, the name of a baseline, or `latest`."
 COMPARE = operation(
     "compare",
     "What changed between two runs, and whether it is chance",
-    answers(200, "The comparison", ref("Comparison"), {"decision": "unchanged", "pairs": 2}),
+    answers(200, "The comparison", ref("Comparison"), COMPARISON),
     parameters=(
         parameter("base", "query", _NAMED, _RUN, required=True, example="main"),
         parameter("candidate", "query", _NAMED, _RUN, required=True, example="latest"),
@@ -368,7 +362,7 @@ TREND = operation(
         200,
         "The points of the trend",
         record({"points": {"type": "array", "items": ref("Point")}, "count": COUNT}),
-        {"points": [], "count": 0},
+        {"points": [POINT], "count": 1},
     ),
     parameters=(
         parameter("suite", "query", _STORABLE, "Only this suite, by its file or its name."),
@@ -387,7 +381,7 @@ HEALTH = operation(
     answers(
         200,
         "It is",
-        record({"status": {"const": "ok"}, "version": _TEXT, "runs": COUNT}),
+        record({"status": {"const": "ok"}, "version": TEXT, "runs": COUNT}),
         {"status": "ok", "version": "0.1.0", "runs": 0},
     ),
 )

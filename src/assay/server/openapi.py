@@ -11,7 +11,13 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.server import bodies, described_evaluators, described_runs, described_test_cases
+from assay.server import (
+    bodies,
+    described_evaluators,
+    described_results,
+    described_runs,
+    described_test_cases,
+)
 from assay.server.envelope import JSON
 from assay.version import __version__
 
@@ -48,6 +54,7 @@ def document(app: FastAPI) -> dict[str, Any]:
             "schemas": {
                 **described_test_cases.SCHEMAS,
                 **described_runs.SCHEMAS,
+                **described_results.schemas(),
                 **described_evaluators.schemas(),
             },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
