@@ -90,6 +90,13 @@ def test_every_page_has_an_example_with_something_on_it() -> None:
                     assert counted > 0, place
 
 
+def test_what_a_get_gave_fits_what_a_put_takes() -> None:
+    told = DOCUMENT["paths"]["/api/test-cases/{id}"]["get"]["responses"]["200"]["content"]
+    example = told["application/json"]["example"]["data"]
+    schema = resolved({"$ref": "#/components/schemas/TestCaseChanges"})
+    Draft202012Validator(schema).validate(example)
+
+
 def test_what_is_told_of_a_run_is_as_described(running: TestClient) -> None:
     """With cases that passed and failed, and several trials of each."""
     body = SUITES | {"options": {"repeat": 2}}

@@ -36,11 +36,20 @@ _WRITTEN: dict[str, Schema] = {
 _STAMPS = {"created_at": TIME, "modified_at": TIME}
 _TEST_CASE: dict[str, Schema] = {"id": UUID, **_WRITTEN, **_STAMPS}
 
+#: A format beside its pattern would say nothing more, and can hardly be met by chance.
+_SENT_BACK: Schema = {"type": "string", "pattern": TIME["pattern"]}
+_CHANGES = _TEST_CASE | dict.fromkeys(_STAMPS, _SENT_BACK)
+
 SCHEMAS: dict[str, Schema] = {
     "TestCase": record(_TEST_CASE),
     "TestCaseVersion": record({**_TEST_CASE, "version": {"type": "integer", "minimum": 1}}),
     "NewTestCase": record({"id": UUID, **_WRITTEN}, "id", "description", "tags"),
-    "TestCaseChanges": record(_WRITTEN, *_WRITTEN),
+    "TestCaseChanges": record(
+        _CHANGES,
+        *_CHANGES,
+        description="What is left out stays. `id`, `created_at` and `modified_at` may only be sent"
+        " back as they are; whoever sends `modified_at` changes what he has read, or nothing.",
+    ),
 }
 
 EXAMPLE: dict[str, Any] = {
