@@ -14,7 +14,7 @@ from assay.engine.job import FileHashes, Job, headers_of, plan_of, project_path
 from assay.engine.lineup import Lineup
 from assay.engine.plan import TIERS, Plan
 from assay.engine.provenance import environment_of
-from assay.engine.resuming import reopened
+from assay.engine.resuming import check_cases, reopened
 from assay.engine.runner import Runner
 from assay.engine.spool import Spool
 from assay.engine.streams import Streams
@@ -92,6 +92,8 @@ class _Session:
             if refusal := refusal_of(self.streams.faults(), strict=job.options.strict):
                 raise refusal from None  # as of files that are loaded
             raise
+        if job.resumed is not None:
+            check_cases(job.resumed, self.plan, self.preparation.grader, job.store)
         record = job.resumed or self._record(hashes)
         with job.store.lease(record.id):
             if job.resumed is None:
