@@ -273,8 +273,13 @@ def recorded_summary(
     result: RunResult,
     confirmed: Collection[CaseRef] | None = None,
     sequential: Sequential | None = None,
+    *,
+    narrowed: bool = False,
 ) -> dict[str, Any]:
-    """The counts and the verdict as the store keeps them, so that the run can be shown again."""
+    """The counts and the verdict as the store keeps them, so that the run can be shown again.
+
+    When the run was `narrowed` to some of its cases, only it knows which are gone for good.
+    """
     verdict: dict[str, Any] = {
         "exitCode": result.exit_code,
         "reasons": list(result.reasons),
@@ -283,6 +288,8 @@ def recorded_summary(
     if result.comparison is not None:
         verdict["baseline"] = result.comparison.base
         verdict["confirmed"] = None if confirmed is None else sorted(map(list, confirmed))
+        if narrowed:
+            verdict["removed"] = list(map(list, result.comparison.removed))
         if sequential is not None:
             verdict["sequential"] = asdict(sequential)
     # With the statistics of every suite, lists of runs need not count trials.

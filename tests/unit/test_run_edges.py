@@ -114,6 +114,27 @@ def test_cases_that_were_not_selected_are_not_gone() -> None:
     found = run(good_but(), baseline=base.id, filter="c1")
     assert found.comparison is not None
     assert [ref.id for ref in found.comparison.removed] == ["c5"]
+    assert show().comparison == found.comparison
+
+
+def test_a_baseline_in_a_file_is_found_again() -> None:
+    write(*numbered(2))
+    Path("main.json").write_text(run(good_but(), store="sqlite:other.db").report("json"))
+    found = run(good_but("c0"), baseline="main.json")
+    assert found.comparison is not None
+    assert show().comparison == found.comparison
+    Path("main.json").write_text(run(good_but(), store="sqlite:other.db").report("json"))
+    (note,) = show().notes
+    assert "which cannot be read now" in note
+
+
+def test_what_was_not_confirmed_as_the_run_gave_up_is_shown_so() -> None:
+    write(*numbered(3, critical=True))
+    base = run(good_but())
+    found = run(good_but("c0", "c1", "c2"), baseline=base.id, max_failures=1, workers=1)
+    assert found.comparison is not None
+    assert found.comparison.gate_failures == ()
+    assert show(found.id).comparison == found.comparison
 
 
 def test_critical_cases_are_asked_although_it_is_decided() -> None:

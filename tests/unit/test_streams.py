@@ -254,6 +254,18 @@ def resume(path: str) -> assay.Run:
     return wait_for(lambda: carry_out(Order(path, REPLAY, resume=""), {}))
 
 
+def test_cases_of_a_stream_that_were_not_selected_are_not_gone(streamed: Project) -> None:
+    write(streamed, [case(n) for n in range(5)], [seen(n) for n in range(5)])
+    base = assay.run("a.eval.jsonl", target=REPLAY)
+    write(streamed, [case(n) for n in range(4)], [seen(n) for n in range(4)])
+    found = assay.run("a.eval.jsonl", target=REPLAY, baseline=base.id, filter="c1")
+    assert found.comparison is not None
+    assert [ref.id for ref in found.comparison.removed] == ["c4"]
+    whole = assay.run("a.eval.jsonl", target=REPLAY, baseline=base.id)
+    assert whole.comparison is not None
+    assert whole.comparison.removed == found.comparison.removed
+
+
 # Judges
 
 
