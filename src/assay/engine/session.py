@@ -188,6 +188,8 @@ class _Session:
         job = self.job
         done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
         planned = None if self.plan.streams else self.plan.planned
+        if planned is not None:  # what only confirms a regression was not planned
+            done = min(done, planned)
         job.listen(RunStarted(record.id, record.target, planned, done))
         await self.streams.run(record, runner)
         for warning in self.streams.warnings:
