@@ -1,4 +1,4 @@
-"""A run is gone on with only as it was begun: with the same files, and the same cases in them."""
+"""Runs that did not end: they are gone on with only as they were begun."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def evals(project: Project) -> None:
     project.write("evals/note.txt", "one")
 
 
-def begun(path: str) -> None:
+def begun(path: str) -> assay.Run:
     """A run that was stopped while its first question was answered."""
     brake = Brake()
 
@@ -37,6 +37,7 @@ def begun(path: str) -> None:
     order = running.Order(path, answer, door=running.Door(brake=brake))
     run = wait_for(lambda: running.carry_out(order, {"workers": 1}))
     assert (run.exit_code, run.summary.passed) == (130, 1)
+    return run
 
 
 def resumed(path: str) -> assay.Run:
@@ -76,3 +77,12 @@ def test_cases_that_are_others_now_are_not_gone_on_with(
 def test_cases_that_are_the_same_are_gone_on_with() -> None:
     begun("evals")
     assert resumed("evals").summary.passed == 2
+
+
+def test_what_a_run_did_not_come_to_is_told_when_it_is_graded_again() -> None:
+    run = begun("evals")
+    found = assay.regrade(run.id)
+    assert found.summary.total_cases == 1
+    assert (
+        f"the run {run.id} did not end: cases that it did not come to are left out" in found.notes
+    )
