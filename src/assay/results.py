@@ -43,9 +43,10 @@ class Count(msgspec.Struct):
         outcome = outcome_of(repeats)
         self.measure.add(repeats, outcome)
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        # Asked again, a case has no more assertions than before.
+        self.skipped_assertions += max(trial.skipped_assertions for trial in repeats)
         for trial in trials:
             if not trial.confirms:
-                self.skipped_assertions += trial.skipped_assertions
                 self.duration_ms += trial.duration_ms
             if trial.cost_usd is not None:
                 self.cost_usd = (self.cost_usd or 0.0) + trial.cost_usd

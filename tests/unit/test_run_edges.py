@@ -90,6 +90,14 @@ def test_a_case_that_need_not_pass_passes_however_often_it_is_asked(repeat: int)
     assert (case.passed, case.outcome) == (True, "passed")
 
 
+def test_an_assertion_without_data_is_counted_once_however_often_it_is_asked() -> None:
+    write({"id": "c0", "input": "x", "expect": {"responseContains": ["{{seed:none}}", "good"]}})
+    found = run(good_but(), repeat=3)
+    assert (found.summary.passed, found.summary.skipped_assertions) == (1, 1)
+    (case,) = found.suites[0].cases
+    assert case.details["skippedAssertions"] == 1
+
+
 def test_cases_to_be_skipped_are_skipped_after_giving_up() -> None:
     write(*numbered(4), {"id": "later", "input": "x", "skip": "waits for the tool"})
     found = run(good_but("c0", "c1", "c2", "c3"), max_failures=1, workers=1)
