@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from assay import tokens
 from assay.errors import NotInStore, UsageError, nearest
 from assay.folding import by_case, outcome_of, repeats_of
 from assay.ledger import SUFFIX, Bug
@@ -154,6 +155,11 @@ def _expected(case: EvalCase, report: Report) -> dict[str, Any]:
         if isinstance(spec, ExpectBase):
             keys = {*spec.asserted(), "toolsCalledMode"} & Expect.model_fields.keys()
             expect |= spec.model_dump(mode="json", include=keys, exclude_defaults=True)
+    lasting = {key: kept for key, value in expect.items() if (kept := _lasting(value)) or not value}
+    if lasting != expect and not report.contains:
+        told = "expects values of a snapshot, which a regression case outlives"
+        raise UsageError(f"{case.id} {told}; say what should come in their place, by --contains")
+    expect = lasting
     if report.contains:
         known = expect.get("responseContains", [])
         expect["responseContains"] = list(dict.fromkeys([*known, *report.contains]))
@@ -166,6 +172,19 @@ def _expected(case: EvalCase, report: Report) -> dict[str, Any]:
             f"{case.id} has no 'expect' block that a regression case could take; {hint}"
         )
     return expect
+
+
+def _lasting(value: Any) -> Any:
+    """What is expected, but for the entries of lists that hold a snapshot token."""
+    if not isinstance(value, list):
+        return value
+    kept = [_lasting(item) for item in value if isinstance(item, list) or not _is_of_a_day(item)]
+    return [item for item in kept if item != [] or item in value]  # a list may have been empty
+
+
+def _is_of_a_day(item: Any) -> bool:
+    written = msgspec.json.encode(item).decode()
+    return any(token.source == "snapshot" for token in tokens.find(written))
 
 
 def _home(report: Report, suite: Suite, expect: dict[str, Any]) -> tuple[Path, str]:

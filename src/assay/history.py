@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from assay import calibrations
 from assay.comparing import compare as compared
 from assay.deciding import Rules
-from assay.errors import AssayError, RunHeld, StoreError, UsageError
+from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
 from assay.model.run import RunRecord, timestamp
@@ -136,11 +136,25 @@ def _compared_again(
     confirmed = verdict.get("confirmed")
     refs = None if confirmed is None else frozenset(CaseRef(*ref) for ref in confirmed)
     try:
-        before = outcomes_of(base, store, working_directory())
+        before = _base_again(base, options, store)
         found = against(before, record, store, options, refs, _sequential(verdict))
     except AssayError as error:
         return None, [*notes, f"it was compared with {base}, which cannot be read now: {error}"]
+    if "removed" in verdict:
+        found = replace(found, removed=tuple(CaseRef(*ref) for ref in verdict["removed"]))
     return found, notes
+
+
+def _base_again(base: str, options: RunOptions, store: Store) -> Outcomes:
+    """The baseline of then; a run of another store is in the file that the options name."""
+    try:
+        return outcomes_of(base, store, working_directory())
+    except NotInStore:
+        if options.baseline is not None and names_file(options.baseline):
+            found = in_file(working_directory() / options.baseline)
+            if found.name == base:
+                return found
+        raise
 
 
 def _sequential(verdict: dict[str, Any]) -> Sequential | None:

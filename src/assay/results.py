@@ -43,9 +43,10 @@ class Count(msgspec.Struct):
         outcome = outcome_of(repeats)
         self.measure.add(repeats, outcome)
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        # Asked again, a case has no more assertions than before.
+        self.skipped_assertions += max(trial.skipped_assertions for trial in repeats)
         for trial in trials:
             if not trial.confirms:
-                self.skipped_assertions += trial.skipped_assertions
                 self.duration_ms += trial.duration_ms
             if trial.cost_usd is not None:
                 self.cost_usd = (self.cost_usd or 0.0) + trial.cost_usd
@@ -273,8 +274,13 @@ def recorded_summary(
     result: RunResult,
     confirmed: Collection[CaseRef] | None = None,
     sequential: Sequential | None = None,
+    *,
+    narrowed: bool = False,
 ) -> dict[str, Any]:
-    """The counts and the verdict as the store keeps them, so that the run can be shown again."""
+    """The counts and the verdict as the store keeps them, so that the run can be shown again.
+
+    When the run was `narrowed` to some of its cases, only it knows which are gone for good.
+    """
     verdict: dict[str, Any] = {
         "exitCode": result.exit_code,
         "reasons": list(result.reasons),
@@ -283,6 +289,8 @@ def recorded_summary(
     if result.comparison is not None:
         verdict["baseline"] = result.comparison.base
         verdict["confirmed"] = None if confirmed is None else sorted(map(list, confirmed))
+        if narrowed:
+            verdict["removed"] = list(map(list, result.comparison.removed))
         if sequential is not None:
             verdict["sequential"] = asdict(sequential)
     # With the statistics of every suite, lists of runs need not count trials.

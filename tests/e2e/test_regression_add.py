@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from assay import bugs
+from assay.errors import UsageError
 
 GOLDEN = {
     "id": "gs-get_weather-001",
@@ -82,6 +84,28 @@ def test_a_case_without_an_expect_block_needs_to_be_told(failed: Any) -> None:
     assert case["input"] == {"message": "Cold?"}
     assert case["expect"] == {"responseContains": ["-4", "Oslo"], "toolsCalled": ["get_weather"]}
     assert "'-4'" in case["description"], "the reason of the failure tells what the bug was"
+
+
+def test_values_of_a_snapshot_have_to_be_replaced(failed: Any) -> None:
+    groups = [["{{snapshot:now}}"], ["{{snapshot:now}}", "cold"]]
+    params = {"tool": "get_weather", "paramName": "at", "assertion": "equals"}
+    texts = {"responseContains": ["{{snapshot:now}} in Oslo"], "responseContainsAny": groups}
+    assertions = [params | {"value": {"day": "{{snapshot:now}}"}}, params | {"value": 1}]
+    tools = {"toolsCalled": [], "toolParams": assertions}
+    expect = {"noToolErrors": True, "responseNonEmpty": True, **texts, **tools}
+    failed.write("evals/get_weather.golden.json", json.dumps([GOLDEN | {"expect": expect}]))
+    report = bugs.Report("latest/gs-get_weather-001", "WX-212", force=True)
+    with pytest.raises(UsageError, match="say what should come in their place, by --contains"):
+        bugs.capture(report)
+    file, _ = bugs.capture(replace(report, contains=("-4",)))
+    assert cases(file)[0]["expect"] == {
+        "toolsCalled": [],
+        "toolParams": [params | {"value": 1}],
+        "noToolErrors": True,
+        "responseNonEmpty": True,
+        "responseContains": ["-4"],
+        "responseContainsAny": [["cold"]],
+    }
 
 
 def test_the_tool_and_the_file_can_be_named(failed: Any) -> None:

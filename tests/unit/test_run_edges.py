@@ -90,6 +90,14 @@ def test_a_case_that_need_not_pass_passes_however_often_it_is_asked(repeat: int)
     assert (case.passed, case.outcome) == (True, "passed")
 
 
+def test_an_assertion_without_data_is_counted_once_however_often_it_is_asked() -> None:
+    write({"id": "c0", "input": "x", "expect": {"responseContains": ["{{seed:none}}", "good"]}})
+    found = run(good_but(), repeat=3)
+    assert (found.summary.passed, found.summary.skipped_assertions) == (1, 1)
+    (case,) = found.suites[0].cases
+    assert case.details["skippedAssertions"] == 1
+
+
 def test_cases_to_be_skipped_are_skipped_after_giving_up() -> None:
     write(*numbered(4), {"id": "later", "input": "x", "skip": "waits for the tool"})
     found = run(good_but("c0", "c1", "c2", "c3"), max_failures=1, workers=1)
@@ -114,6 +122,27 @@ def test_cases_that_were_not_selected_are_not_gone() -> None:
     found = run(good_but(), baseline=base.id, filter="c1")
     assert found.comparison is not None
     assert [ref.id for ref in found.comparison.removed] == ["c5"]
+    assert show().comparison == found.comparison
+
+
+def test_a_baseline_in_a_file_is_found_again() -> None:
+    write(*numbered(2))
+    Path("main.json").write_text(run(good_but(), store="sqlite:other.db").report("json"))
+    found = run(good_but("c0"), baseline="main.json")
+    assert found.comparison is not None
+    assert show().comparison == found.comparison
+    Path("main.json").write_text(run(good_but(), store="sqlite:other.db").report("json"))
+    (note,) = show().notes
+    assert "which cannot be read now" in note
+
+
+def test_what_was_not_confirmed_as_the_run_gave_up_is_shown_so() -> None:
+    write(*numbered(3, critical=True))
+    base = run(good_but())
+    found = run(good_but("c0", "c1", "c2"), baseline=base.id, max_failures=1, workers=1)
+    assert found.comparison is not None
+    assert found.comparison.gate_failures == ()
+    assert show(found.id).comparison == found.comparison
 
 
 def test_critical_cases_are_asked_although_it_is_decided() -> None:

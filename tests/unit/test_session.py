@@ -17,6 +17,7 @@ from assay.engine.runner import GRACE_SECONDS
 from assay.engine.session import run
 from assay.errors import StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
+from assay.model.events import Event, RunStarted
 from assay.model.observation import Observation
 from assay.model.options import RunOptions
 from assay.model.run import CANCELLED, RunRecord, TrialRecord
@@ -153,9 +154,11 @@ def test_a_run_that_is_stopped_while_it_confirms_has_no_verdict_yet(job: Job) ->
     result, _ = carried_out(stopped)
     assert (result.exit_code, result.comparison) == (130, None)
     assert target.asked[2:] == [("a", 1), ("a", 2)], "the second confirmation did not end"
-    again, target = asking(stopped, lambda name, count: "no")
+    told: list[Event] = []
+    again, target = asking(stopped, lambda name, count: "no", listen=told.append)
     again = replace(resumed(again, result.record), brake=type(job.brake)())
     whole, _ = carried_out(again)
+    assert told[0] == RunStarted(whole.id, "t", planned=2, done=2)
     assert target.asked == [("a", 2)]
     assert (whole.exit_code, whole.reasons) == (1, ("a regressed",))
     trials = next(case for case in whole.suites[0].cases if case.id == "a").trials

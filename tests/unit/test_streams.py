@@ -254,6 +254,18 @@ def resume(path: str) -> assay.Run:
     return wait_for(lambda: carry_out(Order(path, REPLAY, resume=""), {}))
 
 
+def test_cases_of_a_stream_that_were_not_selected_are_not_gone(streamed: Project) -> None:
+    write(streamed, [case(n) for n in range(5)], [seen(n) for n in range(5)])
+    base = assay.run("a.eval.jsonl", target=REPLAY)
+    write(streamed, [case(n) for n in range(4)], [seen(n) for n in range(4)])
+    found = assay.run("a.eval.jsonl", target=REPLAY, baseline=base.id, filter="c1")
+    assert found.comparison is not None
+    assert [ref.id for ref in found.comparison.removed] == ["c4"]
+    whole = assay.run("a.eval.jsonl", target=REPLAY, baseline=base.id)
+    assert whole.comparison is not None
+    assert whole.comparison.removed == found.comparison.removed
+
+
 # Judges
 
 
@@ -470,6 +482,24 @@ def test_a_spool_that_would_hold_too_much_gives_up(
     assert not found.is_kept
     added(found, 0, [trial(0)])
     assert not found.is_kept
+
+
+class _OnAFullDisk(Nameless):
+    def __init__(self, folder: Path) -> None:
+        self.stream = open("/dev/full", "wb")  # noqa: SIM115 - the spool closes it
+        self.can_be_named = False
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk is always full here")
+def test_a_spool_on_a_full_disk_gives_up_or_is_left_in_peace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "Nameless", _OnAFullDisk)
+    found = Spool(tmp_path, b"head")
+    found.promise(0)
+    added(found, 0, [trial(n) for n in range(200)])
+    assert not found.is_kept
+    Spool(tmp_path, b"head").close()
 
 
 def test_without_a_spool_the_store_is_read(

@@ -26,6 +26,7 @@ class StoredAnswers:
         self.name = run.target
         self.identity = f"run:{run.id}"
         self._run, self._store = run.id, store
+        self._is_whole = run.status == "finished"
         self._positions: dict[tuple[str, str], int] = {
             (trial.suite, trial.case_id): trial.position for trial in store.facts(run.id)
         }
@@ -53,6 +54,8 @@ class StoredAnswers:
     def remarks(self) -> Iterator[str]:
         """What there is to say about the answers once all are given."""
         yield f"the observations are those of the run {self._run}; nobody was asked"
+        if not self._is_whole:
+            yield f"the run {self._run} did not end: cases that it did not come to are left out"
         if self.redacted:
             graded = "observation was" if self.redacted == 1 else "observations were"
             reason = "secrets had been taken out before it was recorded"

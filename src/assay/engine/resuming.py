@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from msgspec.structs import replace
 
+from assay.engine.comparability import key
 from assay.engine.job import Job, headers_of, plan_of
+from assay.engine.plan import Plan
 from assay.errors import UsageError
-from assay.model.run import CANCELLED, RunRecord, SuiteHeader
+from assay.grading import Grader
+from assay.model.case import EvalCase
+from assay.model.comparison import CaseRef
+from assay.model.run import CANCELLED, RunRecord, SuiteHeader, place_of
 from assay.outcomes import newest_first
 from assay.ports import Store
 
@@ -17,12 +24,42 @@ def resumable(job: Job, named: RunRecord | None) -> RunRecord:
     check_unfinished(record)
     if record.plan != plan_of(job):
         raise UsageError(f"the run {record.id} has other paths or options: give them as they were")
-    now = {header.file: header for header in headers_of(job, job.plan())}
+    _check_files(record, headers_of(job, job.plan()))
+    return record
+
+
+def _check_files(record: RunRecord, headers: Sequence[SuiteHeader]) -> None:
+    """A run is of one version of its eval files: its trials are known by their place in them."""
+    now = {header.file: header for header in headers}
     for header in record.suites:
         if header.file not in now or not _same(now[header.file], header):
-            changed = f"{header.file} changed since the run {record.id} began"
-            raise UsageError(f"{changed}: start a new run")
-    return record
+            raise _outdated(f"{header.file} changed", record)
+    known = {header.file for header in record.suites}
+    for file in now:
+        if file not in known:
+            raise _outdated(f"{file} was added", record)
+
+
+def check_cases(
+    record: RunRecord, plan: Plan, grader: Callable[[EvalCase], Grader], store: Store
+) -> None:
+    """Cases that were asked before are still the same; more than their own file may tell that.
+
+    Streams are no part of the plan, and only their own file is looked at.
+    """
+    streams = set(plan.streams)
+    last = -1
+    for trial in store.facts(record.id):
+        if trial.position == last or not trial.final or place_of(trial.position)[0] in streams:
+            continue
+        last = trial.position
+        if key(grader(plan.at(last).case)) != trial.comparability:
+            ref = CaseRef(trial.suite, trial.case_id)
+            raise _outdated(f"{ref}: what is asked, expected or judged changed", record)
+
+
+def _outdated(what: str, record: RunRecord) -> UsageError:
+    return UsageError(f"{what} since the run {record.id} began: start a new run")
 
 
 def reopened(store: Store, run_id: str) -> RunRecord:

@@ -14,7 +14,7 @@ from assay.engine.job import FileHashes, Job, headers_of, plan_of, project_path
 from assay.engine.lineup import Lineup
 from assay.engine.plan import TIERS, Plan
 from assay.engine.provenance import environment_of
-from assay.engine.resuming import reopened
+from assay.engine.resuming import check_cases, reopened
 from assay.engine.runner import Runner
 from assay.engine.spool import Spool
 from assay.engine.streams import Streams
@@ -71,8 +71,10 @@ class _Session:
         self.preparation = Preparation(Resources(self._judge, job.sources, self.cache))
         self.notes: list[str] = []
         self.streams = Streams(job, plan, self.lineup, self.redactor)
-        #: The critical regressions that failed in every rerun; None when none was asked again.
+        #: The critical regressions that failed in every rerun; None when all count as they are.
         self.confirmed: frozenset[CaseRef] | None = None
+        #: Does the baseline have cases that are still there and were not selected?
+        self.narrowed = False
         self.early: Early | None = None
         # Read before the first question: a broken file should not cost a run.
         self.calibrations = calibrations.read(job.settings.root)
@@ -92,6 +94,8 @@ class _Session:
             if refusal := refusal_of(self.streams.faults(), strict=job.options.strict):
                 raise refusal from None  # as of files that are loaded
             raise
+        if job.resumed is not None:
+            check_cases(job.resumed, self.plan, self.preparation.grader, job.store)
         record = job.resumed or self._record(hashes)
         with job.store.lease(record.id):
             if job.resumed is None:
@@ -184,6 +188,8 @@ class _Session:
         job = self.job
         done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
         planned = None if self.plan.streams else self.plan.planned
+        if planned is not None:  # what only confirms a regression was not planned
+            done = min(done, planned)
         job.listen(RunStarted(record.id, record.target, planned, done))
         await self.streams.run(record, runner)
         for warning in self.streams.warnings:
@@ -202,8 +208,8 @@ class _Session:
         if compare is None or runner.stopped:
             return None
         if runner.gave_up:  # nobody is asked again, so that nothing critical is confirmed
-            unconfirmed = frozenset[CaseRef]() if self.lineup.live else None
-            return compare(record.id, unconfirmed, self._test)
+            self.confirmed = frozenset() if self.lineup.live else None
+            return compare(record.id, self.confirmed, self._test)
         first = compare(record.id, None, self._test)
         if not (self.lineup.live and times and first.critical_regressions):
             return first
@@ -222,13 +228,16 @@ class _Session:
         """Cases that are still there, and were not selected this time, are not gone."""
         if comparison is None or not comparison.removed:
             return comparison
-        there = {
-            CaseRef(project_path(suite.file, self.job.settings), case.id)
-            for suite in self.job.suites
-            if not suite.streamed
-            for case in suite
-        }
-        return replace(comparison, removed=tuple(r for r in comparison.removed if r not in there))
+        gone = set(comparison.removed)
+        for index, suite in enumerate(self.job.suites):
+            if index in self.plan.streams and self.plan.takes_all:
+                continue  # it would be read once more to find nothing
+            file = project_path(suite.file, self.job.settings)
+            for case in suite:
+                gone -= {CaseRef(file, case.id), CaseRef("", case.id)}
+        removed = tuple(ref for ref in comparison.removed if ref in gone)
+        self.narrowed = removed != comparison.removed
+        return replace(comparison, removed=removed)
 
     def _finished(
         self,
@@ -260,7 +269,7 @@ class _Session:
         gave_up = "" if runner.stopped else runner.gave_up
         faults = () if runner.stopped else self._faults_of_targets(record)
         result = conclude(result, job.options, gave_up=gave_up, faults=faults)
-        summary = recorded_summary(result, self.confirmed, self._test)
+        summary = recorded_summary(result, self.confirmed, self._test, narrowed=self.narrowed)
         result = replace(result, record=replace(record, summary=summary))
         folder = folder_shown(write_files(_noted(result, spools), job.folder))
         # Last of all: a run that is called finished has its files, whenever we are killed.

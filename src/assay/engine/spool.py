@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -115,7 +116,8 @@ class Spool:
     def close(self) -> None:
         for stream in (self._entries, self._keys):
             if stream is not None:
-                stream.close()
+                with suppress(OSError):  # what was not written yet may not fit on the disk
+                    stream.close()
         self._entries = self._keys = None
         self._waiting.clear()
 
