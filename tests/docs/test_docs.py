@@ -262,7 +262,7 @@ def test_command_is_documented_with_its_options(path: str) -> None:
 def test_no_command_is_documented_that_does_not_exist() -> None:
     titles = {h.title for h in CLI.headings if h.title.startswith("assay ")}
     assert titles == set(COMMANDS)
-    context = click.Context(app, help_option_names=["-h", "--help"])
+    context = click.Context(app, **app.context_settings)
     wanted = {s for p in app.get_params(context) for s in spellings(p, app)}
     assert documented_options(CLI, "assay") == wanted
 

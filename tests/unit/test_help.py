@@ -24,7 +24,7 @@ def commands(group: click.Group, context: click.Context) -> Iterator[click.Conte
             yield from commands(command, inner)
 
 
-COMMANDS = list(commands(app, click.Context(app, info_name="assay")))
+COMMANDS = list(commands(app, click.Context(app, info_name="assay", **app.context_settings)))
 
 
 @pytest.mark.parametrize("context", COMMANDS, ids=lambda context: context.command_path)
