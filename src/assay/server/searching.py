@@ -32,38 +32,70 @@ class Search(msgspec.Struct, frozen=True):
 
     def page(self, store: Store, record: RunRecord) -> bytes:
         """The JSON of a page, with the number of all results that match."""
-        positions = range(min(self.after + 1, _END), _END)
-        cases = by_case(store.trials(record.id, positions=positions))
-        matching = (trials for trials in cases if self._matches(trials))
-        shown = list(islice(matching, self.skip, self.skip + self.limit))
-        more = len(shown) == self.limit
-        counted = self._known_total(store, record)
-        if counted is None:
-            everything = by_case(store.trials(record.id))
-            counted = sum(1 for trials in everything if self._matches(trials))
-        last = shown[-1][0].position if more else None
+        shown, total = self._searched(store, record) if self.words else self._found(store, record)
+        last = shown[-1][0].position if len(shown) == self.limit else None
         entries = b",".join(map(_entry, shown))
-        tail = {"count": len(shown), "total": counted, "next": last}
+        tail = {"count": len(shown), "total": total, "next": last}
         return b'{"results":[' + entries + b"]," + msgspec.json.encode(tail)[1:]
 
-    def _known_total(self, store: Store, record: RunRecord) -> int | None:
-        """The number of matches without reading results; None when words are searched."""
-        if self.words:
-            return None
+    def _searched(self, store: Store, record: RunRecord) -> tuple[list[list[TrialRecord]], int]:
+        """The results of a page and their total, by one walk over all that was said."""
+        shown, passed, total = [], 0, 0
+        for trials in by_case(store.trials(record.id)):
+            if not self._has_outcome(trials) or not self._has_words(entry_of(trials)):
+                continue
+            total += 1
+            if trials[0].position > self.after:
+                passed += 1
+                if self.skip < passed <= self.skip + self.limit:
+                    shown.append(trials)
+        return shown, total
+
+    def _found(self, store: Store, record: RunRecord) -> tuple[list[list[TrialRecord]], int]:
+        """The same without words: what was said is read of the page alone."""
+        behind = store.facts(record.id, range(min(self.after + 1, _END), _END))
+        fitting = (facts[0].position for facts in by_case(behind) if self._has_outcome(facts))
+        wanted = list(islice(fitting, self.skip, self.skip + self.limit))
+        shown = [
+            trials
+            for positions in _ranges(wanted)
+            for trials in by_case(store.trials(record.id, positions=positions))
+        ]
+        return shown, self._total(store, record)
+
+    def _total(self, store: Store, record: RunRecord) -> int:
         summary = record.summary
         if record.status == "finished" and summary is not None:
             return int(summary[self.outcome or "totalCases"])
-        cases = by_case(store.facts(record.id))
-        return sum(1 for trials in cases if self.outcome in (None, _outcome(trials)))
+        return sum(map(self._has_outcome, by_case(store.facts(record.id))))
 
-    def _matches(self, trials: list[TrialRecord]) -> bool:
-        if self.outcome is not None and _outcome(trials) != self.outcome:
-            return False
-        return not self.words or self.words in _text(entry_of(trials)).casefold()
+    def _has_outcome(self, trials: list[TrialRecord] | list[TrialFacts]) -> bool:
+        return self.outcome is None or self.outcome == outcome_of(repeats_of(trials))
+
+    def _has_words(self, entry: bytes) -> bool:
+        return not _lacks(entry, self.words) and self.words in _text(entry).casefold()
 
 
-def _outcome(trials: list[TrialRecord] | list[TrialFacts]) -> Outcome:
-    return outcome_of(repeats_of(trials))
+def _lacks(entry: bytes, words: str) -> bool:
+    """Does a look at the bytes tell that the words are not there, as it does of most results?
+
+    Not where something is escaped, nor beyond ASCII, as some of that is ASCII in lower case, nor
+    where words go on in the next text.
+    """
+    if not entry.isascii() or b"\\u" in entry or b"\\/" in entry or "\n" in words:
+        return False
+    return msgspec.json.encode(words)[1:-1] not in entry.lower()
+
+
+def _ranges(positions: Iterable[int]) -> list[range]:
+    """Growing numbers as ranges: neighbours are read together."""
+    found: list[range] = []
+    for at in positions:
+        if found and found[-1].stop == at:
+            found[-1] = range(found[-1].start, at + 1)
+        else:
+            found.append(range(at, at + 1))
+    return found
 
 
 def _entry(trials: list[TrialRecord]) -> bytes:

@@ -1,0 +1,96 @@
+"""Results are found by one walk, and what was said is read only where it is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.model.run import TrialRecord
+from assay.ports import Store
+from assay.server.searching import Search
+from assay.stores.memory import MemoryStore
+from assay.testing.stores import a_run, a_trial, saved
+
+#: Letters that are others in lower case, what JSON escapes, and what lies between two texts.
+TEXTS = st.text(st.sampled_from('aAbK\u212a\u00df\u017f\u00e9"\\/\n\t\x1f \u2028'), max_size=6)
+
+
+class Watched:
+    """Notes which trials of a store were read whole."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.read: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def trials(self, run_id: str, **options: Any) -> Iterator[TrialRecord]:
+        for trial in self._store.trials(run_id, **options):
+            self.read.append(trial.position)
+            yield trial
+
+
+def trial(position: int, response: str = "", **more: Any) -> TrialRecord:
+    details: dict[str, Any] = {"outcome": more.get("outcome", "passed"), "trials": []}
+    result = {"id": f"c{position}", "description": "d", "passed": True, "durationMs": 1.0}
+    encoded = json.dumps(result | {"details": details}).encode()
+    seen = more.pop("seen", None) or json.dumps({"response": response}).encode()
+    return a_trial(position, result=encoded, observation=seen, **more)
+
+
+def store_of(*trials: TrialRecord) -> Watched:
+    store = MemoryStore()
+    store.begin(a_run())
+    saved(store, *trials)
+    return Watched(store)
+
+
+def page(store: Watched, search: Search) -> tuple[list[int], int, int | None]:
+    found = msgspec.json.decode(search.page(cast("Store", store), store.run("run-1")))
+    assert found["count"] == len(found["results"])
+    return [case["position"] for case in found["results"]], found["total"], found["next"]
+
+
+def test_without_words_only_the_page_is_read() -> None:
+    outcomes = ("passed", "failed", "errored")
+    store = store_of(*(trial(n, outcome=outcomes[n % 3]) for n in range(30)))
+    assert page(store, Search(limit=3, skip=4)) == ([4, 5, 6], 30, 6)
+    assert page(store, Search("failed", limit=2, after=6)) == ([7, 10], 10, 10)
+    assert page(store, Search("skipped")) == ([], 0, None)
+    assert store.read == [4, 5, 6, 7, 10]
+
+
+def test_words_are_looked_for_once() -> None:
+    store = store_of(*(trial(n, "rain" if n % 2 else "sun") for n in range(10)))
+    assert page(store, Search(words="rain", limit=2, skip=1, after=1)) == ([5, 7], 5, 7)
+    assert store.read == list(range(10))
+
+
+def test_attempts_of_a_case_are_one_result() -> None:
+    attempts = [trial(3, repeat=n, outcome=("passed", "failed")[n]) for n in range(2)]
+    store = store_of(trial(2), *attempts, trial(4))
+    assert page(store, Search("failed")) == ([3], 1, None)
+    assert page(store, Search(limit=2, after=2)) == ([3, 4], 3, 4)
+
+
+@given(TEXTS, TEXTS.filter(bool), st.booleans())
+def test_words_are_found_however_the_answer_was_written(
+    response: str, words: str, ascii_only: bool
+) -> None:
+    seen = json.dumps({"response": response}, ensure_ascii=ascii_only).encode()
+    store = store_of(trial(0, seen=seen))
+    text = "\n".join(("c0", "d", "", response)).casefold()
+    expected = [0] if words.casefold() in text else []
+    assert page(store, Search(words=words.casefold()))[0] == expected
+
+
+def test_what_an_author_escaped_is_found() -> None:
+    store = store_of(trial(0, seen=rb'{"response":"\u0052ain and\/or sun"}'))
+    for words in ("rain", "and/or", "rain and/or sun"):
+        assert page(store, Search(words=words))[0] == [0]
