@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 
 TestClient.__test__ = False
+if os.environ.get("ASSAY_TEST_PROFILE") != "full":
+    collect_ignore = ["test_openapi_in_full.py"]
 ADDRESS = "http://127.0.0.1:8321"
 #: Nothing takes this long; what does hangs.
 PATIENCE = 30.0
