@@ -267,7 +267,8 @@ def test_a_stub_of_null_is_a_result(provided: Any) -> None:
 def test_the_loop_ends_after_so_many_turns(provided: Any, case: Any, turns: int) -> None:
     seen, sent = run(provided, calls(("get_time", {}), text="Hm."), stubs=STUBS, **case)
     assert len(sent) == seen.llm_calls == turns
-    assert seen.notes == (f"stopped after {turns} turns: the model still called tools",)
+    many = "1 turn" if turns == 1 else f"{turns} turns"
+    assert seen.notes == (f"stopped after {many}: the model still called tools",)
     assert seen.tool_calls == (ToolCall("get_time", {}, "12:00", "id0", success=True),) * turns
     assert seen.response == "Hm."
 

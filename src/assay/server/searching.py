@@ -53,6 +53,9 @@ class Search(msgspec.Struct, frozen=True):
 
     def _found(self, store: Store, record: RunRecord) -> tuple[list[list[TrialRecord]], int]:
         """The same without words: what was said is read of the page alone."""
+        total = self._total(store, record)
+        if self.skip >= total:
+            return [], total
         behind = store.facts(record.id, range(min(self.after + 1, _END), _END))
         fitting = (facts[0].position for facts in by_case(behind) if self._has_outcome(facts))
         wanted = list(islice(fitting, self.skip, self.skip + self.limit))
@@ -61,7 +64,7 @@ class Search(msgspec.Struct, frozen=True):
             for positions in _ranges(wanted)
             for trials in by_case(store.trials(record.id, positions=positions))
         ]
-        return shown, self._total(store, record)
+        return shown, total
 
     def _total(self, store: Store, record: RunRecord) -> int:
         summary = record.summary

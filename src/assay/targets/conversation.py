@@ -80,7 +80,8 @@ def _joined(turns: Sequence[Turn]) -> Observation:
     costs = [each.cost_usd for each in seen if each.cost_usd is not None]
     notes = [note for each in seen for note in each.notes]
     if turns[-1].answers:
-        notes.append(f"stopped after {len(turns)} turns: the model still called tools")
+        many = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
+        notes.append(f"stopped after {many}: the model still called tools")
     return Observation(
         response=last_said(messages),
         tool_calls=tuple(call for message in messages for call in message.tool_calls),
