@@ -37,9 +37,9 @@ def test_every_command_has_examples_and_whole_sentences(context: click.Context) 
 @pytest.mark.parametrize("context", COMMANDS, ids=lambda context: context.command_path)
 def test_the_shell_completes_files_wherever_one_is_wanted(context: click.Context) -> None:
     for parameter in context.command.params:
-        shown = parameter.make_metavar(context).strip("[].")
+        shown = parameter.metavar or (parameter.name or "").upper()
         found = parameter.shell_complete(context, "ev")
-        if shown in FILES:
+        if shown.strip("[].") in FILES:
             assert {item.type for item in found} <= {"file", "dir"}, parameter.name
             assert found, parameter.name
 

@@ -176,7 +176,7 @@ async def _nonsense(request: web.Request) -> web.StreamResponse:
 
 def test_what_is_no_http_is_told_and_no_status_that_nobody_sent() -> None:
     error = fault(_nonsense)
-    assert "/ask sent is not HTTP: Bad status line" in str(error)
+    assert "/ask sent is not HTTP: " in str(error)
     assert "400" not in str(error)
     assert not error.retryable
 
