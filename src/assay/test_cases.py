@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Any
 
 import msgspec
 
@@ -83,7 +82,7 @@ def _case(case: TestCase, judge: EvaluatorSpec) -> EvalCase:
     def locate(steps: Sequence[str | int]) -> Origin:
         return place
 
-    metadata: dict[str, Any] = {"version": case.version}
+    # The version is no metadata: targets are told that, and answers are kept by what they are told.
     return EvalCase(
         id=case.id,
         input_messages=(Message("user", case.input),),
@@ -91,7 +90,6 @@ def _case(case: TestCase, judge: EvaluatorSpec) -> EvalCase:
         description=case.description or "",
         expected_messages=(Message("assistant", case.expected_output),),
         tags=case.tags,
-        metadata=metadata,
         has_default_evaluators=True,
         locate=locate,
     )

@@ -18,6 +18,7 @@ import pytest
 import assay
 from assay.errors import ConfigError, EvalFileErrors, NotInStore, UsageError
 from assay.history import show
+from assay.importing import import_test_cases
 from assay.model.events import Event, Notice
 from assay.opening import open_store
 from assay.outcomes import find_run, outcomes_of
@@ -334,6 +335,15 @@ def test_the_cache_tells_cases_apart_by_all_that_a_target_is_told() -> None:
     for cached in (False, True):
         found = assay.run("s.eval.jsonl", target=agent, cache=True)
         assert responses(found) == {"c0": ("u0", cached), "c1": ("u1", cached)}
+
+
+def test_the_cache_has_the_answer_to_a_test_case_whatever_is_expected_by_now() -> None:
+    for expected in ("GOOD", "better"):
+        write({"id": "c0", "input": "good", "expected_output": expected})
+        import_test_cases("s.eval.jsonl")
+        found = assay.run("store:", target=str.upper, cache=True)
+        assert list(responses(found).values()) == [("GOOD", expected == "better")]
+    assert found.summary.failed == 1
 
 
 def test_the_cache_is_not_asked_for_recorded_answers() -> None:
