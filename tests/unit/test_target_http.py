@@ -218,6 +218,14 @@ def test_paths_that_led_somewhere_before_are_no_fault() -> None:
     assert len(told({"response": "y"}, paths=paths)) == 4
 
 
+def test_answers_of_others_do_not_tell_what_their_replies_lacked() -> None:
+    paths = {"duration_ms": "took", "cost_usd": "cost", "tool_calls": "steps"}
+    before = {"response": "x", "durationMs": 1}
+    assert told(paths=paths, cached=[before]) == []
+    own: dict[str, Any] = {"response": "y", "cost": None, "steps": []}
+    assert told(own, paths=paths, cached=[before]) == []
+
+
 def test_paths_that_need_not_lead_anywhere_are_no_fault() -> None:
     assert told({"response": "x"}, paths={}) == []
     calls = [{"name": "t", "success": True}]

@@ -79,6 +79,8 @@ class ReplyReader:
         self._configured = [name for name in self._paths if name in given]
         self._steps = {name: _steps(path) for name, path in self._paths.items()}
         self._met: set[str] = set()
+        #: How many replies were read that are an answer, and how many calls are in them.
+        self._replies = self._calls = 0
 
     def read(self, reply: Any) -> Observation:
         """The observation in a reply; raises TargetError when there is none."""
@@ -92,24 +94,31 @@ class ReplyReader:
         if isinstance(calls := record.get("toolCalls"), list):
             record["toolCalls"] = [self._call(call) for call in calls]
         try:
-            return read(record).replace(raw=reply)
+            seen = read(record).replace(raw=reply)
         except ObservationError as error:
             raise TargetError(f"the reply cannot be used: {error}") from None
+        self._replies += 1
+        self._calls += len(seen.tool_calls or ())
+        return seen
 
     def problems(self, kept: Iterable[Mapping[str, Any]]) -> list[str]:
         """The paths that were configured and led nowhere, neither here nor in what is kept.
 
         `kept` are all answers of a run, in the interchange form: some may have come from a cache
-        or been given to an earlier process.
+        or been given to an earlier process. Those show that a path led somewhere, never that it
+        led nowhere: what was null or empty is not kept.
         """
         missing = {name for name in self._configured if name not in self._met}
-        replies = calls = 0
-        for answer in kept if missing else ():
-            replies, calls = replies + 1, calls + len(answer.get("toolCalls") or ())
+        answers = 0
+        for answer in kept if missing and self._replies else ():
+            answers += 1
             missing -= _met_before(answer)
+        if answers > self._replies:  # nobody knows whether the time of the others was told
+            missing.discard("duration_ms")
         found = []
         for name in (name for name in self._configured if name in missing):
-            count, what = (calls, "tool calls") if name in _CALL else (replies, "replies")
+            of_call = name in _CALL
+            count, what = (self._calls, "tool calls") if of_call else (self._replies, "replies")
             if count:
                 place = f"'paths.{name}': nothing stood at {self._paths[name]!r}"
                 found.append(f"{place} in any of {count} {what}")
