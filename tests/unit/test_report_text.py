@@ -171,7 +171,12 @@ def test_on_a_narrow_terminal_numbers_are_whole_and_reasons_take_three_lines(
 
 @pytest.mark.parametrize(
     ("asked", "told"),
-    [("main", "main (0198c0de-1)"), ("0198c0de", "0198c0de-1"), (None, "0198c0de-1")],
+    [
+        ("main", "main (0198c0de-1)"),
+        ("de", "de (0198c0de-1)"),
+        ("0198c0de", "0198c0de-1"),
+        (None, "0198c0de-1"),
+    ],
 )
 def test_the_baseline_is_called_as_the_user_called_it(asked: str | None, told: str) -> None:
     found = run(suite(LISBON), comparison=Comparison("0198c0de-1", "x", "unchanged", 1))

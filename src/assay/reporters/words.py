@@ -208,7 +208,8 @@ def _costs(summary: Summary) -> str:
 def against(run: RunResult, comparison: Comparison) -> str:
     """The baseline: the name that was asked for, and the run that has it."""
     asked = str(run.record.options.get("baseline") or "")
-    return f"{asked} ({comparison.base})" if asked not in comparison.base else comparison.base
+    base = comparison.base
+    return base if base.startswith(asked) else f"{asked} ({base})"
 
 
 def changes(comparison: Comparison) -> Iterator[tuple[str, tuple[CaseRef, ...]]]:
