@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +26,11 @@ from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
 from assay.model.shape import Reading
 from assay.replacing import replacing
 from assay.settings import shown_path
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: two that write at once are not kept apart there
+    fcntl = None  # type: ignore[assignment]
 
 SUFFIX, LOCK_SUFFIX = ".regression.json", ".regression.lock.json"
 #: What the description of a case that was added begins with.
@@ -122,14 +128,15 @@ def entries(file: Path) -> list[LedgerEntry]:
 
 def lock(file: Path) -> list[str]:
     """Lock the cases that are not locked yet; refuses when a locked one was changed."""
-    book = _Book(file)
-    _refuse_broken(book)
-    added = [identity for identity, _ in book.cases if identity not in book.hashes]
-    if added:
-        hashes = dict(book.hashes)
-        hashes.update({identity: case_hash(raw) for identity, raw in book.cases})
-        _write(lock_file(file), _lock_text(hashes))
-    return added
+    with _taking_turns(file):
+        book = _Book(file)
+        _refuse_broken(book)
+        added = [identity for identity, _ in book.cases if identity not in book.hashes]
+        if added:
+            hashes = dict(book.hashes)
+            hashes.update({identity: case_hash(raw) for identity, raw in book.cases})
+            _write(lock_file(file), _lock_text(hashes))
+        return added
 
 
 def archive(file: Path, identity: str) -> Path:
@@ -137,7 +144,11 @@ def archive(file: Path, identity: str) -> Path:
 
     A crash in between leaves it in both places, or in the lock; archiving again finishes.
     """
-    book = _Book(file)
+    with _taking_turns(file):
+        return _archive(file, _Book(file), identity)
+
+
+def _archive(file: Path, book: _Book, identity: str) -> Path:
     target = archive_file(file)
     index = next((i for i, (known, _) in enumerate(book.cases) if known == identity), None)
     if index is not None:
@@ -164,12 +175,13 @@ def add(file: Path, bug: Bug, today: date) -> str:
     The id, which is returned, has the next number that no case of the tool ever had. A crash
     in between leaves a case that is not locked.
     """
-    book = _Book(file)
-    _refuse_broken(book)
-    case = _case(book.next_id(file), bug, today)
-    _write(file, with_item(book.text, book.document, book.base, case))
-    _write(lock_file(file), _lock_text({**book.hashes, case["id"]: case_hash(case)}))
-    return str(case["id"])
+    with _taking_turns(file):
+        book = _Book(file)
+        _refuse_broken(book)
+        case = _case(book.next_id(file), bug, today)
+        _write(file, with_item(book.text, book.document, book.base, case))
+        _write(lock_file(file), _lock_text({**book.hashes, case["id"]: case_hash(case)}))
+        return str(case["id"])
 
 
 def _case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
@@ -305,6 +317,24 @@ def _not_here(book: _Book, identity: str) -> str:
     if any(case.get("id") == identity for case in book.archived):
         hint = "it is archived already"
     return f"{book.document.file} has no case {identity!r}" + (f" ({hint})" if hint else "")
+
+
+@contextmanager
+def _taking_turns(file: Path) -> Iterator[None]:
+    """Wait until nobody else changes a ledger in this folder: two would take the same number.
+
+    The folder is locked, as the files themselves are replaced.
+    """
+    folder = None
+    with suppress(OSError):  # whoever reads or writes there says what is wrong
+        folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        if folder is not None and fcntl is not None:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        if folder is not None:
+            os.close(folder)
 
 
 def _write(file: Path, text: str) -> None:

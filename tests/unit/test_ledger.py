@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -264,6 +265,13 @@ def test_adding_appends_a_locked_case_with_the_next_number(file: Path) -> None:
     assert json.loads(file.read_text()) == [case(1), case(2), added(4)]
     assert file.read_text().startswith(before.rstrip("]\n"))
     assert codes(file) == []
+
+
+def test_none_is_lost_of_cases_that_are_added_at_once(file: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        added = list(pool.map(lambda _: ledger.add(file, BUG, TODAY), range(8)))
+    assert sorted(added) == [f"rg-get_weather-{number:03}" for number in range(4, 12)]
+    assert {e.id for e in ledger.entries(file) if e.status == "locked"} == set(added)
 
 
 def test_adding_locks_no_other_case(file: Path) -> None:
