@@ -29,6 +29,7 @@ from assay.server.operation import (
     STORABLE,
     UUID,
     Schema,
+    a_page,
     answers,
     bounded,
     nullable,
@@ -223,18 +224,7 @@ START_RUN = operation(
 LIST_RUNS = operation(
     "list_runs",
     "The runs, the newest first",
-    answers(
-        200,
-        "A page of runs",
-        record(
-            {
-                "runs": {"type": "array", "items": ref("ListedRun")},
-                "count": COUNT,
-                "next": nullable(TEXT),
-            }
-        ),
-        {"runs": [_EXAMPLE], "count": 1, "next": None},
-    ),
+    a_page("runs", "ListedRun", _EXAMPLE, next=(nullable(TEXT), None)),
     parameters=(
         LIMIT,
         parameter("before", "query", UUID, "Only runs before this one: `next` of a page."),
@@ -250,19 +240,7 @@ GET_RUN = operation(
 LIST_RESULTS = operation(
     "list_results",
     "The results of a run, in the order of its cases",
-    answers(
-        200,
-        "A page of results",
-        record(
-            {
-                "results": {"type": "array", "items": ref("Result")},
-                "count": COUNT,
-                "total": COUNT,
-                "next": nullable(COUNT),
-            }
-        ),
-        {"results": [RESULT], "count": 1, "total": 2, "next": None},
-    ),
+    a_page("results", "Result", RESULT, total=(COUNT, 2), next=(nullable(COUNT), None)),
     parameters=(
         _ID,
         LIMIT,

@@ -12,6 +12,7 @@ from assay.server.operation import (
     STORABLE,
     UUID,
     Schema,
+    a_page,
     answers,
     nullable,
     operation,
@@ -91,18 +92,7 @@ CREATE_TEST_CASE = operation(
 LIST_TEST_CASES = operation(
     "list_test_cases",
     "Retrieve all test cases, the newest last",
-    answers(
-        200,
-        "A page of test cases",
-        record(
-            {
-                "test_cases": {"type": "array", "items": ref("TestCase")},
-                "count": COUNT,
-                "total": COUNT,
-            }
-        ),
-        {"test_cases": [EXAMPLE], "count": 1, "total": 42},
-    ),
+    a_page("test_cases", "TestCase", EXAMPLE, total=(COUNT, 42)),
     parameters=(LIMIT, SKIP, _TAGGED),
 )
 GET_TEST_CASE = operation(
@@ -130,18 +120,7 @@ DELETE_TEST_CASE = operation(
 LIST_VERSIONS = operation(
     "list_versions",
     "Every version of a test case, the first one first, also of a deleted one",
-    answers(
-        200,
-        "A page of versions",
-        record(
-            {
-                "versions": {"type": "array", "items": ref("TestCaseVersion")},
-                "count": COUNT,
-                "total": COUNT,
-            }
-        ),
-        {"versions": [EXAMPLE | {"version": 1}], "count": 1, "total": 1},
-    ),
+    a_page("versions", "TestCaseVersion", EXAMPLE | {"version": 1}, total=(COUNT, 1)),
     parameters=(_ID, LIMIT, SKIP),
     errors=("NOT_FOUND",),
 )

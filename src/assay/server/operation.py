@@ -94,6 +94,14 @@ def answers(
     return {str(status): {"description": meaning, "content": content, **more}}
 
 
+def a_page(name: str, item: str, shown: Any, **more: tuple[Schema, Any]) -> Schema:
+    """An answer with some items of a list; `more` are further fields with their examples."""
+    fields = {name: {"type": "array", "items": ref(item)}, "count": COUNT}
+    fields |= {field: schema for field, (schema, _) in more.items()}
+    example = {name: [shown], "count": 1} | {field: given for field, (_, given) in more.items()}
+    return answers(200, f"A page of {name.replace('_', ' ')}", record(fields), example)
+
+
 def _failures(codes: tuple[Code, ...]) -> Schema:
     """The answers of these codes, by their status."""
     by_status: dict[int, list[Code]] = {}
