@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import date
@@ -33,6 +34,8 @@ except ImportError:  # pragma: no cover - Windows: two that write at once are no
     fcntl = None  # type: ignore[assignment]
 
 SUFFIX, LOCK_SUFFIX = ".regression.json", ".regression.lock.json"
+#: How long whoever changes a ledger waits for another who does; it takes milliseconds.
+PATIENCE_SECONDS = 30.0
 #: What the description of a case that was added begins with.
 PREFIX = "regression — "
 Status = Literal["locked", "unlocked", "changed", "gone", "archived"]
@@ -329,12 +332,30 @@ def _taking_turns(file: Path) -> Iterator[None]:
     with suppress(OSError):  # whoever reads or writes there says what is wrong
         folder = os.open(file.parent, os.O_RDONLY)
     try:
-        if folder is not None and fcntl is not None:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while folder is not None and not _is_locked(folder):
+            if time.monotonic() >= deadline:
+                where = shown_path(file.parent)
+                found = f"another process is changing regression cases in {where}"
+                raise LedgerError(f"{found}: try again when it has ended")
+            time.sleep(0.01)
         yield
     finally:
         if folder is not None:
             os.close(folder)
+
+
+def _is_locked(folder: int) -> bool:
+    """Lock an open folder; False when another has."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some file systems know no locks
+        pass
+    return True
 
 
 def _write(file: Path, text: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -272,6 +274,22 @@ def test_none_is_lost_of_cases_that_are_added_at_once(file: Path) -> None:
         added = list(pool.map(lambda _: ledger.add(file, BUG, TODAY), range(8)))
     assert sorted(added) == [f"rg-get_weather-{number:03}" for number in range(4, 12)]
     assert {e.id for e in ledger.entries(file) if e.status == "locked"} == set(added)
+
+
+def test_nobody_waits_for_ever_for_another_who_changes_a_ledger(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "PATIENCE_SECONDS", 0.0)
+    before = file.read_text()
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        with pytest.raises(LedgerError, match="another process"):
+            ledger.add(file, BUG, TODAY)
+    finally:
+        os.close(folder)
+    assert file.read_text() == before
+    assert ledger.add(file, BUG, TODAY) == "rg-get_weather-004"
 
 
 def test_adding_locks_no_other_case(file: Path) -> None:
