@@ -1,6 +1,6 @@
 """What the server costs: requests a second, beside a bare FastAPI handler with the same SQL.
 
-    python benchmarks/serve.py [--requests 3000] [--cases 100000] [--seconds 30]
+    python benchmarks/serve.py [--requests 3000] [--cases 100000] [--seconds 30] [--long-tags]
 
 Both are asked by the same client, in turns, over connections that are kept. The bare handler
 checks nothing, returns a dict, and commits every test case by itself.
@@ -11,19 +11,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import re
 import sqlite3
+import string
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.parse import quote, unquote
 
 from pydantic import BaseModel
 
@@ -33,6 +37,12 @@ from assay.stores.sqlite import SqliteStore
 CONNECTIONS = 16
 ROUNDS = 5
 WRITERS = 32
+#: Of tags that are as long as they may be.
+ALPHABETS = {
+    "ASCII letters": string.ascii_lowercase,
+    "Greek letters": [chr(code) for code in range(0x3B1, 0x3CA) if code != 0x3C2],
+    "characters of four bytes": [chr(code) for code in range(0x20000, 0x2A6D0)],
+}
 BODY = {"input": "What is the capital of France?", "expected_output": "Paris", "tags": ["geo"]}
 
 
@@ -41,12 +51,16 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=3000)
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--long-tags", action="store_true", help="only these; takes 10 minutes")
     parser.add_argument("--bare", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.bare:
         bare(options.bare)
         return
     with tempfile.TemporaryDirectory() as folder:
+        if options.long_tags:
+            longest_tags(Path(folder), options.cases)
+            return
         beside_bare(Path(folder), options.requests)
         pages(Path(folder), options.cases)
         writers(Path(folder), options.seconds)
@@ -85,6 +99,15 @@ def pages(folder: Path, cases: int) -> None:
         tagged(different, what, "none", "tag-9-9", "9-9", "tag", "t", "%C3%A9")
 
 
+def longest_tags(folder: Path, cases: int) -> None:
+    """The first page with a tag where all tags are different and as long as they may be."""
+    for kind, alphabet in ALPHABETS.items():
+        with served(home(folder / kind, cases, partial(long_tags, alphabet))) as long:
+            tag = long_tags(alphabet, cases // 2)[5]
+            parts = [quote(part) for part in (tag[0], tag[:2], tag[:3], tag[:6], tag, tag[:5] * 2)]
+            tagged(long, f"{10 * cases:,} different tags of 50 {kind}", *parts)
+
+
 def tagged(port: int, what: str, *tags: str) -> None:
     """The first page with each of the tags."""
     for tag in tags:
@@ -95,7 +118,7 @@ def tagged(port: int, what: str, *tags: str) -> None:
             found = asyncio.run(one(port, request))
             times.append(time.perf_counter() - start)
         total = found["data"]["total"]
-        shown = f"first page with the tag {tag!r}, of {total:,}, among {what}"
+        shown = f"first page with the tag {unquote(tag)!r}, of {total:,}, among {what}"
         print(f"{1000 * median(times):6.1f} ms  {shown}", flush=True)
 
 
@@ -179,6 +202,11 @@ def rate(port: int, request: bytes, count: int) -> float:
 
 def few_tags(number: int) -> tuple[str, ...]:
     return (f"tag-{number % 1000}", "geo") if number % 2 else (f"tag-{number % 1000}",)
+
+
+def long_tags(alphabet: Sequence[str], number: int) -> tuple[str, ...]:
+    chance = random.Random(number)
+    return tuple("".join(chance.choices(alphabet, k=50)) for _ in range(10))
 
 
 def own_tags(number: int) -> tuple[str, ...]:

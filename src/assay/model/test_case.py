@@ -24,7 +24,7 @@ MAX_TAG = 50
 #: NUL and halves of surrogate pairs: databases do not take them.
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 #: Stands between tags: no text has this byte in UTF-8, so nothing matches across it.
-_BETWEEN = b"\xff"
+BETWEEN = b"\xff"
 _TICK = timedelta(microseconds=1)
 
 
@@ -115,7 +115,7 @@ def storable(text: str) -> bool:
 
 def folded(tags: Sequence[str]) -> bytes:
     """The tags as they are searched, without case; in the same order for the same tags."""
-    return _BETWEEN.join(sorted({tag.casefold().encode() for tag in tags}))
+    return BETWEEN.join(sorted({tag.casefold().encode() for tag in tags}))
 
 
 def sought(tag: str) -> bytes | None:

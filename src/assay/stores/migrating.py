@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assay.errors import StoreError
+from assay.stores.tag_parts import tag_parts
 
 #: Marks a file as ours; SQLite has a place for such a number in the head of the file.
 APPLICATION_ID = int.from_bytes(b"Assy", "big")
@@ -34,7 +35,12 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def migrate(connection: sqlite3.Connection, name: str, migrations: Sequence[str]) -> None:
-    """Run the migrations that the file has not seen, all in one transaction."""
+    """Run the migrations that the file has not seen, all in one transaction.
+
+    The connection can then write: triggers of the schema call a function of ours.
+    """
+    connection.execute("PRAGMA trusted_schema = ON")
+    connection.create_function("tag_parts", 1, tag_parts, deterministic=True)
     if _version(connection, name, len(migrations)) == len(migrations):
         return
     with transaction(connection):

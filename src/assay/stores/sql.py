@@ -20,7 +20,7 @@ from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.test_case import storable
 from assay.stores.group_commit import GroupCommit, Write
-from assay.stores.sql_test_cases import Connection, SqlTestCases
+from assay.stores.sql_test_cases import Connection, SqlTestCases, TagSearch
 
 _TRIAL = ", ".join(TrialRecord.__struct_fields__)
 _FACTS = ", ".join(TrialFacts.__struct_fields__)
@@ -58,11 +58,8 @@ Action = Callable[[Connection], Any]
 Work = tuple[TrialRecord, ...] | Action
 
 
-class Database(Protocol):
+class Database(TagSearch, Protocol):
     """What the tables are in."""
-
-    #: The condition that a value is somewhere in the column `folded`.
-    contains: str
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection for one reader; a StoreError when the store is closed."""
@@ -114,9 +111,7 @@ class SqlStore:
         self._writer: GroupCommit[Work] = GroupCommit(self._commit)
         self._lock = threading.Lock()
         self._unwritten: dict[str, bytes] = {}
-        self.test_cases = SqlTestCases(
-            database.reading, self._writing_test_cases, database.contains
-        )
+        self.test_cases = SqlTestCases(database.reading, self._writing_test_cases, database)
 
     # Runs
 

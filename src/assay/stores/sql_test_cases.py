@@ -1,7 +1,7 @@
 """Test cases in a database, in the SQL that SQLite and PostgreSQL share.
 
 A page costs as much as it shows: how many test cases there are is kept, not counted. A tag is
-searched among the sets of tags that there are, which are few where tags mean something.
+searched once for all test cases that have the same tags.
 """
 
 from __future__ import annotations
@@ -50,24 +50,21 @@ _PAGE = f"""
 """
 # Where a quarter of all test cases have the tag, the page is soon met on a walk in their order:
 # at worst three quarters are passed by. Else the walk has no beginning, and ends there; the test
-# cases are looked up by their sets of tags, and sorted. CASE lets PostgreSQL expect few sets: of
-# a bare condition it expects a third, and would rather read all test cases than look some up.
+# cases are looked up by their sets of tags, and sorted.
 _TAGGED = f"""
-    WITH found AS (
-        SELECT number, total FROM tag_set WHERE CASE WHEN {{matches}} THEN 1 ELSE 0 END = 1
-    ),
+    WITH found AS {{found}},
     n AS (SELECT coalesce(sum(total), 0) AS total FROM found),
     often AS (SELECT 0 AS beginning FROM n, test_case_count a WHERE n.total * 4 > a.total),
-    few AS (SELECT number FROM found WHERE NOT EXISTS (SELECT 1 FROM often)),
     page AS (
         SELECT * FROM (
             SELECT {_SHOWN} FROM test_case c CROSS JOIN tag_set t
             WHERE c.number > (SELECT beginning FROM often) AND c.deleted_at IS NULL
-            AND t.number = c.tag_set AND {{matches}} {_IN_ORDER}
+            AND t.number = c.tag_set AND length(folded) > 0 AND {{contains}} {_IN_ORDER}
         ) met
         UNION ALL
         SELECT * FROM (
-            SELECT {_SHOWN} FROM few t CROSS JOIN test_case c WHERE c.tag_set = t.number {_IN_ORDER}
+            SELECT {_SHOWN} FROM found t CROSS JOIN test_case c
+            WHERE NOT EXISTS (SELECT 1 FROM often) AND c.tag_set = t.number {_IN_ORDER}
         ) looked_up
     )
     SELECT n.total, {_FIELDS} FROM n LEFT JOIN (page c {_NEWEST}) ON TRUE ORDER BY c.number
@@ -93,22 +90,35 @@ class Connection(Protocol):
     def execute(self, statement: str, values: Sequence[Any], /) -> Answer: ...
 
 
+class TagSearch(Protocol):
+    """How a database finds tags."""
+
+    #: The condition that a value is somewhere in the column `folded`.
+    contains: str
+
+    def having(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
+        """What `number` and `total` of the sets are found by that have a tag with the needle.
+
+        It is what stands behind `found AS`, and its values.
+        """
+        ...
+
+
 #: Hands an action to the writer; what it returns is there once it is on disk. What it raises
 #: refuses it alone, and then it must not have changed anything.
 Writing = Callable[[Callable[[Connection], Any]], Future[Any]]
 
 
 class SqlTestCases:
-    """A TestCaseStore in tables; `contains` is the condition that a value is in `folded`."""
+    """A TestCaseStore in tables."""
 
     def __init__(
         self,
         reading: Callable[[], AbstractContextManager[Connection]],
         writing: Writing,
-        contains: str,
+        searching: TagSearch,
     ) -> None:
-        self._reading, self._writing = reading, writing
-        self._tagged = _TAGGED.format(matches=f"length(folded) > 0 AND {contains}")
+        self._reading, self._writing, self._searching = reading, writing, searching
 
     def add(self, new: NewTestCase, now: datetime) -> Future[TestCase]:
         refuse_unfit(new)
@@ -139,8 +149,9 @@ class SqlTestCases:
             if needle is None:
                 rows = connection.execute(_PAGE, bounds).fetchall()
             else:
-                values = (needle, needle, *bounds, *bounds)
-                rows = connection.execute(self._tagged, values).fetchall()
+                found, values = self._searching.having(needle)
+                query = _TAGGED.format(found=found, contains=self._searching.contains)
+                rows = connection.execute(query, (*values, needle, *bounds, *bounds)).fetchall()
         return TestCasePage([_case(row[1:]) for row in rows if row[1] is not None], int(rows[0][0]))
 
     def change(

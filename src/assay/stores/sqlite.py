@@ -23,6 +23,7 @@ from assay.stores.migrating import scripts, transaction
 from assay.stores.sql import KEEP_FIRST, SqlStore
 from assay.stores.sql_test_cases import Connection
 from assay.stores.sqlite_file import SqliteFile
+from assay.stores.tag_parts import having
 
 #: How many seconds a lock of another process is waited for.
 PATIENCE = 30.0
@@ -64,6 +65,11 @@ class SqliteDatabase:
     def __init__(self, path: Path, file: SqliteFile) -> None:
         self._path, self._file = path, file
         self.reading, self.close = file.reading, file.close
+
+    def having(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
+        query, values = having(needle)
+        # Searching twice costs less than to keep what was found.
+        return f"NOT MATERIALIZED ({query})", values
 
     def rows(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
         with (

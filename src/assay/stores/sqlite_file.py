@@ -19,6 +19,7 @@ from assay.stores.migrating import migrate, scripts
 #: Files that are there already keep theirs.
 _PAGE_BYTES = 16384
 _DAMAGED = "it is damaged; put a copy of it in its place, or move it away"
+_WITHOUT_FTS5 = "this Python has a SQLite without FTS5; use one that has it, as most do"
 _LOCKED = "another process keeps it locked; wait for that one to end"
 #: What SQLite's result codes mean when they are about the file and not about the statement.
 FAULTS = {
@@ -82,6 +83,8 @@ class SqliteFile:
             yield
         except sqlite3.Error as error:
             fault = FAULTS.get(_primary(error), otherwise)
+            if "no such module: fts5" in str(error):
+                fault = _WITHOUT_FTS5
             if fault is None:
                 raise
             raise StoreError(f"{self.name}: {fault} ({error})") from error
