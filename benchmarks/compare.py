@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from assay.comparing import compare, fold
+from assay.comparison.tally import compare, fold
 from assay.model.run import RunRecord, TrialRecord
 from assay.stores.sqlite import SqliteStore
 

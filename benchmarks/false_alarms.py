@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from assay.comparing import compare
-from assay.deciding import Rules
+from assay.comparison.decision import Rules
+from assay.comparison.tally import compare
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 
 #: Alpha and beta of the chance to pass, with the share of such cases.

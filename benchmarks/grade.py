@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
+from assay.engine.grading import Grader, Preparation
 from assay.evaluators.tool_trajectory import ToolTrajectoryEvaluator
-from assay.grading import Grader, Preparation
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from assay.errors import AssayError, EvalFileError, EvalFileErrors, Problem
     from assay.evaluators.python import evaluator
     from assay.evaluators.rubric import RubricEvaluator
-    from assay.history import compare
     from assay.model.case import EvalCase, Origin, Suite
     from assay.model.comparison import CaseRef, Comparison
     from assay.model.context import Context
@@ -35,9 +34,10 @@ if TYPE_CHECKING:
         RegressionEvalCase,
         RubricEvalCase,
     )
-    from assay.running import arun, regrade, run
-    from assay.runs import Run
-    from assay.service import aevaluate, evaluate, lint, load, validate
+    from assay.service.eval_files import aevaluate, evaluate, lint, load, validate
+    from assay.service.history import compare
+    from assay.service.result import Run
+    from assay.service.runs import arun, regrade, run
 
 __all__ = [
     "AssayError",
@@ -82,7 +82,6 @@ _HOMES = {
     "assay.errors": ("AssayError", "EvalFileError", "EvalFileErrors", "Problem"),
     "assay.evaluators.python": ("evaluator",),
     "assay.evaluators.rubric": ("RubricEvaluator",),
-    "assay.history": ("compare",),
     "assay.model.case": ("EvalCase", "Origin", "Suite"),
     "assay.model.comparison": ("CaseRef", "Comparison"),
     "assay.model.context": ("Context",),
@@ -99,9 +98,10 @@ _HOMES = {
         "RegressionEvalCase",
         "RubricEvalCase",
     ),
-    "assay.running": ("arun", "regrade", "run"),
-    "assay.runs": ("Run",),
-    "assay.service": ("aevaluate", "evaluate", "lint", "load", "validate"),
+    "assay.service.eval_files": ("aevaluate", "evaluate", "lint", "load", "validate"),
+    "assay.service.history": ("compare",),
+    "assay.service.result": ("Run",),
+    "assay.service.runs": ("arun", "regrade", "run"),
 }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from assay import tokens
 from assay.documents import json
 from assay.documents.source import is_absent, read_text
 from assay.errors import EvalFileErrors, Problem
+from assay.model import tokens
 from assay.model.case import EvalCase, Origin
 from assay.model.expect import ExpectBase
 from assay.settings import Settings, shown_path

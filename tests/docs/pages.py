@@ -35,9 +35,9 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from assay import service
 from assay.cli.app import app
 from assay.errors import ConfigError
+from assay.service import eval_files
 from assay.settings import Settings
 
 TIERS = ("golden", "labeled", "regression", "rubric")
@@ -229,7 +229,7 @@ class Story:
         file = self.folder / name
         file.write_text(whole(block.text, kind), encoding="utf-8")
         lint = block.option("lint")
-        loaded = service.lint(file) if lint else service.validate(file)
+        loaded = eval_files.lint(file) if lint else eval_files.validate(file)
         file.unlink()
         wanted = {slug for slug in (lint or block.option("reports")).split(",") if slug}
         ignored = {"unlocked-regression"} - wanted  # no example has a lock file

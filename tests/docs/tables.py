@@ -25,7 +25,7 @@ from assay.model.options import RunOptions
 from assay.model.rules import Ruled
 from assay.model.shape import Shape
 from assay.registry import evaluators, targets
-from assay.schema import schema
+from assay.service.schema import schema
 from assay.settings import Config, JudgeEntry, TargetEntry
 from assay.targets.chat import ChatTarget
 from assay.targets.reply_paths import ReplyPaths

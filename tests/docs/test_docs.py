@@ -30,9 +30,8 @@ from tables import (
 )
 
 import assay
-from assay import service
 from assay.cli.app import app
-from assay.deciding import decide
+from assay.comparison.decision import decide
 from assay.documents import document
 from assay.documents import yaml as yaml_documents
 from assay.errors import MAX_PROBLEMS, SLUGS, AssayError
@@ -42,8 +41,9 @@ from assay.loaders import csv, jsonl
 from assay.model import expect, message, suite, tiers
 from assay.model.shape import Shape
 from assay.registry import evaluators
-from assay.results import PRECEDENCE
-from assay.schema import schema
+from assay.results.run import PRECEDENCE
+from assay.service import eval_files
+from assay.service.schema import schema
 from assay.settings import OVERRIDES
 from assay.stats.paired import Pairs
 
@@ -191,10 +191,10 @@ def test_the_demo_leaves_nothing_behind_and_notices_when_nothing_regresses(tmp_p
 
 def test_the_example_is_without_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / "examples/weather")
-    loaded = service.lint("evals")
+    loaded = eval_files.lint("evals")
     assert list(map(str, loaded.problems)) == []
     assert {s.tier for s in loaded.suites} == {*tiers.TIERS, "suite"}
-    slips = service.validate("broken").errors
+    slips = eval_files.validate("broken").errors
     assert len({p.code for p in slips}) >= 8
 
 

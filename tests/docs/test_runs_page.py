@@ -16,8 +16,8 @@ from assay.model.score import EvaluationScore
 from assay.model.suite_result import CaseResult, EvalSuiteResult, Summary
 from assay.registry import targets
 from assay.reporters.words import VERDICTS
-from assay.result_schema import Details, Trial
-from assay.results import PRECEDENCE
+from assay.results.run import PRECEDENCE
+from assay.results.schema import Details, Trial
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = Page.read(ROOT / "docs/runs.md", ROOT)

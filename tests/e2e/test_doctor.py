@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assay import doctor
+from assay.service import doctor
 
 KEY = "sk-never-to-be-shown-12345"
 

@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from assay.model.suite_result import EvalSuiteResult, Summary
-from assay.schema import schema
+from assay.service.schema import schema
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assay import bugs
 from assay.errors import UsageError
+from assay.service import bugs
 
 GOLDEN = {
     "id": "gs-get_weather-001",

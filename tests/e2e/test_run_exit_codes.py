@@ -12,7 +12,7 @@ from assay.model.options import RunOptions
 from assay.model.run import RunRecord, RunStatus
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
-from assay.results import conclude
+from assay.results.run import conclude
 from e2e.projects import Agent, Gate, Project, ended
 
 STALE = {"toolName": "t", "toolVersion": "1", "descriptionHash": "0" * 12, "registrySize": 1}

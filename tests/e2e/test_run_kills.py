@@ -14,7 +14,7 @@ import pytest
 
 from assay.blocking import wait_for
 from assay.engine.brake import Brake
-from assay.running import Door, Order, carry_out
+from assay.service.runs import Door, Order, carry_out
 from e2e.projects import Agent, Gate, Project, ended, normal, outcomes
 from unit.test_process import all_die
 

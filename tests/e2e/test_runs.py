@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from assay.cli.app import app
-from assay.opening import open_store
+from assay.service.store import open_store
 from assay.settings import Settings
 from e2e.projects import Project
 

@@ -12,7 +12,7 @@ import pytest
 
 import assay
 from assay.ports import Request
-from assay.roster import Roster
+from assay.roster.targets import Roster
 from assay.settings import Settings
 
 pytestmark = pytest.mark.full

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from assay.model.test_case import NewTestCase, TestCase
 from assay.ports import Store
-from assay.running import Order, carry_out_in
+from assay.service.runs import Order, carry_out_in
 from assay.settings import Settings
 from server.conftest import PATIENCE
 

@@ -139,7 +139,7 @@ def test_an_interrupt_before_the_first_question_does_not_end_the_server(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("assay.running.carry_out_in", raising)
+        patched.setattr("assay.service.runs.carry_out_in", raising)
         response = running.post("/api/runs", json=SUITES)
     assert response.json()["error"]["message"] == "It could not begin: KeyboardInterrupt"
     assert finished(running, SUITES)["status"] == "finished"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.errors import ConfigError, UnknownName
-from assay.roster import Roster
+from assay.roster.targets import Roster
 from assay.settings import Settings
 from unit.asking import answer, in_file, request
 from unit.conftest import Project

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from assay import calibrations, history, running
-from assay.calibrating import Desk
 from assay.errors import UsageError
+from assay.judges import calibrations
 from assay.model.run_result import RunResult
+from assay.service import history, runs
+from assay.service.calibration import Desk
 from assay.stats.calibration import Confusion, corrected_rate, kappa, sensitivity, specificity
 from unit.conftest import Project, invoke
 
@@ -42,7 +43,7 @@ def agent(question: str) -> str:
 
 
 def run(**options: Any) -> RunResult:
-    return running.run("suite.yaml", target=agent, **options)
+    return runs.run("suite.yaml", target=agent, **options)
 
 
 def truth(n: int) -> str:
@@ -307,7 +308,7 @@ def test_labels_may_be_words_numbers_or_truth_values(judged: Project) -> None:
 
 def test_an_id_of_two_suites_needs_its_suite(judged: Project) -> None:
     Path("other.yaml").write_bytes(Path("suite.yaml").read_bytes())
-    running.run(["suite.yaml", "other.yaml"], target=agent)
+    runs.run(["suite.yaml", "other.yaml"], target=agent)
     judged.write("l.csv", "id,label\nc1,pass\n")
     code, _, err = calibrate("l.csv")
     assert code == 2

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.comparing import MAX_SUITES, compare, fold
-from assay.deciding import Rules
+from assay.comparison.decision import Rules
+from assay.comparison.tally import MAX_SUITES, compare, fold
 from assay.errors import UnknownName, UsageError
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.run import TrialFacts

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from assay.confidential import secrets_of, secrets_of_target
 from assay.redaction import MARK, Redactor
-from assay.roster import Roster
+from assay.roster.secrets import secrets_of, secrets_of_target
+from assay.roster.targets import Roster
 from assay.settings import Settings
 from unit.conftest import Project, invoke
 

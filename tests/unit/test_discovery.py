@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import assay
-from assay.discovery import Discovery, discover, loader_for
 from assay.registry import loaders
 from assay.settings import Settings
+from assay.suites.discovery import Discovery, discover, loader_for
 
 if TYPE_CHECKING:
     from unit.conftest import Project

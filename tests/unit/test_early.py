@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 import assay
-from assay import history, running
 from assay.blocking import wait_for
 from assay.engine.brake import Brake
 from assay.engine.early import Early
@@ -22,6 +21,8 @@ from assay.errors import UsageError
 from assay.model.comparison import CaseOutcome, CaseRef
 from assay.model.result import Outcome
 from assay.model.run_result import RunResult
+from assay.service import history
+from assay.service.runs import Door, Order, carry_out
 from unit.compared import case
 from unit.conftest import Project
 from unit.test_measuring import trial
@@ -143,7 +144,7 @@ def answering(wrong: Callable[[int], bool]) -> Callable[[str], str]:
 
 
 def run(wrong: Callable[[int], bool], **options: Any) -> RunResult:
-    return running.run("suite.jsonl", target=answering(wrong), **options)
+    return assay.run("suite.jsonl", target=answering(wrong), **options)
 
 
 def reasons(result: RunResult) -> Iterator[str]:
@@ -187,7 +188,7 @@ def test_where_it_stops_does_not_depend_on_workers(project: Project, workers: in
             return "no"
         return "yes"
 
-    found = running.run(
+    found = assay.run(
         "suite.jsonl",
         target=slow_when_wrong,
         baseline="main",
@@ -228,9 +229,9 @@ def test_a_resumed_run_stops_where_the_other_would_have(project: Project) -> Non
         return "no" if int(question[1:]) % 2 == 0 else "yes"
 
     def carried(resume: str | None) -> RunResult:
-        door = running.Door(brake=brake if resume is None else None)
-        order = running.Order("suite.jsonl", half, resume=resume, door=door)
-        return wait_for(lambda: running.carry_out(order, dict(options)))
+        door = Door(brake=brake if resume is None else None)
+        order = Order("suite.jsonl", half, resume=resume, door=door)
+        return wait_for(lambda: carry_out(order, dict(options)))
 
     assert carried(None).exit_code == 130
     found = carried("")

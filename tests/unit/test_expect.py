@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay import patterns
-from assay.grading import Preparation
+from assay.engine.grading import Preparation
 from assay.model.case import EvalCase
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation, Usage

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay import service
 from assay.engine import express
 from assay.engine.express import Express
 from assay.engine.plan import Plan
@@ -19,9 +18,10 @@ from assay.errors import EvalFileErrors
 from assay.evaluators.text import ContainsEvaluator
 from assay.executors.local import Local
 from assay.model.run import TrialRecord
-from assay.opening import open_store
 from assay.registry import executors
-from assay.service import project as find_project
+from assay.service import eval_files
+from assay.service.eval_files import project as find_project
+from assay.service.store import open_store
 from unit.conftest import Project
 
 TEXTS = ["yes", 'say "yes": 1', "back\\slash", "é😀", "a\u2028b", "{{seed:a}}", "sk-" + "a1" * 12]
@@ -81,7 +81,7 @@ def lines(draw: Any) -> list[tuple[dict[str, Any], dict[str, Any]]]:
 def streamed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project whose files are all streams, graded in this process."""
     project.write("assay.yaml")
-    monkeypatch.setattr(service, "STREAMED_BYTES", 0)
+    monkeypatch.setattr(eval_files, "STREAMED_BYTES", 0)
     monkeypatch.setattr(executors, "get", lambda name: Local)
     return project
 

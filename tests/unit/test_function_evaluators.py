@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import assay
-from assay import registry, service
+from assay import registry
 from assay.errors import PluginError, UsageError
 from assay.evaluators.python import CONTEXT, score_of, spec_class
 from assay.model.score import EvaluationScore
+from assay.service import eval_files
 
 CASE = """\
 cases:
@@ -177,7 +178,7 @@ def mentions(response: str, words: list[str], all_of_them: bool = False) -> list
 def test_its_keys_are_checked_when_a_file_is_loaded(project: Path, entry: str, code: str) -> None:
     plugin(project, "@assay.evaluator\ndef mentions(response, words: list[str]): return True\n")
     (project / "a.eval.yaml").write_text(CASE.format(entry=entry))
-    assert code in [problem.code for problem in service.validate("a.eval.yaml").problems]
+    assert code in [problem.code for problem in eval_files.validate("a.eval.yaml").problems]
 
 
 def test_what_a_function_changes_nobody_else_sees(project: Path) -> None:
@@ -242,7 +243,7 @@ def test_keys_are_not_converted(project: Path, annotation: str, written: str, ri
         f"@assay.evaluator\ndef takes(response, n: {annotation}): return True\n",
     )
     (project / "a.eval.yaml").write_text(CASE.format(entry=f"{{type: takes, n: {written}}}"))
-    assert (service.validate("a.eval.yaml").errors == ()) is right
+    assert (eval_files.validate("a.eval.yaml").errors == ()) is right
 
 
 def test_an_async_function_is_waited_for(project: Path) -> None:
@@ -301,11 +302,11 @@ def test_a_plugin_that_cannot_be_imported_is_told(project: Path, error: str, fau
     plugin(project, f"raise {error}\n")
     cases = "- {id: a, input: x, evaluators: [{type: tone}]}\n- {id: b}\n"
     (project / "s.eval.yaml").write_text(cases)
-    first, *others = service.validate(".").problems
+    first, *others = eval_files.validate(".").problems
     assert (first.file, first.line, first.code) == ("assay.yaml", 1, "plugin-failed")
     assert first.message == f"the plugin 'my_checks' could not be imported: {fault}"
     assert {(p.file, p.line) for p in others} == {("s.eval.yaml", 2)}  # 'tone' may be a plugin's
-    faults = [entry.fault for entry in service.plugins() if entry.kind == "plugin"]
+    faults = [entry.fault for entry in eval_files.plugins() if entry.kind == "plugin"]
     assert faults == [fault]
 
 
@@ -313,7 +314,7 @@ def test_a_function_cannot_take_the_name_of_a_built_in(project: Path) -> None:
     plugin(project, "@assay.evaluator\ndef contains(response): return True\n")
     assert (
         "'contains' of my_checks:contains is there already"
-        in service.validate(".").errors[0].message
+        in eval_files.validate(".").errors[0].message
     )
 
 
@@ -323,7 +324,7 @@ def test_two_functions_cannot_have_one_name(project: Path) -> None:
         "@assay.evaluator(name='same')\ndef a(response): return True\n"
         "@assay.evaluator(name='same')\ndef b(response): return True\n",
     )
-    (problem,) = service.validate("assay.yaml").errors
+    (problem,) = eval_files.validate("assay.yaml").errors
     assert "there already: my_checks:a" in problem.message
 
 
@@ -339,7 +340,7 @@ def test_a_function_named_inline(project: Path) -> None:
 def test_loading_runs_no_code_of_the_project(project: Path) -> None:
     (project / "checks.py").write_text("raise RuntimeError('ran')\n")
     (project / "a.eval.yaml").write_text(CASE.format(entry="{type: 'python:checks:warm'}"))
-    assert service.validate("a.eval.yaml").problems == ()
+    assert eval_files.validate("a.eval.yaml").problems == ()
 
 
 @pytest.mark.parametrize(

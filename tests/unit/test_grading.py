@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.engine.grading import Preparation, aggregate
 from assay.errors import UsageError
-from assay.grading import Preparation, aggregate
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec

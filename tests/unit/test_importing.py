@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from assay import importing
-from assay.drafts import FIELDS
 from assay.errors import EvalFileErrors, UsageError
-from assay.importing import export_test_cases, import_test_cases
 from assay.model.test_case import NewTestCase, TestCase
+from assay.service import test_cases
+from assay.service.test_cases import export_test_cases, import_test_cases
 from assay.stores.memory import MemoryStore
+from assay.suites.drafts import FIELDS
 from unit.conftest import Project
 
 ID = "550e8400-e29b-41d4-a716-446655440001"
@@ -35,8 +35,8 @@ class Kept(MemoryStore):
 @pytest.fixture
 def store(project: Project, monkeypatch: pytest.MonkeyPatch) -> Kept:
     store = Kept()
-    monkeypatch.setattr(importing, "open_store", lambda settings, url: store)
-    monkeypatch.setattr(importing, "project_store", lambda url: closing(store))
+    monkeypatch.setattr(test_cases, "open_store", lambda settings, url: store)
+    monkeypatch.setattr(test_cases, "project_store", lambda url: closing(store))
     return store
 
 
@@ -294,7 +294,7 @@ CASE = st.builds(
 )
 
 
-@pytest.mark.parametrize("form", importing.FORMATS)
+@pytest.mark.parametrize("form", test_cases.FORMATS)
 @hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(CASE, min_size=1, max_size=4, unique_by=lambda case: case.id))
 def test_what_is_exported_can_be_imported(
@@ -331,7 +331,7 @@ def test_an_export_has_all_test_cases_whoever_deletes_some_meanwhile(
 def test_an_export_can_be_run_as_an_eval_file(project: Project, store: Kept) -> None:
 
     store.test_cases.add(NewTestCase("a", "b", None, ("t",), ID), datetime.now(UTC)).result()
-    for form in importing.FORMATS:
+    for form in test_cases.FORMATS:
         suite = project.suite("".join(export_test_cases(form)), f"moved.eval.{form}")
         (case,) = suite
         assert (case.id, case.question, case.expected_output, case.tags) == (ID, "a", "b", ("t",))

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.grading import Preparation
+from assay.engine.grading import Preparation
 from assay.model.case import EvalCase
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation, Usage

@@ -15,8 +15,9 @@ import pytest
 from msgspec.structs import replace
 
 import assay
-from assay import ledger, service
 from assay.errors import EvalFileErrors, LedgerError, UsageError
+from assay.service import eval_files
+from assay.suites import ledger
 
 
 def case(number: int, **changes: Any) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def codes(file: Path) -> list[str]:
-    return [p.code for p in service.validate(file).problems]
+    return [p.code for p in eval_files.validate(file).problems]
 
 
 def test_unlocked_cases_are_warned_about(file: Path) -> None:
@@ -80,7 +81,7 @@ def test_changed_content_under_a_locked_id_is_an_error(file: Path) -> None:
 def test_a_locked_case_that_is_gone_is_an_error(file: Path) -> None:
     ledger.lock(file)
     file.write_text(json.dumps([case(1), case(3)]))
-    (problem,) = service.validate(file).errors
+    (problem,) = eval_files.validate(file).errors
     assert problem.code == "regression-gone"
     assert "rg-get_weather-002" in problem.message
     assert "archive" in problem.hint
@@ -91,27 +92,27 @@ def test_deleting_the_whole_file_does_not_hide_its_locked_cases(file: Path, name
     ledger.lock(file)
     ledger.archive(file, "rg-get_weather-003")
     file.unlink()
-    problems = service.validate(named).problems
+    problems = eval_files.validate(named).problems
     lock = "get_weather.regression.lock.json"
     assert [(p.code, p.file, p.line, p.column) for p in problems] == [
         ("regression-gone", lock, 4, 5),
         ("regression-gone", lock, 5, 5),
     ]
     assert "rg-get_weather-001" in problems[0].message
-    (listed,) = service.list_regressions(named).values()
+    (listed,) = eval_files.list_regressions(named).values()
     assert [(entry.id[-3:], entry.status) for entry in listed] == [
         ("001", "gone"),
         ("002", "gone"),
         ("003", "archived"),
     ]
     with pytest.raises(LedgerError, match="is gone"):
-        service.lock_regressions(named)
+        eval_files.lock_regressions(named)
 
 
 def test_a_broken_lock_of_a_file_that_is_gone_is_an_error(file: Path) -> None:
     file.unlink()
     ledger.lock_file(file).write_text("{}")
-    assert [p.code for p in service.validate(".").problems] == ["ledger-broken"]
+    assert [p.code for p in eval_files.validate(".").problems] == ["ledger-broken"]
 
 
 def test_a_lock_without_cases_misses_no_file(file: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_lock_without_cases_misses_no_file(file: Path) -> None:
     for number in (1, 2, 3):
         ledger.archive(file, f"rg-get_weather-{number:03}")
     file.unlink()
-    assert service.validate(".").problems == ()
+    assert eval_files.validate(".").problems == ()
 
 
 def test_lock_refuses_to_bless_a_changed_case(file: Path) -> None:
@@ -205,7 +206,7 @@ def test_entries_tell_every_state(file: Path) -> None:
 )
 def test_a_broken_lock_file_is_an_error(file: Path, text: str, code: str) -> None:
     ledger.lock_file(file).write_text(text)
-    (problem,) = service.validate(file).errors
+    (problem,) = eval_files.validate(file).errors
     assert problem.code == code
     assert problem.file == "get_weather.regression.lock.json"
 
@@ -229,7 +230,7 @@ UNREADABLE = "/proc/self/mem"  # it opens, and breaks when it is read
 
 
 @pytest.mark.skipif(not Path(UNREADABLE).exists(), reason="needs such a file")
-@pytest.mark.parametrize("verb", [service.lock_regressions, service.list_regressions])
+@pytest.mark.parametrize("verb", [eval_files.lock_regressions, eval_files.list_regressions])
 @pytest.mark.parametrize("broken", ["t.regression.json", "get_weather.regression.lock.json"])
 def test_a_file_that_breaks_while_it_is_read_is_a_problem(
     file: Path, verb: Callable[[str], object], broken: str
@@ -300,10 +301,10 @@ def test_adding_locks_no_other_case(file: Path) -> None:
 
 def test_adding_makes_the_file(file: Path) -> None:
     file.unlink()
-    assert service.add_regression(".", "get_weather", BUG, TODAY) == (file, "rg-get_weather-001")
+    assert eval_files.add_regression(".", "get_weather", BUG, TODAY) == (file, "rg-get_weather-001")
     assert file.read_text() == json.dumps([added(1)], indent=2, ensure_ascii=False) + "\n"
     assert codes(file) == []
-    assert service.add_regression(".", "get_weather", BUG, TODAY)[1] == "rg-get_weather-002"
+    assert eval_files.add_regression(".", "get_weather", BUG, TODAY)[1] == "rg-get_weather-002"
     assert file.read_text().count("\n  {\n") == 2
     assert not list(file.parent.glob(".*"))
 
@@ -320,7 +321,7 @@ def test_adding_makes_the_file(file: Path) -> None:
 def test_the_id_names_the_tool_and_the_next_number(file: Path, content: Any, identity: str) -> None:
     file.write_text(json.dumps(content))
     assert ledger.add(file, BUG, TODAY) == identity
-    assert "error" not in {p.severity for p in service.validate(file).problems}
+    assert "error" not in {p.severity for p in eval_files.validate(file).problems}
 
 
 @pytest.mark.parametrize("said", ["regression — x", "regression —x", "  x ", "regression — x\n"])
@@ -362,11 +363,11 @@ def test_nothing_is_added_while_a_locked_case_is_changed_or_gone(file: Path) -> 
     for cases in ([case(1, bugRef="#99"), case(2), case(3)], [case(1)]):
         file.write_text(json.dumps(cases))
         with pytest.raises(LedgerError, match="archive"):
-            service.add_regression(".", "get_weather", BUG, TODAY)
+            eval_files.add_regression(".", "get_weather", BUG, TODAY)
         assert json.loads(file.read_text()) == cases
     file.unlink()
     with pytest.raises(LedgerError, match="is gone"):
-        service.add_regression(".", "get_weather", BUG, TODAY)
+        eval_files.add_regression(".", "get_weather", BUG, TODAY)
     assert ledger.lock_file(file).read_text() == lock
 
 
@@ -374,14 +375,14 @@ def test_nothing_is_added_while_a_locked_case_is_changed_or_gone(file: Path) -> 
 def test_nothing_is_added_to_a_file_that_does_not_load(file: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(EvalFileErrors):
-        service.add_regression(".", "get_weather", BUG, TODAY)
+        eval_files.add_regression(".", "get_weather", BUG, TODAY)
     assert file.read_text() == text
 
 
 @pytest.mark.parametrize("tool", ["", ".", "..", "../x", "a/b", "a\\b", "a b", "a\0b", "c:x", ".x"])
 def test_a_tool_is_named_like_a_file(file: Path, tool: str) -> None:
     with pytest.raises(UsageError, match="is not the name of a tool"):
-        service.add_regression(".", tool, BUG, TODAY)
+        eval_files.add_regression(".", tool, BUG, TODAY)
 
 
 def test_a_failed_write_adds_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,4 +400,4 @@ def test_a_failed_write_adds_nothing(file: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_folder_that_is_not_there_is_told(file: Path) -> None:
     with pytest.raises(LedgerError, match="cannot write"):
-        service.add_regression("nowhere", "get_weather", BUG, TODAY)
+        eval_files.add_regression("nowhere", "get_weather", BUG, TODAY)

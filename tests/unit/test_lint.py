@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from assay import service
 from assay.loaders import jsonl
-from assay.quality import weaknesses
+from assay.service import eval_files
+from assay.suites.quality import weaknesses
 
 
 @pytest.fixture(autouse=True)
@@ -47,12 +47,12 @@ def labeled(difficulty: str, **expect: Any) -> dict[str, Any]:
 
 def findings(name: str, *cases: dict[str, Any]) -> list[str]:
     Path(name).write_text(json.dumps(list(cases), indent=1))
-    return [p.code for p in service.lint(name).problems if p.code != "unlocked-regression"]
+    return [p.code for p in eval_files.lint(name).problems if p.code != "unlocked-regression"]
 
 
 def yaml_findings(text: str) -> list[str]:
     Path("s.eval.yaml").write_text(text)
-    return [p.code for p in service.lint("s.eval.yaml").problems]
+    return [p.code for p in eval_files.lint("s.eval.yaml").problems]
 
 
 def test_a_good_golden_case_has_no_findings() -> None:
@@ -63,7 +63,7 @@ def test_a_good_golden_case_has_no_findings() -> None:
 def test_golden_with_fewer_than_two_values(values: list[str] | None) -> None:
     case = golden(responseContains=values)
     assert findings("get_weather.golden.json", case) == ["few-golden-values"]
-    (problem,) = service.lint("get_weather.golden.json").problems
+    (problem,) = eval_files.lint("get_weather.golden.json").problems
     assert problem.message.endswith("checks 1 exact value" if values else "checks 0 exact values")
 
 
@@ -122,7 +122,7 @@ def test_prompts_of_a_streamed_file_are_not_held(monkeypatch: pytest.MonkeyPatch
         for number in range(400):
             prompt = f"{number % 399} {filler}"  # the last one asks what the first one asks
             file.write(json.dumps(case | {"id": str(number), "input": prompt}) + "\n")
-    suites = service.load("big.jsonl")
+    suites = eval_files.load("big.jsonl")
     tracemalloc.start()
     try:
         (problem,) = weaknesses(suites)
@@ -157,7 +157,7 @@ def test_edge_without_a_negative_assertion() -> None:
 def test_synonym_group_of_one() -> None:
     case = golden(responseContainsAny=[["mild", "warm"], ["bright"]])
     Path("get_weather.golden.json").write_text(json.dumps([case], indent=1))
-    (problem,) = service.lint("get_weather.golden.json").problems
+    (problem,) = eval_files.lint("get_weather.golden.json").problems
     assert problem.code == "lonely-synonym"
     assert "'bright'" in problem.message
     text = Path("get_weather.golden.json").read_text().splitlines()
@@ -184,7 +184,7 @@ def test_a_case_that_could_pass_without_any_tool() -> None:
 def test_a_set_without_a_tool_beside_sets_of_tools(difficulty: str, none: list[str]) -> None:
     case = labeled(difficulty, toolsAcceptable=[["get_weather"], none])
     Path("get_weather.labeled.json").write_text(json.dumps([case]))
-    (problem,) = service.lint("get_weather.labeled.json").problems
+    (problem,) = eval_files.lint("get_weather.labeled.json").problems
     assert problem.code == "passes-without-tool"
     text = Path("get_weather.labeled.json").read_text()
     assert text[problem.column - 1 :].startswith(json.dumps(none))
@@ -196,7 +196,7 @@ def test_duplicate_prompts_across_files() -> None:
     Path("get_weather.golden.json").write_text(json.dumps([golden()]))
     suite = "- id: a\n  input: ' weather in PARIS?'\n  expected_output: x\n"
     Path("s.eval.yaml").write_text(suite)
-    problems = service.lint(["get_weather.golden.json", "s.eval.yaml"]).problems
+    problems = eval_files.lint(["get_weather.golden.json", "s.eval.yaml"]).problems
     assert [(p.code, p.file, p.line) for p in problems] == [("duplicate-prompt", "s.eval.yaml", 2)]
     assert "gs-get_weather-001" in problems[0].message
 
@@ -259,7 +259,7 @@ def test_a_duplicate_prompt_of_a_tier_file_is_told_at_the_message() -> None:
     cases = [{"id": f"ls-t-00{n}", **case, "input": {"message": "Same?"}} for n in (1, 2)]
     file = Path("t.labeled.json")
     file.write_text(json.dumps(cases, indent=1))
-    (found,) = [p for p in service.lint(file).problems if p.code == "duplicate-prompt"]
+    (found,) = [p for p in eval_files.lint(file).problems if p.code == "duplicate-prompt"]
     lines = file.read_text().splitlines()
     assert '"message": "Same?"' in lines[found.line - 1]
     assert found.line > len(lines) // 2

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from assay import service
 from assay.errors import MAX_PROBLEMS, Problem, Problems
+from assay.service import eval_files
 
 if TYPE_CHECKING:
     from unit.conftest import Project
@@ -105,7 +105,7 @@ def test_reading_stops_when_no_more_errors_are_told(project: Project) -> None:
     for lines in (2 * MAX_PROBLEMS, 100 * MAX_PROBLEMS):
         project.write("a.jsonl", "[]\n" * lines)
         tracemalloc.start()
-        service.validate("a.jsonl")
+        eval_files.validate("a.jsonl")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
@@ -118,7 +118,7 @@ def test_what_is_kept_does_not_grow() -> None:
 
 def test_lint_tells_a_thousand_weaknesses_of_a_file(project: Project) -> None:
     project.write("a.jsonl", "".join(CASE % (i, ', "threshold": 0') + "\n" for i in range(MANY)))
-    problems = service.lint("a.jsonl").problems
+    problems = eval_files.lint("a.jsonl").problems
     assert len(problems) == MAX_PROBLEMS + 1
     assert problems[-1].code == "too-many-problems"
 
@@ -134,4 +134,4 @@ def test_a_ledger_tells_a_thousand_unlocked_cases(project: Project) -> None:
     }
     cases = [{"id": f"rg-t-{number:04}", **case} for number in range(MANY)]
     project.write("t.regression.json", json.dumps(cases))
-    assert len(service.validate("t.regression.json").problems) == MAX_PROBLEMS + 1
+    assert len(eval_files.validate("t.regression.json").problems) == MAX_PROBLEMS + 1

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from assay.folding import outcome_of
-from assay.measuring import MAX_FLAKY, Measure
 from assay.model.result import Outcome
 from assay.model.run import TrialFacts
-from assay.results import draws_of
+from assay.results.run import draws_of
+from assay.results.statistics import MAX_FLAKY, Measure
+from assay.results.trials import outcome_of
 from assay.stats.means import score_mean
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN, check_name, outcomes_of
 from assay.errors import NotInStore, ResultFileError, UsageError
 from assay.model.run import RunStatus
-from assay.outcomes import MAX_NAME, NAME_PATTERN, check_name, outcomes_of
 from assay.ports import Store
 from assay.stores.memory import MemoryStore
 from assay.testing.stores import a_run, a_trial, saved

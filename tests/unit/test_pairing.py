@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.comparison.pairs import Pair, pair
 from assay.model.comparison import CaseOutcome
-from assay.pairing import Pair, pair
 from unit.compared import SUITE, case
 
 

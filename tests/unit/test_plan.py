@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from assay import history, running
 from assay.errors import UsageError
 from assay.model.run_result import RunResult
-from assay.planning import Wish, plan
+from assay.service import history, runs
+from assay.service.plan import Wish, plan
 from assay.stats.planning import Variances, cases_needed, detectable_difference, score_cases_needed
 from unit.conftest import Project, invoke
 
@@ -36,7 +36,7 @@ def answering(wrong: Callable[[int, int], bool]) -> Callable[[str], dict[str, An
 
 
 def run(wrong: Callable[[int, int], bool], **options: Any) -> RunResult:
-    return running.run("a.yaml", target=answering(wrong), **options)
+    return runs.run("a.yaml", target=answering(wrong), **options)
 
 
 def test_what_cases_show_and_what_a_difference_needs(project: Project) -> None:

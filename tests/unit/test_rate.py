@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from assay.errors import TargetError
-from assay.rate import RateGate
-from assay.retrying import LONGEST_ASKED
+from assay.roster.rate import RateGate
+from assay.roster.retries import LONGEST_ASKED
 from unit.virtual_time import LoopClock, at_once
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from assay import ports, registry, service
+from assay import ports, registry
 from assay.errors import PluginError, UnknownName
 from assay.evaluators.text import ContainsEvaluator
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.target import TargetSpec
+from assay.service import eval_files
 
 
 def filled(**values: list[str]) -> registry.Registry[Any]:
@@ -87,7 +88,7 @@ def test_a_broken_evaluator_is_an_error_at_its_place(
     Path("a.eval.yaml").write_text("- id: a\n  input: x\n  evaluators:\n    - type: broken\n")
     broken = filled(broken=["no_such_module_of_anyone:thing"])
     monkeypatch.setattr("assay.loaders.effective.registered", broken)
-    (problem,) = service.validate("a.eval.yaml").problems
+    (problem,) = eval_files.validate("a.eval.yaml").problems
     assert (problem.code, problem.line, problem.column) == ("plugin-failed", 4, 13)
     assert "ModuleNotFoundError" in problem.message
 

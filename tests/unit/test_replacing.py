@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.replacing import Nameless, replacing
+from assay.replacement import Nameless, replacing
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from assay import result_files
 from assay.errors import ResultFileError
 from assay.model.comparison import CaseOutcome, CaseRef
 from assay.model.suite_result import EvalSuiteResult, Summary
-from assay.result_files import ResultFile, read_results
+from assay.results import files
+from assay.results.files import ResultFile, read_results
 from unit.compared import SUITE
 
 
@@ -136,7 +136,7 @@ def test_our_export() -> None:
 
 
 def test_our_export_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_files, "MAX_CASES", 1)
+    monkeypatch.setattr(files, "MAX_CASES", 1)
     assert len(lines(*({"id": str(i), "outcome": "passed"} for i in range(5)))) == 5
 
 
@@ -270,9 +270,9 @@ def test_a_byte_order_mark_is_no_fault() -> None:
 
 
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_files, "MAX_FILE_BYTES", 100)
-    monkeypatch.setattr(result_files, "MAX_LINE", 100)
-    monkeypatch.setattr(result_files, "MAX_CASES", 2)
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 100)
+    monkeypatch.setattr(files, "MAX_LINE", 100)
+    monkeypatch.setattr(files, "MAX_CASES", 2)
     with pytest.raises(ResultFileError, match="more than 100 bytes; export the run as JSONL"):
         read('{"cases": [' + " " * 200 + "]}")
     with pytest.raises(ResultFileError, match=r"jsonl:1: the line has more than 100 bytes"):

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 import assay
-from assay import running
 from assay.blocking import wait_for
 from assay.engine.brake import Brake
 from assay.errors import UsageError
+from assay.service import runs
 from unit.conftest import Project
 
 ASKED = '[{"role": "user", "content": ["look", {"type": "file", "value": "note.txt"}]}]'
@@ -34,15 +34,15 @@ def begun(path: str) -> assay.Run:
         brake.press()
         return question
 
-    order = running.Order(path, answer, door=running.Door(brake=brake))
-    run = wait_for(lambda: running.carry_out(order, {"workers": 1}))
+    order = runs.Order(path, answer, door=runs.Door(brake=brake))
+    run = wait_for(lambda: runs.carry_out(order, {"workers": 1}))
     assert (run.exit_code, run.summary.passed) == (130, 1)
     return run
 
 
 def resumed(path: str) -> assay.Run:
-    order = running.Order(path, lambda question: question, resume="")
-    return wait_for(lambda: running.carry_out(order, {"workers": 1}))
+    order = runs.Order(path, lambda question: question, resume="")
+    return wait_for(lambda: runs.carry_out(order, {"workers": 1}))
 
 
 def add_file(project: Project) -> None:

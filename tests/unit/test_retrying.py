@@ -12,8 +12,8 @@ from assay.errors import TargetError
 from assay.model.message import Message
 from assay.model.observation import Observation, Usage
 from assay.ports import Request, Target
-from assay.rate import RateGate
-from assay.retrying import Clock, Effort, Retrying, RetryPolicy, SystemClock
+from assay.roster.rate import RateGate
+from assay.roster.retries import Clock, Effort, Retrying, RetryPolicy, SystemClock
 from unit.virtual_time import LoopClock, at_once
 
 REQUEST = Request((Message("user", "Hi"),))

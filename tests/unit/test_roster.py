@@ -13,8 +13,8 @@ from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.target import RateLimits
 from assay.ports import Request, Target
-from assay.retrying import RetryPolicy
-from assay.roster import Roster
+from assay.roster.retries import RetryPolicy
+from assay.roster.targets import Roster
 from assay.settings import Settings
 from unit.test_retrying import FakeClock
 from unit.virtual_time import LoopClock, at_once
@@ -179,7 +179,7 @@ class Unclosable(Busy):
 def test_a_target_that_cannot_be_closed_keeps_no_other_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception | None
 ) -> None:
-    monkeypatch.setattr("assay.roster.CLOSING_SECONDS", 0.01)
+    monkeypatch.setattr("assay.roster.targets.CLOSING_SECONDS", 0.01)
 
     other = Busy()
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from assay.engine.grading import Preparation
 from assay.errors import TargetError, UsageError
 from assay.evaluators.rubric import RubricEvaluator
-from assay.grading import Preparation
 from assay.model.context import Context
 from assay.model.message import ToolCall
 from assay.model.observation import Observation

@@ -16,13 +16,13 @@ from typing import Any, cast
 import pytest
 
 import assay
+from assay.comparison.outcomes import find_run, outcomes_of
 from assay.errors import ConfigError, EvalFileErrors, NotInStore, UsageError
-from assay.history import show
-from assay.importing import import_test_cases
 from assay.model.events import Event, Notice
-from assay.opening import open_store
-from assay.outcomes import find_run, outcomes_of
-from assay.running import Door, Order, carry_out
+from assay.service.history import show
+from assay.service.runs import Door, Order, carry_out
+from assay.service.store import open_store
+from assay.service.test_cases import import_test_cases
 from assay.settings import Settings
 from assay.stats.planning import one_way_difference, paired_power
 

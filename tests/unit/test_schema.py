@@ -21,8 +21,8 @@ from jsonschema.validators import extend
 
 import assay
 from assay.errors import UnknownName
-from assay.schema import DIALECT, evaluator_shapes, schema
-from assay.schema import NAMES as ALL_NAMES
+from assay.service.schema import DIALECT, evaluator_shapes, schema
+from assay.service.schema import NAMES as ALL_NAMES
 from unit.samples import SUITE, TIERS
 
 #: The schemas of eval files; those of the configuration and of results have tests of their own.

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from assay import service
 from assay.errors import ConfigError
 from assay.model.script import shell_argv
+from assay.service import eval_files
 from assay.settings import Settings, environment, shown_path
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def test_a_broken_seed_manifest_is_told_once_and_misses_no_value(project: Projec
     block = "expect: {response_contains: ['{{seed:x}}']}"
     for name in ("a.eval.yaml", "b.eval.yaml"):
         project.write(name, "".join(f"- {{id: {n}, input: x, {block}}}\n" for n in "abc"))
-    loaded = service.validate(".")
+    loaded = eval_files.validate(".")
     assert [(p.file, p.code) for p in loaded.problems] == [
         ("evals/seed-manifest.json", "json-syntax")
     ]
@@ -146,7 +146,7 @@ def test_a_sidecar_that_is_no_file_is_a_problem(project: Project, impostor: str)
 
 def test_a_broken_link_is_called_one(project: Project) -> None:
     (project.root / "a.eval.yaml").symlink_to("nowhere")
-    (problem,) = service.validate("a.eval.yaml").problems
+    (problem,) = eval_files.validate("a.eval.yaml").problems
     assert problem.message == "the symbolic link leads to nothing"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from assay.errors import SnapshotError
 from assay.settings import Settings
-from assay.snapshot import capture
+from assay.suites.snapshot import capture
 from unit.conftest import Project
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from assay import staleness
 from assay.errors import ConfigError, ToolRegistryError
 from assay.model.case import Suite
 from assay.model.tool import ToolEntry
 from assay.settings import Settings
-from assay.staleness import ToolRegistry, load_registry, suite_metadata
+from assay.suites import staleness
+from assay.suites.staleness import ToolRegistry, load_registry, suite_metadata
 from unit.conftest import Project
 
 DESCRIPTION = "Tells the weather — of any city."

@@ -21,9 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay import service
 from assay.blocking import wait_for
-from assay.calibrating import Desk
 from assay.engine import spool, stream
 from assay.engine.spool import Spool, noted
 from assay.errors import EvalFileErrors, FunctionError, UsageError
@@ -31,11 +29,13 @@ from assay.executors.processes import SHELF_BYTES, Processes
 from assay.loaders import jsonl
 from assay.model.events import Notice
 from assay.model.run import TrialRecord
-from assay.opening import open_store
 from assay.ports import Chunk
-from assay.replacing import Nameless
-from assay.running import Door, Order, carry_out
-from assay.service import project as find_project
+from assay.replacement import Nameless
+from assay.service import eval_files
+from assay.service.calibration import Desk
+from assay.service.eval_files import project as find_project
+from assay.service.runs import Door, Order, carry_out
+from assay.service.store import open_store
 from assay.testing.stores import SECONDS
 from unit.conftest import Project
 
@@ -46,7 +46,7 @@ REPLAY = "replay:seen.jsonl"
 def streamed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project whose files are all streams, in chunks of a line or two."""
     project.write("assay.yaml")
-    monkeypatch.setattr(service, "STREAMED_BYTES", 0)
+    monkeypatch.setattr(eval_files, "STREAMED_BYTES", 0)
     monkeypatch.setattr(jsonl, "CHUNK_BYTES", 200)
     monkeypatch.setattr(jsonl, "PART_BYTES", 90)
     monkeypatch.setattr(stream, "TOGETHER", 3)
@@ -119,7 +119,7 @@ def test_a_stream_gives_the_results_of_the_same_cases_loaded_whole(
     results = []
     for smallest in (0, 1 << 30):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(service, "STREAMED_BYTES", smallest)
+            patch.setattr(eval_files, "STREAMED_BYTES", smallest)
             run = assay.run("a.eval.jsonl", target=REPLAY)
         told = re.sub(rf"{run.id}|Duration .*", "", run.report())
         results.append((document(run), run.summary, run.exit_code, told))
@@ -294,7 +294,7 @@ def test_the_judges_of_a_stream_are_those_of_the_same_cases_loaded_whole(
     judged_project(streamed, [[judge("truth")]] * 6 + [unweighted] * 3 + [[judge("tone")]] * 3)
     run = assay.run("a.eval.jsonl", target=REPLAY)
     assert environment_judges(run) == [("tone", True), ("truth", True)]
-    monkeypatch.setattr(service, "STREAMED_BYTES", 1 << 30)
+    monkeypatch.setattr(eval_files, "STREAMED_BYTES", 1 << 30)
     whole = assay.run("a.eval.jsonl", target=REPLAY)
     assert run.record.environment["judges"] == whole.record.environment["judges"]
     assert document(run) == document(whole)
@@ -593,7 +593,7 @@ def told_both_ways(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Told:
     """What is told of a stream, when it is the same that is told of the file loaded whole."""
     found = told(**options)
     with monkeypatch.context() as patch:
-        patch.setattr(service, "STREAMED_BYTES", 1 << 30)
+        patch.setattr(eval_files, "STREAMED_BYTES", 1 << 30)
         assert found == told(**options)
     return found
 
@@ -818,7 +818,7 @@ def test_whole_numbers_are_written_the_same_however_a_run_came_to_its_end(
         with pytest.raises(KeyboardInterrupt):
             assay.run("a.eval.jsonl", target=REPLAY)
     assert text(resume("a.eval.jsonl")) == expected
-    monkeypatch.setattr(service, "STREAMED_BYTES", 1 << 30)
+    monkeypatch.setattr(eval_files, "STREAMED_BYTES", 1 << 30)
     assert text(assay.run("a.eval.jsonl", target=REPLAY)) == expected
     assert text(assay.run("a.eval.jsonl", target=REPLAY, store="memory:")) == expected
 

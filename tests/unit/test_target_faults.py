@@ -22,8 +22,8 @@ import pytest
 from assay.errors import TargetError
 from assay.model.observation import Observation
 from assay.ports import Target
-from assay.rate import RateGate
-from assay.retrying import Effort, Retrying, RetryPolicy, SystemClock
+from assay.roster.rate import RateGate
+from assay.roster.retries import Effort, Retrying, RetryPolicy, SystemClock
 from assay.targets.anthropic import AnthropicTarget
 from assay.targets.command import CommandTarget
 from assay.targets.http import HttpTarget

@@ -20,7 +20,7 @@ from assay.observations.pairing import NO_RESULT
 from assay.observations.reading import read
 from assay.observations.records import BAD_JSON
 from assay.ports import Request, Target
-from assay.retrying import Retrying, RetryPolicy
+from assay.roster.retries import Retrying, RetryPolicy
 from assay.targets.anthropic import AnthropicTarget
 from assay.targets.chat import ChatTarget
 from assay.targets.echo import EchoTarget

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import tokens
+from assay.model import tokens
 from assay.model.expect import Expect
 
 SOURCES: dict[str, Any] = {

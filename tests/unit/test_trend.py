@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from assay import running
 from assay.cli.trend import chart, drawn
+from assay.service.runs import run
+from assay.service.trends import Point, trend
 from assay.stats.proportions import wilson
-from assay.trends import Point, trend
 from unit.conftest import Project, invoke
 
 
@@ -35,9 +35,7 @@ def runs(project: Project) -> list[str]:
 
         return answer
 
-    return [
-        running.run(["a.yaml", "b.yaml"], target=agent(good), workers=1).id for good in (2, 3, 4)
-    ]
+    return [run(["a.yaml", "b.yaml"], target=agent(good), workers=1).id for good in (2, 3, 4)]
 
 
 def test_the_newest_run_comes_last(runs: list[str]) -> None:
@@ -68,7 +66,7 @@ def test_clusters_keep_their_interval(project: Project) -> None:
         for n in range(4)
     ]
     project.write("a.yaml", json.dumps({"cases": cases}))
-    running.run("a.yaml", target=lambda question: question)
+    run("a.yaml", target=lambda question: question)
     assert trend()[0].rate.method == "wilson-clustered"
     assert trend("a.yaml")[0].rate.method == "wilson-clustered"
 

@@ -11,7 +11,7 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from assay.retrying import SystemClock
+from assay.roster.retries import SystemClock
 
 T = TypeVar("T")
 

@@ -81,7 +81,7 @@ class LazyGroup(click.Group):
 
 def _complain(message: str) -> None:
     """A setting that is wrong may be a secret, or hold one; messages quote what they found."""
-    from assay.confidential import discreet  # only commands that fail need it
+    from assay.roster.secrets import discreet  # only commands that fail need it
 
     click.echo(discreet()(message), err=True)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from assay import history
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.model.run import RunRecord
+from assay.service import history
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

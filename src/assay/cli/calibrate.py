@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from assay.calibrating import Answer, Calibrated, Desk
-from assay.calibrations import FILE
 from assay.cli.completion import files
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
+from assay.judges.calibrations import FILE
+from assay.service.calibration import Answer, Calibrated, Desk
 from assay.stats.calibration import majority_baseline
 from assay.stats.estimates import Estimate
 

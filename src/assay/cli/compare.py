@@ -7,11 +7,11 @@ from typing import Any, get_args
 
 import click
 
-from assay import history
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
+from assay.service import history
 from assay.terminal import Terminal, folded, safe
 
 #: So many cases of a list are shown.

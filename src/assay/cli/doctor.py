@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from assay import doctor
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
+from assay.service import doctor
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 

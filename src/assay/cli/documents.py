@@ -16,8 +16,8 @@ from assay.cli.completion import files
 from assay.errors import UsageError
 from assay.model.run_result import RunResult
 from assay.registry import reporters
-from assay.replacing import is_device, replacing, writing
-from assay.reporting import report
+from assay.replacement import is_device, replacing, writing
+from assay.service.report import report
 from assay.settings import environment, shown_path
 from assay.terminal import on_screen
 

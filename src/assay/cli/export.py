@@ -11,11 +11,13 @@ from typing import IO
 
 import click
 
-from assay import history, importing
 from assay.cli.completion import files
 from assay.cli.documents import report_to, store_option, writable, written
 from assay.errors import NotInStore, UsageError, printable
-from assay.runs import Run
+from assay.service import history
+from assay.service.result import Run
+from assay.service.test_cases import FORMATS as TEST_CASE_FORMATS
+from assay.service.test_cases import export_test_cases
 from assay.terminal import on_screen
 
 FORMATS = ("jsonl", "csv", "yaml", "observations")
@@ -124,11 +126,11 @@ def _export_test_cases(
         raise UsageError(f"--test-cases exports no run: leave {run!r} out")
     suffix = "" if file is None else file.suffix.removeprefix(".").replace("yml", "yaml")
     form = form or suffix or "jsonl"
-    if form not in importing.FORMATS:
-        known = ", ".join(importing.FORMATS)
+    if form not in TEST_CASE_FORMATS:
+        known = ", ".join(TEST_CASE_FORMATS)
         raise UsageError(f"test cases are not written as {form!r}: choose from {known}")
     with _opened(file) as stream:
-        for piece in importing.export_test_cases(form, tag=tag, store=store):
+        for piece in export_test_cases(form, tag=tag, store=store):
             stream.write(piece.encode())
 
 

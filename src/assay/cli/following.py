@@ -11,20 +11,20 @@ from typing import Any, NoReturn
 
 from msgspec.structs import replace
 
-from assay import running
 from assay.blocking import wait_for
 from assay.cli import streams
 from assay.cli.documents import Documents
 from assay.cli.progress import Progress
 from assay.engine.brake import Brake
+from assay.service import runs
 
 
-def follow(order: running.Order, options: dict[str, Any], documents: Documents) -> NoReturn:
+def follow(order: runs.Order, options: dict[str, Any], documents: Documents) -> NoReturn:
     """Run, report, and exit with the code of the run."""
     brake = Brake()
     with _braking(brake), closing(Progress(sys.stderr)) as progress, streams.kept_clean():
-        order = replace(order, door=running.Door(progress, brake))
-        result = wait_for(lambda: running.carry_out(order, options))
+        order = replace(order, door=runs.Door(progress, brake))
+        result = wait_for(lambda: runs.carry_out(order, options))
     documents.write(result)
     raise SystemExit(result.exit_code)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from assay import importing
 from assay.cli.completion import files
 from assay.cli.documents import store_option
+from assay.service import test_cases
 
 
 @click.command("import")
@@ -26,6 +26,6 @@ def command(paths: tuple[str, ...], tag: tuple[str, ...], store: str | None) -> 
       assay import promptfooconfig.yaml --tag promptfoo
       assay import samples.jsonl && assay run store: --target python:my_agent:answer
     """
-    done = importing.import_test_cases(paths, tags=tag, store=store)
+    done = test_cases.import_test_cases(paths, tags=tag, store=store)
     counts = f"{done.added:,} added, {done.changed:,} changed, {done.unchanged:,} as before"
     click.echo(f"test cases: {counts}")

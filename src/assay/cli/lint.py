@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from assay import service
 from assay.cli.problems import paths_argument, report, report_options
+from assay.service import eval_files
 
 
 @click.command("lint")
@@ -22,4 +22,4 @@ def command(paths: tuple[str, ...], as_json: bool, strict: bool) -> None:
       assay lint evals/
       assay lint get_weather.golden.json --strict
     """
-    report(service.lint, paths, as_json, strict)
+    report(eval_files.lint, paths, as_json, strict)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import click
 
-from assay import planning
 from assay.cli.completion import files
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
-from assay.planning import Forecast, Wish
 from assay.reporters.words import count, duration, money
+from assay.service import plan
+from assay.service.plan import Forecast, Wish
 
 
 @click.command("plan")
@@ -58,7 +58,7 @@ def command(
       assay plan evals/ --repeat 5
     """
     wish = Wish(cases, difference, power, repeat, run)
-    forecast = planning.plan(wish, paths, store=store)
+    forecast = plan.plan(wish, paths, store=store)
     if as_json:
         echo_json(forecast.to_dict())
         return

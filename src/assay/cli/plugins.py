@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from assay import service
 from assay.cli.json import echo_json
 from assay.errors import printable
+from assay.service import eval_files
 
 
 @click.command("plugins")
@@ -22,7 +22,7 @@ def command(as_json: bool) -> None:
       assay plugins
       assay plugins --json
     """
-    entries = service.plugins()
+    entries = eval_files.plugins()
     if as_json:
         echo_json([entry._asdict() for entry in entries])
     else:

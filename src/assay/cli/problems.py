@@ -10,7 +10,7 @@ import click
 from assay.cli.completion import files
 from assay.cli.json import echo_json
 from assay.errors import AssayError, ConfigError, Problem, printable
-from assay.service import Loaded, Paths
+from assay.service.eval_files import Loaded, Paths
 
 paths_argument = click.argument(
     "paths", nargs=-1, required=True, metavar="PATH...", shell_complete=files

@@ -10,7 +10,7 @@ from assay.cli.completion import files
 from assay.cli.documents import Documents, report_options, store_option
 from assay.cli.following import follow
 from assay.cli.options import given, run_options
-from assay.running import Order
+from assay.service.runs import Order
 
 #: The options of a run that make sense when nobody but judges is asked.
 OPTIONS = (

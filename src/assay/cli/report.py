@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from assay import history
 from assay.cli.documents import Documents, output_option, store_option
+from assay.service import history
 
 
 @click.command("report")

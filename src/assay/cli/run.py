@@ -11,7 +11,7 @@ from assay.cli.completion import files
 from assay.cli.documents import Documents, report_options, store_option
 from assay.cli.following import follow
 from assay.cli.options import given, run_options
-from assay.running import Order
+from assay.service.runs import Order
 
 
 @click.command("run")

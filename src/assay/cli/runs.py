@@ -10,12 +10,12 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from assay import history
 from assay.cli.documents import print_report, store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult
+from assay.service import history
 
 _COUNTS = ("passed", "failed", "errored", "skipped")
 

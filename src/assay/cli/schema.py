@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from assay import service
 from assay.cli.json import echo_json
+from assay.service import eval_files
 
 
 @click.command("schema")
-@click.argument("name", type=click.Choice(service.schema_names()))
+@click.argument("name", type=click.Choice(eval_files.schema_names()))
 def command(name: str) -> None:
     """Print the JSON Schema (2020-12) of a kind of file.
 
@@ -22,4 +22,4 @@ def command(name: str) -> None:
       assay schema golden
       assay schema config > assay.schema.json
     """
-    echo_json(service.describe(name))
+    echo_json(eval_files.describe(name))

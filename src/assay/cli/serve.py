@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from assay import service
 from assay.cli.completion import files
 from assay.cli.documents import store_option
 from assay.errors import UsageError
-from assay.opening import open_store
+from assay.service import eval_files
+from assay.service.store import open_store
 from assay.settings import environment, shown_path
 
 PORT = 8321
@@ -60,9 +60,9 @@ def command(
         _enter(Path(root))
     tokens = tokens_of(environment([TOKENS_VARIABLE]).get(TOKENS_VARIABLE, ""))
     access = Access.of(host, tokens, allow_host)
-    settings = service.project()
+    settings = eval_files.project()
     settings.lead_path()
-    served = service.working_directory() if root is not None else settings.root
+    served = eval_files.working_directory() if root is not None else settings.root
     with closing(open_store(settings, store)) as opened:
         serve(settings, opened, access, (host, port), served, lambda url: _tell(url, served))
 

@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from assay import trends
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
+from assay.service import trends
+from assay.service.trends import Point
 from assay.terminal import Terminal, columns, cut, safe
-from assay.trends import Point
 
 #: The chart is at most so wide: more would say no more.
 MAX_CHART, MIN_CHART = 60, 12

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from assay import service
 from assay.cli.problems import paths_argument, report, report_options
+from assay.service import eval_files
 
 
 @click.command("validate")
@@ -23,4 +23,4 @@ def command(paths: tuple[str, ...], as_json: bool, strict: bool) -> None:
       assay validate weather.eval.yaml get_weather.golden.json
       assay validate evals/ --json --strict
     """
-    report(service.validate, paths, as_json, strict)
+    report(eval_files.validate, paths, as_json, strict)

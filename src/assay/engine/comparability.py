@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from assay.grading import Grader
+from assay.engine.grading import Grader
 from assay.model.case import EvalCase
 from assay.model.message import ContentPart, Message
 from assay.model.plain import PlainLine, Said

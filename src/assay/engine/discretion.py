@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from assay.ports import Cache, Request
 from assay.redaction import Redactor
-from assay.retrying import Retrying
+from assay.roster.retries import Retrying
 
 
 class DiscreetJudge:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from assay.folding import outcome_of
 from assay.model.comparison import CaseOutcome, CaseRef, comparable
 from assay.model.result import JUDGED
 from assay.model.run import TrialFacts, TrialRecord
+from assay.results.trials import outcome_of
 from assay.stats.sequential import Sequential
 
 

@@ -15,8 +15,8 @@ import msgspec
 from msgspec import UNSET
 
 from assay.engine import comparability
+from assay.engine.grading import aggregate
 from assay.engine.trial import Trials
-from assay.grading import aggregate
 from assay.model.case import EvalCase, Origin
 from assay.model.evaluator import at_once
 from assay.model.plain import TextEntry, TextLine

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from assay.engine.plan import Plan
-from assay.folding import by_case, outcome_of, repeats_of
 from assay.model.run import place_of
 from assay.ports import Store
+from assay.results.trials import by_case, outcome_of, repeats_of
 
 DETERMINISTIC = ("golden", "labeled", "regression")
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from assay import staleness
 from assay.engine.brake import Brake
 from assay.engine.gating import lonely_rubrics
 from assay.engine.plan import Plan
@@ -22,9 +21,10 @@ from assay.model.options import RunOptions
 from assay.model.run import MADE, TEST_CASES, RunRecord, SuiteHeader
 from assay.ports import Store, Target
 from assay.redaction import Redactor
-from assay.result_folder import results_folder
+from assay.results.folder import results_folder
 from assay.settings import Settings
 from assay.stats.sequential import Sequential
+from assay.suites import staleness
 
 #: Compares the run of an id with its baseline. The second argument are the critical regressions
 #: that count, None says that all do; the third is the test of a run that stops when it is decided.

@@ -11,8 +11,8 @@ from assay.engine.plan import Plan, Planned
 from assay.engine.recorded import was_asked
 from assay.errors import MAX_PROBLEMS, UsageError
 from assay.model.run import TrialRecord
-from assay.retrying import Retrying
-from assay.roster import Roster
+from assay.roster.retries import Retrying
+from assay.roster.targets import Roster
 
 
 class Lineup:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from assay.comparison.outcomes import newest_first
 from assay.engine.comparability import key
+from assay.engine.grading import Grader
 from assay.engine.job import Job, headers_of, plan_of
 from assay.engine.plan import Plan
 from assay.errors import UsageError
-from assay.grading import Grader
 from assay.model.case import EvalCase
 from assay.model.comparison import CaseRef
 from assay.model.run import CANCELLED, RunRecord, SuiteHeader, place_of
-from assay.outcomes import newest_first
 from assay.ports import Store
 
 

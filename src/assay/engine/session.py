@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from assay import calibrations
 from assay.engine.discretion import DiscreetCache, DiscreetJudge
 from assay.engine.early import Early
+from assay.engine.grading import Preparation
 from assay.engine.job import FileHashes, Job, headers_of, plan_of, project_path
 from assay.engine.lineup import Lineup
 from assay.engine.plan import TIERS, Plan
@@ -20,8 +20,8 @@ from assay.engine.spool import Spool
 from assay.engine.streams import Streams
 from assay.engine.trial import Trials
 from assay.errors import AssayError, refusal_of
-from assay.grading import Preparation
-from assay.judgements import recorded_uses
+from assay.judges import calibrations
+from assay.judges.judgements import recorded_uses
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
 from assay.model.options import TIMEOUT_SECONDS, WORKERS
@@ -30,10 +30,10 @@ from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import Resources, Target
 from assay.redaction import Redactor
-from assay.result_folder import folder_shown, write_files
-from assay.results import conclude, recorded_summary, result_of
-from assay.retrying import RetryPolicy
-from assay.roster import Roster
+from assay.results.folder import folder_shown, write_files
+from assay.results.run import conclude, recorded_summary, result_of
+from assay.roster.retries import RetryPolicy
+from assay.roster.targets import Roster
 from assay.stats.sequential import Sequential
 
 

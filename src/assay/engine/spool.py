@@ -16,11 +16,11 @@ from typing import IO
 
 import msgspec
 
-from assay.folding import by_case, entry_of
 from assay.model.run import TrialRecord
 from assay.model.suite_result import pair_of
-from assay.replacing import Nameless
-from assay.results import Count
+from assay.replacement import Nameless
+from assay.results.run import Count
+from assay.results.trials import by_case, entry_of
 
 #: How many chunks may wait for one before them, which somebody is still at work on.
 MOST_WAITING = 64

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from assay.engine.express import Express, PlainAnswers
+from assay.engine.grading import Grader
 from assay.engine.plan import Done, Plan, Planned
 from assay.engine.spool import Noted, Spool, noted
 from assay.engine.trial import Trials
@@ -28,13 +29,12 @@ from assay.errors import (
     TargetError,
     refusal_of,
 )
-from assay.grading import Grader
+from assay.memory import Hashes
 from assay.model.calibration import JudgeUse
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
 from assay.model.run import TrialRecord, position_of
 from assay.ports import CaseStream, Chunk, Executor, Store
-from assay.remembering import Hashes
 
 #: So many trials are saved together, and so many saves wait for the disk at once.
 TOGETHER = 512

@@ -18,12 +18,12 @@ from assay.engine.runner import Runner
 from assay.engine.spool import Spool
 from assay.engine.stream import UNRELATED, Answers, ChunkGrader, StreamRun, Surroundings
 from assay.errors import AssayError, Problem, TargetError
-from assay.judgements import recorded_uses, uses_of
+from assay.judges.judgements import recorded_uses, uses_of
 from assay.model.run import RunRecord
 from assay.ports import CaseStream
 from assay.redaction import Redactor
 from assay.registry import executors
-from assay.results import head_of_suite
+from assay.results.run import head_of_suite
 
 
 class Streams:

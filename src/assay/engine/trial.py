@@ -11,9 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.engine import comparability
+from assay.engine.grading import Grader, Preparation
 from assay.engine.plan import Planned
 from assay.errors import AssayError, TargetError, cause_of
-from assay.grading import Grader, Preparation
 from assay.model.case import EvalCase
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult, Outcome
@@ -22,7 +22,7 @@ from assay.model.score import EvaluationScore
 from assay.observations.reading import read
 from assay.ports import Cache, Request
 from assay.redaction import Redactor
-from assay.retrying import Retrying
+from assay.roster.retries import Retrying
 
 #: How long evaluators may take together: each has a limit of its own, and this one holds for
 #: those that have forgotten theirs.

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationInfo
 
-from assay.cores import a_core
 from assay.documents.json import parse
 from assay.errors import EvalFileErrors, nearest
+from assay.evaluators.cores import a_core
 from assay.evaluators.verdict import wrong_key
 from assay.model.case import EvalCase
 from assay.model.context import Context

@@ -30,9 +30,9 @@ from assay.model.json_schema import answer_schema, check_schema
 from assay.model.rules import Excludes, NeedsOne, Rule, Ruled
 from assay.model.score import PASS_FROM, EvaluationScore, reaches
 from assay.model.shape import Json, Text, problem, shown
+from assay.model.tokens import as_text
 from assay.model.values import MISSING, parse_json, quoted
 from assay.patterns import compile_pattern
-from assay.tokens import as_text
 
 if TYPE_CHECKING:
     from assay.ports import Check, Resources

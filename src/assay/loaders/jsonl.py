@@ -24,11 +24,11 @@ from assay.loaders.cases import CaseReader, reading_of
 from assay.loaders.locating import LineLocator
 from assay.loaders.plain import plain_case, plain_line, text_line
 from assay.loaders.suite import cases_key, suite_keys, suite_of
+from assay.memory import Hashes
 from assay.model.case import EvalCase, Suite
 from assay.model.plain import TextLine
 from assay.model.suite import INPUT_KEYS, SuiteFile
 from assay.ports import Chunk
-from assay.remembering import Hashes
 from assay.settings import Settings, shown_path
 
 #: Files up to this size are held in memory; larger ones are read again on each iteration.

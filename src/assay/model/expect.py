@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from assay import tokens
 from assay.errors import BadPattern, nearest
+from assay.model import tokens
 from assay.model.json_schema import check_schema
 from assay.model.rules import Asserts, BelongsTo, Excludes, Holds, Rule, Ruled
 from assay.model.shape import (

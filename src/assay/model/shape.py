@@ -39,7 +39,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from assay.errors import Severity, nearest
-from assay.remembering import Remembered
+from assay.memory import Remembered
 
 T = TypeVar("T")
 

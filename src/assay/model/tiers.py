@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, SkipValidation, model_validator
 
-from assay import tokens
+from assay.model import tokens
 from assay.model.expect import Expect, ExpectBase, GoldenExpect, refuse_tokens, texts_in
 from assay.model.rubric import Dimensions
 from assay.model.shape import (

@@ -12,8 +12,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from assay.tokens import MISSING as MISSING
-from assay.tokens import reach as reach
+from assay.model.tokens import MISSING as MISSING
+from assay.model.tokens import reach as reach
 
 #: Values nested deeper are not taken for answers; eval files have the same limit.
 MAX_DEPTH = 100

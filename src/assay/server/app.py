@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
-from assay.confidential import secrets_of
 from assay.errors import AssayError, EvalFileErrors, NotInStore, UsageError
 from assay.ports import Store
 from assay.redaction import Redactor
+from assay.roster.secrets import secrets_of
 from assay.server import openapi, reading, runs, test_cases
 from assay.server.envelope import UNEXPECTED, ApiError
 from assay.server.jobs import Clock, Jobs, utc_now

@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay import registry
-from assay.schema import evaluator_shapes, spellings_of
 from assay.server.operation import Schema, bounded, ref
 from assay.server.orders import SAFE
+from assay.service.schema import evaluator_shapes, spellings_of
 
 #: What does not look like the name of a file at its end.
 _NO_FILE = r"^(?![\s\S]*\.[A-Za-z0-9]+\s*$)"

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from assay.model.comparison import Comparison, Decision
 from assay.model.options import Gate
-from assay.result_schema import case_shapes
+from assay.results.schema import case_shapes
 from assay.server.operation import COUNT, Schema, nullable, record, ref
 
 RUN_ID = "0198c0de-1111-7000-8000-000000000001"

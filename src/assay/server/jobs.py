@@ -18,16 +18,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from assay import history, running
+from assay.comparison.outcomes import newest_first
 from assay.engine.brake import Brake
 from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError, cause_of
 from assay.model.events import Event, RunStarted
 from assay.model.run import CANCELLED, RunRecord, RunStatus
-from assay.outcomes import newest_first
 from assay.ports import Store
 from assay.server.envelope import invalid
 from assay.server.feed import Feed
 from assay.server.searching import progress_before
+from assay.service import history, runs
 from assay.settings import Settings
 
 log = logging.getLogger("assay.server")
@@ -186,11 +186,11 @@ class Jobs:
             if is_to_go_on(record) and not self.store.held(record.id):
                 yield record
 
-    def _order(self, **more: Any) -> running.Order:
+    def _order(self, **more: Any) -> runs.Order:
         # Forking beside the threads of a server could hang: files are not streamed here.
-        return running.Order(stream=False, targets=_targets(self.settings), **more)
+        return runs.Order(stream=False, targets=_targets(self.settings), **more)
 
-    async def _begin(self, order: running.Order, given: dict[str, Any]) -> str:
+    async def _begin(self, order: runs.Order, given: dict[str, Any]) -> str:
         loop = asyncio.get_running_loop()
         job = Job(Feed(loop, token_hex(4)), loop.create_future(), asyncio.Event())
         self._jobs.append(job)
@@ -204,7 +204,7 @@ class Jobs:
                 loop.call_soon_threadsafe(job.begun.set_result, event.run_id)
 
         def work() -> None:
-            door = running.Door(listen, job.brake, DOOR)
+            door = runs.Door(listen, job.brake, DOOR)
             result = self._carried_out(job, replace(order, door=door), given)
             loop.call_soon_threadsafe(self._ended, job, result)
 
@@ -213,11 +213,11 @@ class Jobs:
         return await asyncio.shield(job.begun)
 
     def _carried_out(
-        self, job: Job, order: running.Order, given: dict[str, Any]
+        self, job: Job, order: runs.Order, given: dict[str, Any]
     ) -> RunStatus | BaseException | None:
         """How the run ended, or why it did not begin; None when others know better."""
         try:
-            done = asyncio.run(running.carry_out_in(self.settings, self.store, order, given))
+            done = asyncio.run(runs.carry_out_in(self.settings, self.store, order, given))
             return done.record.status
         except BaseException as error:  # it is told to whoever waits, or noted
             run_id = job.run_id

@@ -12,17 +12,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay import test_cases
+from assay.comparison.outcomes import find_run, names_file
 from assay.errors import NotInStore
 from assay.model.options import RunOptions
 from assay.model.test_case import MAX_TAG, TestCase
-from assay.options import options_of
-from assay.outcomes import find_run, names_file
 from assay.ports import Store
 from assay.server import bodies
 from assay.server.bodies import Read, read_fields
 from assay.server.envelope import ApiError, invalid
 from assay.server.state import State
+from assay.service.options import options_of
+from assay.suites import test_cases
 
 #: More lanes or repeats than that help nobody, and take memory before the first question.
 MOST_WORKERS, MOST_REPEATS = 1000, 1000

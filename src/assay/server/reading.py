@@ -9,16 +9,16 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay import history, trends
-from assay.deciding import Rules
+from assay.comparison.decision import Rules
+from assay.comparison.outcomes import check_name, find_run
 from assay.errors import NotInStore, UsageError
 from assay.model.options import Gate
 from assay.model.run import RunRecord
-from assay.outcomes import check_name, find_run
 from assay.server import bodies, described_runs
 from assay.server.bodies import json_object, read_fields
 from assay.server.envelope import ApiError, invalid, success
 from assay.server.state import state_of
+from assay.service import history, trends
 from assay.version import __version__
 
 router = APIRouter()

@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from assay.errors import NotInStore, StoreError
-from assay.history import with_baselines
 from assay.model.run import RunRecord
 from assay.server import bodies, described_runs
 from assay.server.bodies import json_object, known_uuid
@@ -22,6 +21,7 @@ from assay.server.jobs import is_to_go_on
 from assay.server.orders import order_of
 from assay.server.searching import OUTCOMES, Search, progress_of
 from assay.server.state import State, state_of
+from assay.service.history import with_baselines
 
 router = APIRouter()
 #: How often a run that another process works on is looked at, in seconds.

@@ -8,11 +8,11 @@ from typing import Any, get_args
 
 import msgspec
 
-from assay.folding import by_case, entry_of, outcome_of, repeats_of
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, TrialFacts, TrialRecord
 from assay.model.suite_result import CaseResult
 from assay.ports import Store
+from assay.results.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.server.feed import Progress
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)

@@ -15,11 +15,11 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from assay.confidential import secrets_of
 from assay.errors import UsageError
 from assay.ports import Store
 from assay.redaction import Redactor
-from assay.roster import Roster
+from assay.roster.secrets import secrets_of
+from assay.roster.targets import Roster
 from assay.server.app import create_app
 from assay.server.protocol import PatientProtocol
 from assay.server.security import Access

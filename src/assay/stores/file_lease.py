@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import IO
 
 from assay.errors import RunHeld
-from assay.replacing import writing
+from assay.replacement import writing
 from assay.settings import shown_path
 
 try:

@@ -1,0 +1,154 @@
+"""The outcomes of a run, wherever it is: in the store, under a name, or in a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from assay.comparison.tally import fold
+from assay.errors import NotInStore, UsageError
+from assay.model.comparison import CaseOutcome
+from assay.model.run import RunRecord
+from assay.ports import Store
+from assay.results.files import read_results
+from assay.settings import shown_path
+
+LATEST = "latest"
+SUFFIXES = (".json", ".jsonl")
+#: A run is known by so many first characters of its id.
+SHORTEST = 6
+MAX_NAME = 100
+_START_OF_ID = re.compile(r"[0-9a-f-]+")
+#: What `check_name` takes, but for characters that are not printable.
+NAME_PATTERN = rf"^(?!\s*$)(?!{LATEST}$)(?!.*\.jsonl?$)"
+NAME_PATTERN += rf"(?!(?=[A-Fa-f]*[0-9-])[0-9A-Fa-f-]{{{SHORTEST},}}$).+$"
+_PAGE = 50
+
+
+class Outcomes(msgspec.Struct, frozen=True):
+    """The cases of a run, to be read again and again, and what a comparison calls it."""
+
+    label: str
+    run_id: str
+    read: Callable[[], Iterator[CaseOutcome]]
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[CaseOutcome]:
+        return self.read()
+
+    def not_empty(self) -> Outcomes:
+        """This one; comparing with nothing would look like an answer."""
+        if next(self.read(), None) is None:
+            raise UsageError(f"the run {self.name} has no result of any case")
+        return self
+
+    @property
+    def name(self) -> str:
+        """What a comparison calls it."""
+        return self.run_id or self.label
+
+
+def names_file(reference: str) -> bool:
+    """Is it a file by its name? Then no store is needed."""
+    return reference.endswith(SUFFIXES)
+
+
+def outcomes_of(reference: str, store: Store, root: Path) -> Outcomes:
+    """The run that a user means; raises NotInStore, UsageError or ResultFileError.
+
+    A name that ends with .json or .jsonl is a file, relative to `root`. Else it is `latest`, the
+    name of a baseline, a run's id or the start of one; and at last a file of another name.
+    """
+    if not names_file(reference):
+        try:
+            return stored(find_run(reference, store), store, reference)
+        except NotInStore:
+            if not (root / reference).is_file():
+                raise
+    return in_file(root / reference)
+
+
+def in_file(file: Path) -> Outcomes:
+    """The results of a file."""
+    results = read_results(file)
+    return Outcomes(shown_path(file), results.run_id, results.read)
+
+
+def stored(run: RunRecord, store: Store, label: str = "") -> Outcomes:
+    """A run of the store."""
+    label = label or run.id
+    unfinished = f"the run {run.id} is not complete: it is {run.status}"
+    notes = [] if run.status == "finished" else [unfinished]
+    if _stopped_early(run):
+        notes.append(
+            f"the run {run.id} was stopped as soon as it was decided against its baseline;"
+            " any other comparison with it is less sure than it looks"
+        )
+    return Outcomes(label, run.id, lambda: fold(store.facts(run.id)), tuple(notes))
+
+
+def _stopped_early(run: RunRecord) -> bool:
+    test = run.verdict.get("sequential") or {}
+    return test.get("verdict") is not None
+
+
+def find_run(reference: str, store: Store) -> RunRecord:
+    """The run called so: `latest`, the name of a baseline, an id or the start of one."""
+    if reference == LATEST:
+        return _latest(store)
+    baselines = store.baselines()
+    if reference in baselines:
+        return store.run(baselines[reference])
+    # No database keeps such a text, and some say so in words of their own.
+    if "\0" not in reference and reference.isprintable():
+        with suppress(NotInStore):
+            return store.run(reference)
+        if found := _by_start(reference.lower(), store):
+            return found
+    raise NotInStore("run or baseline", reference, [*baselines, LATEST])
+
+
+def check_name(name: str) -> None:
+    """A baseline's name must not be one that means something else."""
+    wrong = ""
+    if not name.strip() or not name.isprintable() or len(name) > MAX_NAME:
+        wrong = f"a name has 1 to {MAX_NAME} printable characters"
+    elif name == LATEST:
+        wrong = "it stands for the newest run"
+    elif names_file(name):
+        wrong = "it would be taken for a file"
+    elif len(name) >= SHORTEST and _START_OF_ID.fullmatch(name.lower()) and not name.isalpha():
+        wrong = "it would be taken for the id of a run"
+    if wrong:
+        raise UsageError(f"a baseline cannot be called {name!r}: {wrong}")
+
+
+def newest_first(store: Store) -> Iterator[RunRecord]:
+    """All runs of a store, read page by page."""
+    before: str | None = None
+    while page := store.runs(_PAGE, before):
+        yield from page
+        before = page[-1].id
+
+
+def _latest(store: Store) -> RunRecord:
+    """The newest run that is complete, and had something to ask."""
+    for run in newest_first(store):
+        if run.status == "finished" and (run.summary or {}).get("totalCases", 1):
+            return run
+    raise UsageError("the store has no finished run")
+
+
+def _by_start(start: str, store: Store) -> RunRecord | None:
+    """The only run whose id starts so."""
+    if len(start) < SHORTEST or not _START_OF_ID.fullmatch(start):
+        return None
+    # Ids are made of hexadecimal digits, so 'g' comes after all that start so.
+    found = [run for run in store.runs(2, before=f"{start}g") if run.id.startswith(start)]
+    if len(found) > 1:
+        raise UsageError(f"more than one run starts with {start!r}: write more of its id")
+    return found[0] if found else None

@@ -1,0 +1,262 @@
+"""Two runs to a Comparison: their cases are paired, counted, decided on and explained."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from assay.comparison.decision import (
+    NAMED,
+    Rules,
+    Watched,
+    decide,
+    each,
+    explain,
+    gate_failures,
+    scores_of,
+)
+from assay.comparison.pairs import pair
+from assay.model.comparison import CaseOutcome, CaseRef, Comparison, comparable
+from assay.model.result import JUDGED, Outcome
+from assay.model.run import TrialFacts
+from assay.results.statistics import few_clusters
+from assay.results.trials import by_case, mean_score, outcome_of, repeats_of
+from assay.stats.paired import Pairs
+
+#: With more suites than this, the scores of all are compared together.
+MAX_SUITES = 20
+
+
+def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
+    """The trials of a run, in their order, as one outcome a case.
+
+    Trials that only confirm a regression are no repeats: they do not count, but may excuse it.
+    """
+    for trials in by_case(facts):
+        first = trials[0]
+        ref = CaseRef(first.suite, first.case_id)
+        rest = (first.comparability, first.critical, first.cluster)
+        if len(trials) == 1:  # most are, and this is hot
+            judged = first.outcome in JUDGED
+            passes = first.outcome == "passed"
+            yield CaseOutcome(ref, first.outcome, int(passes), int(judged), first.score, *rest)
+        else:
+            excused = any(t.confirms and t.outcome == "passed" for t in trials)
+            together = _together(repeats_of(trials))
+            yield CaseOutcome(ref, *together, *rest, excused=excused)
+
+
+def _together(trials: Sequence[TrialFacts]) -> tuple[Outcome, int, int, float | None]:
+    """Outcome, passes, judged trials and mean score of several trials."""
+    judged = [trial for trial in trials if trial.outcome in JUDGED]
+    passes = sum(trial.outcome == "passed" for trial in judged)
+    return outcome_of(trials), passes, len(judged), mean_score(trials)
+
+
+def compare(
+    base: Iterable[CaseOutcome],
+    candidate: Iterable[CaseOutcome],
+    rules: Rules | None = None,
+    *,
+    names: tuple[str, str] = ("base", "candidate"),
+    notes: Iterable[str] = (),
+) -> Comparison:
+    """Two runs case by case. `names` are what to call them, `notes` what else there is to say.
+
+    With a live target call it once, ask the `critical_regressions` again, and call it again
+    with those that failed every time as `Rules.confirmed`.
+    """
+    rules = rules or Rules()
+    tally = _Tally()
+    for before, now in pair(base, candidate):
+        tally.add(before, now)
+    finding = decide(tally.pairs, rules.margin, *tally.clustered, rules.sequential)
+    failures = gate_failures(finding, tally.watched, rules)
+    return Comparison(
+        base=names[0],
+        candidate=names[1],
+        decision=finding.decision,
+        pairs=finding.pairs.n,
+        **tally.lists,
+        difference=finding.difference.to_dict() if finding.difference else None,
+        test=finding.test_dict(),
+        scores=scores_of(tally.scores()),
+        gate=rules.gate,
+        gate_failures=tuple(failures),
+        explanation=explain(finding, rules.margin, tally.unpaired),
+        notes=(*notes, *tally.notes(rules)),
+        exit_code=_exit_code(bool(failures), finding.decision, rules.strict),
+    )
+
+
+def _exit_code(failed: bool, decision: str, strict: bool) -> int:
+    if failed:
+        return 1
+    return 4 if strict and decision in ("inconclusive", "not_comparable") else 0
+
+
+class _Tally(msgspec.Struct):
+    """What is counted while the pairs go by; of a pair that is the same hardly anything is kept."""
+
+    both: int = 0
+    lost: int = 0
+    gained: int = 0
+    neither: int = 0
+    watched: Watched = msgspec.field(default_factory=Watched)
+    new_passes: list[CaseRef] = []
+    added: list[CaseRef] = []
+    removed: list[CaseRef] = []
+    not_comparable: list[CaseRef] = []
+    unjudged: list[CaseRef] = []
+    flaky: list[CaseRef] = []
+    skipped: list[CaseRef] = []
+    skipped_twice: int = 0
+    repeated: int = 0
+    graded_before: bool = False
+    graded_now: bool = False
+    differences: dict[str, array[float]] = {}
+    changes: array[int] = msgspec.field(default_factory=lambda: array("b"))
+    clusters: array[int] = msgspec.field(default_factory=lambda: array("l"))
+    numbers: dict[str, int] = {}
+
+    def add(self, before: CaseOutcome | None, now: CaseOutcome | None) -> None:
+        if now is None:
+            if before is not None:
+                self.removed.append(before.ref)
+        elif before is None:
+            self.added.append(now.ref)
+            self._alone(now, self.watched.failed_added)
+        elif not comparable(before.comparability, now.comparability):
+            self.not_comparable.append(now.ref)
+            self._alone(now, self.watched.failed_changed)
+        elif "errored" in (before.outcome, now.outcome):
+            self.unjudged.append(now.ref)
+        elif "skipped" in (before.outcome, now.outcome):
+            self._skip(before, now)
+        else:
+            self._pair(before, now)
+
+    def _alone(self, now: CaseOutcome, failed: list[CaseRef]) -> None:
+        """A case that counts as if there were no baseline."""
+        self.watched.judged_without_baseline += now.outcome in JUDGED
+        if now.outcome == "failed":
+            failed.append(now.ref)
+
+    def _skip(self, before: CaseOutcome, now: CaseOutcome) -> None:
+        """Nobody was to judge it. In both runs that is no news; in one of them it is."""
+        if before.outcome != now.outcome:
+            self.skipped.append(now.ref)
+        else:
+            self.skipped_twice += 1
+
+    def _pair(self, before: CaseOutcome, now: CaseOutcome) -> None:
+        passed, passes = before.outcome == "passed", now.outcome == "passed"
+        if passed and passes:
+            self.both += 1
+        elif passed:
+            self._lose(before, now)
+        elif passes:
+            self.gained += 1
+            self.new_passes.append(now.ref)
+        else:
+            self.neither += 1
+        if before.judged > 1 or now.judged > 1:
+            self.repeated += 1
+            if 0 < before.passes < before.judged or 0 < now.passes < now.judged:
+                self.flaky.append(now.ref)
+                self.watched.flaky += 1
+        self._keep(before, now, passes - passed)
+
+    def _lose(self, before: CaseOutcome, now: CaseOutcome) -> None:
+        self.lost += 1
+        self.watched.regressions.append(now.ref)
+        if now.critical and not now.excused:
+            self.watched.critical.append(now.ref)
+        if before.passes == before.judged > 1 and now.passes == 0 and now.judged > 1:
+            trials = before.judged + now.judged
+            self.watched.flip_trials = min(self.watched.flip_trials or trials, trials)
+            self.watched.flips.append(now.ref)
+
+    def _keep(self, before: CaseOutcome, now: CaseOutcome, change: int) -> None:
+        self.changes.append(change)
+        cluster = before.cluster if now.cluster is None else now.cluster
+        if cluster is None:  # a cluster of its own; those with a name count from 0 up
+            self.clusters.append(-len(self.changes))
+        else:
+            self.clusters.append(self.numbers.setdefault(cluster, len(self.numbers)))
+        if before.score is not None and now.score is not None:
+            suite = now.ref.suite
+            if suite not in self.differences:
+                self.differences[suite] = array("d")
+            self.differences[suite].append(now.score - before.score)
+            self.graded_before |= 0 < before.score < 1
+            self.graded_now |= 0 < now.score < 1
+
+    @property
+    def pairs(self) -> Pairs:
+        return Pairs(self.both, self.lost, self.gained, self.neither)
+
+    @property
+    def clustered(self) -> tuple[array[int], array[int]]:
+        """What `decide` needs of clusters: nothing when there are none."""
+        return (self.changes, self.clusters) if self.numbers else (array("b"), array("l"))
+
+    @property
+    def lists(self) -> dict[str, Any]:
+        """The cases of each kind, as a Comparison calls them."""
+        kinds = ("new_passes", "added", "removed", "not_comparable", "unjudged", "flaky")
+        return {
+            "regressions": tuple(self.watched.regressions),
+            "critical_regressions": tuple(self.watched.critical),
+            **{kind: tuple(getattr(self, kind)) for kind in kinds},
+        }
+
+    @property
+    def unpaired(self) -> dict[str, int]:
+        return {
+            "new": len(self.added),
+            "gone": len(self.removed),
+            "changed since": len(self.not_comparable),
+            "not judged": len(self.unjudged),
+            "skipped": len(self.skipped) + self.skipped_twice,
+        }
+
+    def scores(self) -> dict[str, array[float]]:
+        """Differences of scores by suite, if both runs have scores between 0 and 1."""
+        if not (self.graded_before and self.graded_now):
+            return {}
+        if len(self.differences) <= MAX_SUITES:
+            return self.differences
+        everything = array("d")
+        for some in self.differences.values():
+            everything += some
+        return {"": everything}
+
+    def notes(self, rules: Rules) -> Iterator[str]:
+        """What a reader should know beside the decision."""
+        if rules.sequential is not None:
+            yield (
+                "the run was to stop when decided, so an e-process decides, which allows to look"
+                " at every case; the interval of the difference knows nothing of that"
+            )
+        if self.skipped:
+            named = ", ".join(map(str, self.skipped[:NAMED]))
+            rest = f" and {len(self.skipped) - NAMED:,} more" if self.skipped[NAMED:] else ""
+            yield f"skipped in one of the runs, so not compared: {named}{rest}"
+        if self.repeated:
+            yield (
+                f"cases that were asked several times: {self.repeated:,}; each counts once, as"
+                " passed when enough of its trials passed"
+            )
+        if self.watched.flips and not self.watched.real_flips:
+            flips = each("passed every time before and never now", self.watched.flips)
+            yield "; ".join(flips) + "; not counted, as so many flaky cases make that likely"
+        if self.numbers and (warning := few_clusters(len(set(self.clusters)))):
+            yield warning
+        if rules.confirmed is not None and rules.gate == "regression":
+            counted = {*rules.confirmed, *self.watched.real_flips}
+            excused = [ref for ref in self.watched.critical if ref not in counted]
+            yield from each("not counted, as it did not fail each time it was asked again", excused)

@@ -1,0 +1,84 @@
+"""`calibrations.json` in the project root: what is known about judges, to be committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.errors import UsageError
+from assay.model.calibration import Calibration, CalibrationState, JudgeUse
+from assay.replacement import replacing, writing
+from assay.settings import shown_path
+from assay.stats.calibration import corrected_rate, kappa
+from assay.stats.proportions import wilson
+
+FILE = "calibrations.json"
+
+
+def read(root: Path) -> list[Calibration]:
+    """All calibrations of a project; none when there is no file."""
+    file = root / FILE
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=list[Calibration])
+        for calibration in found:
+            _ = calibration.table
+        return found
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
+        reason = f"is no list of calibrations: {error}; `assay calibrate` writes it"
+        raise UsageError(f"{shown_path(file)} {reason}") from None
+
+
+def keep(root: Path, calibration: Calibration) -> Path:
+    """Write a calibration in place of the one that the judge had; those of others stay."""
+    others = [
+        known
+        for known in read(root)
+        if (known.judge_id, known.evaluator) != (calibration.judge_id, calibration.evaluator)
+    ]
+    ordered = sorted([*others, calibration], key=lambda known: (known.evaluator, known.judge_id))
+    file = root / FILE
+    with writing(shown_path(file)), replacing(file) as stream:
+        stream.write(msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
+    return file
+
+
+def state_of(
+    use: JudgeUse, known: Iterable[Calibration]
+) -> tuple[CalibrationState, Calibration | None]:
+    """Whether a judge is calibrated as it is now. The labels hold under any evaluator's name."""
+    stale: Calibration | None = None
+    for calibration in known:
+        if calibration.judge_id == use.id:
+            return "current", calibration
+        if (calibration.evaluator, calibration.type) == (use.evaluator, use.type):
+            stale = calibration
+    return ("none", None) if stale is None else ("stale", stale)
+
+
+def statistics_of(
+    use: JudgeUse, passed: int, judged: int, known: Sequence[Calibration]
+) -> dict[str, Any]:
+    """What results say about a judge: its pass rate as it is, and corrected where that is known."""
+    state, calibration = state_of(use, known)
+    rate = wilson(passed, judged)
+    found: dict[str, Any] = use.to_dict() | {
+        "passRate": None if rate is None else rate.to_dict() | {"judged": judged},
+        "calibration": {"state": state},
+    }
+    if calibration is None:
+        return found
+    agreement = kappa(calibration.table)
+    found["calibration"] |= {
+        "calibratedAt": calibration.calibrated_at,
+        "labels": calibration.table.n,
+        "kappa": None if agreement is None else agreement.to_dict(),
+    }
+    if state == "current":
+        corrected = corrected_rate(passed, judged, calibration.table)
+        found["corrected"] = None if corrected is None else corrected.to_dict()
+    return found

@@ -1,0 +1,104 @@
+"""What the judges of a run said about each answer, read from its stored results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from assay.judges.calibrations import statistics_of
+from assay.model.calibration import Calibration, JudgeUse
+from assay.model.comparison import CaseRef
+from assay.model.result import JUDGED
+from assay.model.run import RunRecord, place_of
+from assay.ports import Store
+
+
+class Judgement(NamedTuple):
+    """Whether a judge passed the first answer to a case. `position` is where the case stands."""
+
+    ref: CaseRef
+    position: int
+    judge_id: str
+    evaluator: str
+    passed: bool
+
+
+class _Details(msgspec.Struct, frozen=True):
+    #: A stranger's evaluator may write anything there.
+    judgeId: Any = ""
+
+
+class _Evaluator(msgspec.Struct, frozen=True):
+    name: str = ""
+    verdict: str | None = None
+    failedGate: str = ""
+    details: _Details = _Details()
+
+
+class _CaseDetails(msgspec.Struct, frozen=True):
+    evaluators: list[_Evaluator] = []
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    details: _CaseDetails
+
+
+_ENTRY = msgspec.json.Decoder(_Entry)
+
+
+def uses_of(record: RunRecord) -> list[JudgeUse]:
+    """Who judged in a run."""
+    return msgspec.convert(record.environment.get("judges", []), list[JudgeUse])
+
+
+def recorded_uses(uses: Iterable[JudgeUse]) -> list[dict[str, Any]]:
+    """The same as a run records it: every judge once, who counts when it does so for any case."""
+    found: dict[tuple[str, str], JudgeUse] = {}
+    for use in uses:
+        key = (use.evaluator, use.id)
+        if key not in found or use.counts:
+            found[key] = use
+    return [found[key].to_dict() for key in sorted(found)]
+
+
+def judgements(store: Store, run_id: str) -> Iterator[Judgement]:
+    """Every verdict of a judge; of several attempts at a case the first."""
+    for trial in store.trials(run_id, JUDGED):
+        if trial.repeat or trial.confirms:
+            continue
+        for found in _ENTRY.decode(trial.result).details.evaluators:
+            judge_id = found.details.judgeId
+            if isinstance(judge_id, str) and judge_id and found.verdict is not None:
+                ref = CaseRef(trial.suite, trial.case_id)
+                passed = found.verdict == "pass" and not found.failedGate
+                yield Judgement(ref, trial.position, judge_id, found.name, passed)
+
+
+class JudgeStatistics:
+    """How often each judge of a run passed an answer, in each suite and in all."""
+
+    def __init__(self, store: Store, record: RunRecord, known: Sequence[Calibration]) -> None:
+        self._uses, self._known = uses_of(record), known
+        self._counts: dict[tuple[int, str, str], list[int]] = {}
+        for found in judgements(store, record.id) if self._uses else ():
+            key = (place_of(found.position)[0], found.judge_id, found.evaluator)
+            count = self._counts.setdefault(key, [0, 0])
+            count[0] += found.passed
+            count[1] += 1
+
+    def of(self, suite: int | None = None) -> dict[str, Any]:
+        """The part of the statistics about judges: of a suite, or of all; empty without any."""
+        listed = []
+        for use in self._uses:
+            counts = [
+                count
+                for (place, judge_id, name), count in self._counts.items()
+                if (judge_id, name) == (use.id, use.evaluator) and suite in (None, place)
+            ]
+            judged = sum(count[1] for count in counts)
+            if judged or suite is None:
+                passed = sum(count[0] for count in counts)
+                listed.append(statistics_of(use, passed, judged, self._known))
+        return {"judges": listed} if listed else {}

@@ -1,0 +1,137 @@
+"""Files of labels: what people said about answers, one line a case, in CSV or JSONL."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from assay.errors import UsageError
+from assay.replacement import writing
+from assay.settings import shown_path
+
+SUFFIXES = (".csv", ".jsonl")
+COLUMNS = ("suite", "id", "label")
+#: What people write for an answer that passes, and for one that does not.
+PASSES = ("pass", "passed", "true", "yes", "1", "good")
+FAILURES = ("fail", "failed", "false", "no", "0", "bad")
+
+
+class Label(NamedTuple):
+    """What a person said about the answer to a case; `suite` may be empty."""
+
+    suite: str
+    id: str
+    passed: bool
+    line: int = 0
+
+
+def check_file(file: Path) -> None:
+    """The name of a file of labels tells its format."""
+    if file.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"{shown_path(file)}: a file of labels ends in .csv or .jsonl")
+
+
+def read(file: Path) -> list[Label]:
+    """All labels of a file; none when it is not there yet."""
+    check_file(file)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{shown_path(file)} cannot be read: {error}") from None
+    rows = _csv_rows(text, file) if file.suffix.lower() == ".csv" else _jsonl_rows(text, file)
+    found: dict[tuple[str, str], Label] = {}
+    for line, row in rows:
+        label = _label(row, line, file)
+        before = found.setdefault((label.suite, label.id), label)
+        if before.passed != label.passed:
+            message = f"{label.id!r} is labelled otherwise on line {before.line}"
+            raise _wrong(file, line, f"{message}: keep one of them")
+    return list(found.values())
+
+
+def append(file: Path, label: Label) -> None:
+    """Add a label; it is on disk when this returns."""
+    check_file(file)
+    word = PASSES[0] if label.passed else FAILURES[0]
+    row = dict(zip(COLUMNS, (label.suite, label.id, word), strict=True))
+    with writing(shown_path(file)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a+b") as stream:
+            stream.write(_written(row, file, stream.tell(), _ends_open(file)))
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+def _ends_open(file: Path) -> bool:
+    """Does the last line lack its end?"""
+    with file.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(size - 1, 0))
+        return stream.read(1) not in (b"", b"\n")
+
+
+def _written(row: dict[str, str], file: Path, size: int, ends_open: bool) -> bytes:
+    start = b"\n" if ends_open else b""
+    if file.suffix.lower() == ".jsonl":
+        return start + msgspec.json.encode(row) + b"\n"
+    columns = _header(file) if size else list(COLUMNS)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if not size:
+        writer.writerow(columns)
+    writer.writerow([row.get(column, "") for column in columns])
+    return start + out.getvalue().encode()
+
+
+def _header(file: Path) -> list[str]:
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        return [column.strip().lower() for column in next(csv.reader(stream), [])]
+
+
+def _csv_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.reader(io.StringIO(text), strict=True)
+    try:
+        header = [column.strip().lower() for column in next(reader, [])]
+        if not {"id", "label"} <= set(header):
+            raise _wrong(file, 1, f"the columns are {header}; 'id' and 'label' are needed")
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                yield reader.line_num, dict(zip(header, row, strict=False))
+    except csv.Error as error:
+        raise _wrong(file, reader.line_num, str(error)) from None
+
+
+def _jsonl_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for line, row in enumerate(text.splitlines(), 1):
+        if not row.strip():
+            continue
+        try:
+            value = msgspec.json.decode(row)
+        except msgspec.DecodeError as error:
+            raise _wrong(file, line, f"is no JSON: {error}") from None
+        if not isinstance(value, dict):
+            raise _wrong(file, line, "is no object with 'id' and 'label'")
+        yield line, value
+
+
+def _label(row: dict[str, Any], line: int, file: Path) -> Label:
+    identity, suite = row.get("id"), row.get("suite") or ""
+    if not isinstance(identity, str) or not identity.strip() or not isinstance(suite, str):
+        raise _wrong(file, line, f"the id is {identity!r}; it must be that of a case")
+    said = str(row.get("label")).strip().lower()
+    if said not in (*PASSES, *FAILURES):
+        message = f"the label of {identity!r} is {row.get('label')!r}"
+        raise _wrong(file, line, f"{message}; write 'pass' or 'fail'")
+    return Label(suite.strip(), identity.strip(), said in PASSES, line)
+
+
+def _wrong(file: Path, line: int, message: str) -> UsageError:
+    return UsageError(f"{shown_path(file)}:{line}: {message}")

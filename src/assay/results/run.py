@@ -1,0 +1,308 @@
+"""What came of a run, read from the store: the results of its suites, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from assay.judges.judgements import JudgeStatistics
+from assay.model.calibration import Calibration
+from assay.model.comparison import CaseRef, Comparison
+from assay.model.options import RunOptions
+from assay.model.result import Outcome
+from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord, positions_of
+from assay.model.run_result import RunResult
+from assay.model.score import reaches
+from assay.model.suite_result import EvalSuiteResult, Summary, head_of
+from assay.ports import Store
+from assay.results.statistics import Measure
+from assay.results.trials import by_case, entry_of, outcome_of, repeats_of
+from assay.stats.means import DRAWS
+from assay.stats.sequential import Sequential
+
+#: Up to so many suites each has all draws of a bootstrap; and so many draws each has always.
+_FEW, _LEAST_DRAWS = 20, 1000
+
+
+class Count(msgspec.Struct):
+    """Adds up the cases of a suite, or of a run. A cost is None while no trial tells one."""
+
+    outcomes: dict[Outcome, int] = {}
+    skipped_assertions: int = 0
+    duration_ms: float = 0.0
+    cost_usd: float | None = None
+    judge_cost_usd: float | None = None
+    measure: Measure = msgspec.field(default_factory=Measure)
+
+    def add(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
+        repeats = trials if len(trials) == 1 else repeats_of(trials)
+        outcome = outcome_of(repeats)
+        self.measure.add(repeats, outcome)
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        # Asked again, a case has no more assertions than before.
+        self.skipped_assertions += max(trial.skipped_assertions for trial in repeats)
+        for trial in trials:
+            if not trial.confirms:
+                self.duration_ms += trial.duration_ms
+            if trial.cost_usd is not None:
+                self.cost_usd = (self.cost_usd or 0.0) + trial.cost_usd
+            if trial.judge_cost_usd is not None:
+                self.judge_cost_usd = (self.judge_cost_usd or 0.0) + trial.judge_cost_usd
+
+    def join(self, other: Count) -> None:
+        """As if the cases of the other had been added."""
+        for outcome, cases in other.outcomes.items():
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + cases
+        self.skipped_assertions += other.skipped_assertions
+        self.duration_ms += other.duration_ms
+        if other.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
+        if other.judge_cost_usd is not None:
+            self.judge_cost_usd = (self.judge_cost_usd or 0.0) + other.judge_cost_usd
+        self.measure.join(other.measure)
+
+    def planned(self, selected: int | None) -> int:
+        """How many cases should have been judged, as far as that is known."""
+        return max(sum(self.outcomes.values()), selected or 0) - self.outcomes.get("skipped", 0)
+
+    def summary(self, selected: int | None) -> Summary:
+        """`selected` is how many cases the run was to ask; None when nobody knows yet."""
+        counts = {name: self.outcomes.get(name, 0) for name in ("passed", "failed", "errored")}
+        skipped, total = self.outcomes.get("skipped", 0), sum(self.outcomes.values())
+        planned = self.planned(selected)
+        judged = counts["passed"] + counts["failed"]
+        return Summary(
+            total_cases=total,
+            **counts,
+            skipped=skipped,
+            skipped_assertions=self.skipped_assertions,
+            total_duration_ms=self.duration_ms,
+            coverage=judged / planned if planned and selected is not None else None,
+            estimated_cost_usd=self.cost_usd,
+            judge_cost_usd=self.judge_cost_usd,
+            selected=selected if selected is not None and selected > total else None,
+        )
+
+
+def result_of(
+    store: Store,
+    record: RunRecord,
+    *,
+    comparison: Comparison | None = None,
+    notes: tuple[str, ...] = (),
+    calibrations: Sequence[Calibration] = (),
+    counts: Mapping[int, Count] | None = None,
+) -> RunResult:
+    """The run as the store has it now; nothing is held but counts.
+
+    `counts` are those of the suites, by their number, whose cases were counted before.
+    """
+    counted = counts or {}
+    all_counts = [counted.get(i) or _counted(store, record, i) for i in range(len(record.suites))]
+    judges = JudgeStatistics(store, record, calibrations)
+    suites = tuple(
+        _suite(store, record, i, count, comparison, judges.of(i))
+        for i, count in enumerate(all_counts)
+    )
+    every = Count()
+    for count in all_counts:
+        every.join(count)
+    known = [header.selected for header in record.suites if header.selected is not None]
+    selected = sum(known) if len(known) == len(record.suites) else None
+    return RunResult(
+        record,
+        suites,
+        every.summary(selected),
+        notes=notes,
+        comparison=comparison,
+        statistics=every.measure.statistics(every.planned(selected), whole=True) | judges.of(),
+    )
+
+
+def draws_of(suites: int) -> int:
+    """The draws of a suite's bootstrap: of a thousand suites nobody waits for the last digit."""
+    return DRAWS if suites <= _FEW else max(DRAWS * _FEW // suites, _LEAST_DRAWS)
+
+
+def _counted(store: Store, record: RunRecord, suite: int) -> Count:
+    count = Count()
+    for trials in by_case(store.facts(record.id, positions_of(suite))):
+        count.add(trials)
+    return count
+
+
+def _suite(
+    store: Store,
+    record: RunRecord,
+    index: int,
+    count: Count,
+    compared: Comparison | None,
+    judges: dict[str, Any],
+) -> EvalSuiteResult:
+    header = record.suites[index]
+    positions = positions_of(index)
+    return EvalSuiteResult(
+        run_id=record.id,
+        timestamp=record.started_at,
+        name=header.name,
+        file=header.file,
+        tier=header.tier,
+        tool_name=header.tool_name or header.name,
+        metadata=header.metadata,
+        entries=partial(_entries, store, record.id, positions),
+        summary=count.summary(header.selected),
+        statistics=count.measure.statistics(
+            count.planned(header.selected), draws=draws_of(len(record.suites))
+        )
+        | judges,
+        staleness_warnings=header.staleness_warnings,
+        target=header.target or record.target,
+        options=record.options,
+        environment=record.environment,
+        comparability=partial(_comparability, store, record.id, positions),
+        notes=header.notes,
+        **_changes(header, compared),
+    )
+
+
+def _changes(header: SuiteHeader, compared: Comparison | None) -> dict[str, Any]:
+    """What the comparison says of this suite's cases."""
+    if compared is None:
+        return {}
+    names = ("regressions", "new_passes", "added", "removed", "not_comparable", "unjudged")
+    lists = {
+        name: tuple(ref.id for ref in getattr(compared, name) if ref.suite in ("", header.file))
+        for name in names
+    }
+    return {"baseline_run_id": compared.base, **lists}
+
+
+def _entries(store: Store, run_id: str, positions: range) -> Iterator[bytes]:
+    return map(entry_of, by_case(store.trials(run_id, positions=positions)))
+
+
+def _comparability(store: Store, run_id: str, positions: range) -> Iterator[tuple[str, str]]:
+    for trial in store.facts(run_id, positions):
+        if trial.repeat == 0:
+            yield trial.case_id, trial.comparability
+
+
+def conclude(
+    result: RunResult, options: RunOptions, *, gave_up: str = "", faults: Sequence[str] = ()
+) -> RunResult:
+    """The result with its exit code, and in words what it is made of.
+
+    `faults` are what turned out to be wrong with the configuration.
+    """
+    reasons: dict[int, list[str]] = {2: list(faults)} if faults else {}
+    summary, comparison = result.summary, result.comparison
+    interrupted = result.record.status == "interrupted" and not gave_up
+    if not summary.total_cases and not interrupted:
+        reasons[5] = [_nothing_selected(options)]
+    if comparison is not None:
+        if comparison.gate_failures:
+            reasons[1] = list(comparison.gate_failures)
+        elif comparison.exit_code:
+            reasons[comparison.exit_code] = [f"the comparison is {comparison.decision}"]
+    elif options.baseline is None and (failure := _failed(summary, options.min_pass_rate)):
+        reasons[1] = [failure]  # with a baseline its gate decides, and there is none yet
+    if options.require_calibrated and (unknown := _uncalibrated(result)):
+        reasons.setdefault(1, []).extend(unknown)
+    coverage = 1.0 if summary.coverage is None else summary.coverage
+    if gave_up or not (interrupted or reaches(coverage, options.min_coverage)):
+        unjudged = f"{summary.judged:,} of {summary.planned:,} cases were judged"
+        needed = f"{_percent(options.min_coverage)} are needed"
+        reasons[3] = [*([gave_up] if gave_up else []), f"{unjudged}, {needed}"]
+    if options.strict:
+        stale = [f"{s.name}: {warning}" for s in result.suites for warning in s.staleness_warnings]
+        if stale:
+            reasons.setdefault(4, []).extend(stale)
+    if interrupted:
+        again = f"`assay run --resume {result.id}`"
+        reasons[130] = [f"the run was interrupted; {again} goes on with it"]
+    code = next((code for code in PRECEDENCE if code in reasons), 0)
+    told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
+    return replace(result, exit_code=code, reasons=told)
+
+
+def _uncalibrated(result: RunResult) -> list[str]:
+    """The judges that count and are not calibrated as they are now."""
+    words = {"none": "is not calibrated", "stale": "changed since it was calibrated"}
+    return [
+        f"the judge of {judge['evaluator']!r} ({judge['judge']}) {words[state]}"
+        for judge in result.statistics.get("judges", ())
+        if judge["counts"] and (state := judge["calibration"]["state"]) in words
+    ]
+
+
+#: When several exit codes apply, the first of these counts.
+PRECEDENCE = (130, 2, 5, 1, 3, 4)
+
+
+def _failed(summary: Summary, min_pass_rate: float | None) -> str:
+    if min_pass_rate is None:
+        cases = "1 case" if summary.failed == 1 else f"{summary.failed:,} cases"
+        return f"{cases} failed" if summary.failed else ""
+    if summary.skipped and summary.skipped == summary.total_cases and min_pass_rate > 0:
+        return f"no case was judged, {_percent(min_pass_rate)} of them must pass"
+    rate = summary.passed / summary.judged if summary.judged else 1.0
+    if reaches(rate, min_pass_rate):
+        return ""
+    # Not the rate: rounded, it may look like the one that is needed.
+    passed = f"{summary.passed:,} of {summary.judged:,} judged cases passed"
+    return f"{passed}, {_percent(min_pass_rate)} are needed"
+
+
+def _percent(share: float) -> str:
+    """A share that a user gave, with all its digits."""
+    return f"{100 * share:g} %"
+
+
+def _nothing_selected(options: RunOptions) -> str:
+    """What the cases were chosen by, as one of these was likely mistyped."""
+    chosen = {"filter": options.filter, "tag": options.tag, "tier": options.tier}
+    given = [f"--{name} {value}" for name, values in chosen.items() for value in values]
+    given += [f"--shard {options.shard}"] if options.shard else []
+    return "no case was selected" + (f": none fits {' '.join(given)}" if given else "")
+
+
+def recorded_summary(
+    result: RunResult,
+    confirmed: Collection[CaseRef] | None = None,
+    sequential: Sequential | None = None,
+    *,
+    narrowed: bool = False,
+) -> dict[str, Any]:
+    """The counts and the verdict as the store keeps them, so that the run can be shown again.
+
+    When the run was `narrowed` to some of its cases, only it knows which are gone for good.
+    """
+    verdict: dict[str, Any] = {
+        "exitCode": result.exit_code,
+        "reasons": list(result.reasons),
+        "notes": list(result.notes),
+    }
+    if result.comparison is not None:
+        verdict["baseline"] = result.comparison.base
+        verdict["confirmed"] = None if confirmed is None else sorted(map(list, confirmed))
+        if narrowed:
+            verdict["removed"] = list(map(list, result.comparison.removed))
+        if sequential is not None:
+            verdict["sequential"] = asdict(sequential)
+    # With the statistics of every suite, lists of runs need not count trials.
+    suites = [
+        {"file": s.file, **s.summary.to_dict(), "statistics": s.statistics} for s in result.suites
+    ]
+    measured = {"statistics": result.statistics, "suites": suites}
+    return result.summary.to_dict() | measured | {"verdict": verdict}
+
+
+def head_of_suite(record: RunRecord, header: SuiteHeader) -> bytes:
+    """What the result file of a suite begins with."""
+    named = (header.tier, header.tool_name or header.name)
+    known = (header.metadata, header.staleness_warnings)
+    return head_of(record.id, record.started_at, *named, *known)

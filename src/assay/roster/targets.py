@@ -1,0 +1,333 @@
+"""The targets a project knows: by the name in its configuration, inline, and as its judge."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Any, Self
+
+from assay.documents.checking import check
+from assay.documents.document import DocPath, Document, TextMark
+from assay.errors import (
+    AssayError,
+    ConfigError,
+    PluginError,
+    Problem,
+    UnknownName,
+    UsageError,
+    blaming,
+    nearest,
+)
+from assay.model.options import TIMEOUT_SECONDS, WORKERS
+from assay.model.shape import Reading
+from assay.model.target import RateLimits, TargetSpec
+from assay.ports import Target
+from assay.registry import targets as providers
+from assay.roster.agentv import targets_file, translated
+from assay.roster.rate import RateGate
+from assay.roster.retries import Clock, Retrying, RetryPolicy, SystemClock
+from assay.settings import Settings, TargetEntry, environment
+
+#: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
+VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
+#: `my_agent:answer`, where `python:` was forgotten.
+_FUNCTION = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
+
+#: How long a target may take to give back what it holds.
+CLOSING_SECONDS = 30.0
+
+Translate = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Roster:
+    """Connects targets when they are asked for, and closes them all at the end.
+
+    `judge` overrides the project's judge: the name of a target, or a target itself, which
+    stays the caller's to close. `allowed` are the only names that may be asked for, also by the
+    model of a judge. `policy` holds for all of them; so do the `limits` that are set, which win
+    over those in the configuration. `workers` is how many questions each is asked at once where
+    nobody says. `seed` makes the waits repeatable.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        judge: str | Target | None = None,
+        allowed: Collection[str] | None = None,
+        *,
+        policy: RetryPolicy | None = None,
+        limits: RateLimits | None = None,
+        workers: int = WORKERS,
+        clock: Clock | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.settings, self._allowed = settings, allowed
+        self._policy = policy or RetryPolicy(timeout=TIMEOUT_SECONDS)
+        self._limits, self._workers = limits or RateLimits(), workers
+        self._clock, self._seed = clock or SystemClock(), seed
+        self._gates: dict[str, RateGate] = {}
+        self._connected: dict[tuple[str | None, str | None], Retrying] = {}
+        self._judge = judge
+        if judge is not None and not isinstance(judge, str):
+            self._judge = self.adopt(judge)
+
+    def target(self, name: str) -> Retrying:
+        """The target called `name`, or written inline, as `provider:setting` or an address."""
+        return self._connect((name, None), lambda: self.spec(name))
+
+    def spec(self, name: str) -> TargetSpec:
+        """The settings of the target called `name`, or written inline."""
+        if self._allowed is not None and name not in self._allowed:
+            raise UnknownName("configured target", name, self._allowed)
+        for index, entry in enumerate(self.settings.config.targets):
+            if entry.name == name:
+                return self._configured(("targets", index))
+        raw = _inline(name)
+        if raw is not None:
+            document = Document(f"target {name!r}", raw, [], TextMark(-1, -1, 0))
+            return self._spec(document, (), Path.cwd())
+        return self._of_agentv(name)
+
+    def adopt(self, target: Target) -> Retrying:
+        """A target at hand, under the policy of this roster; it stays the caller's to close."""
+        return self._retrying(target, getattr(target, "identity", ""), RateLimits())
+
+    def judge(self, target: str | None, model: str | None) -> Retrying:
+        """Who judges for an evaluator with these `target` and `model` keys."""
+        if target is None and model is None and isinstance(self._judge, Retrying):
+            return self._judge
+        return self._connect((target, model or ""), lambda: self._judging(target, model))
+
+    def specs(self) -> Iterator[TargetSpec]:
+        """Every target and judge that is configured and right; none is connected."""
+        for entry in self._read():
+            if not isinstance(entry, AssayError):  # who uses it is told what is wrong
+                yield entry
+
+    def faults(self) -> Iterator[AssayError]:
+        """What is wrong with the others, and with the names of those that are asked by default."""
+        for entry in self._read():
+            if isinstance(entry, AssayError):
+                yield entry
+        config = self.settings.config
+        known = {entry.name for entry in config.targets}
+        for name in (config.defaults.target, config.judge):
+            if isinstance(name, str) and name not in known:
+                try:
+                    self.spec(name)
+                except AssayError as error:
+                    yield error
+
+    @property
+    def workers(self) -> int:
+        """How many questions whoever may be asked most of those connected is asked at once."""
+        return max((gate.workers for gate in self._gates.values()), default=self._workers)
+
+    def judge_spec(self) -> TargetSpec | None:
+        """The settings of the project's judge; None when it has none."""
+        return self._judge_spec(None)
+
+    def entries(self) -> Iterator[tuple[Document, DocPath, Translate]]:
+        """Where targets and the judge are written, in the configuration and in that of AgentV."""
+        config, document = self.settings.config, self.settings.document
+        if document is not None:
+            for index in range(len(config.targets)):
+                yield document, ("targets", index), dict
+            if isinstance(config.judge, TargetEntry):
+                yield document, ("judge",), dict
+        with suppress(ConfigError):
+            document, entries = targets_file(self.settings.root)
+            if document is not None:
+                for index in range(len(entries)):
+                    yield document, ("targets", index), translated
+
+    async def close(self) -> None:
+        """Close all of them; raises PluginError when one fails or takes too long."""
+        async with AsyncExitStack() as stack:
+            for target in self._connected.values():
+                stack.push_async_callback(_close, target)
+            self._connected.clear()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self.close()
+        except PluginError:
+            if error is None:  # else that tells more
+                raise
+
+    def _connect(self, key: tuple[str | None, str | None], find: Callable[[], Any]) -> Retrying:
+        if key not in self._connected:
+            spec = find()
+            self._connected[key] = self._retrying(connected(spec), spec.identity, spec)
+        return self._connected[key]
+
+    def _retrying(self, target: Target, identity: str, limits: RateLimits) -> Retrying:
+        gate = self._gate(identity or target.name, limits)
+        policy = self._policy.patient(getattr(limits, "timeout_seconds", None))
+        return Retrying(target, policy, self._clock, Random(self._seed), identity, gate)
+
+    def _gate(self, identity: str, limits: RateLimits) -> RateGate:
+        """The gate of a target; one that is asked and judges too has one for both."""
+        if identity not in self._gates:
+            own, run = limits, self._limits
+            self._gates[identity] = RateGate(
+                self._clock,
+                run.workers or own.workers or self._workers,
+                run.requests_per_minute or own.requests_per_minute,
+                run.tokens_per_minute or own.tokens_per_minute,
+            )
+        return self._gates[identity]
+
+    def _judging(self, target: str | None, model: str | None) -> TargetSpec:
+        if model is not None and ":" in model and model.partition(":")[0] in providers:
+            return self.spec(model)
+        spec = self._judge_spec(target)
+        if spec is None:
+            if model is None:
+                raise UsageError(NO_JUDGE)
+            return self.spec(f"openai:{model}")
+        if model is None:
+            return spec
+        if "model" not in type(spec).model_fields:
+            raise UsageError(f"the judge {spec.label!r} has no model that could be {model!r}")
+        return spec.model_copy(update={"model": model, "name": ""})
+
+    def _judge_spec(self, target: str | None) -> TargetSpec | None:
+        name = target or self._judge or self.settings.config.judge
+        if isinstance(name, TargetEntry):
+            return self._configured(("judge",))
+        if name is not None and not isinstance(name, str):
+            raise UsageError("the judge that was given has no model that could be changed")
+        return None if name is None else self.spec(name)
+
+    def _of_agentv(self, name: str) -> TargetSpec:
+        document, entries = targets_file(self.settings.root)
+        for index, entry in enumerate(entries):
+            if document is not None and entry.name == name:
+                return self._spec(document, ("targets", index), self.settings.root, translated)
+        known = [entry.name for entry in (*self.settings.config.targets, *entries)]
+        raise UnknownName("target", name, known, _meant(name, known))
+
+    def _read(self) -> Iterator[TargetSpec | AssayError]:
+        for document, path, translate in self.entries():
+            try:
+                yield self._spec(document, path, self.settings.root, translate)
+            except AssayError as error:
+                yield error
+
+    def _configured(self, path: DocPath) -> TargetSpec:
+        """The entry at `path` of the configuration."""
+        document = self.settings.document
+        if document is None:  # pragma: no cover - an entry was read from a document
+            raise LookupError(path)
+        return self._spec(document, path, self.settings.root)
+
+    def _spec(
+        self,
+        document: Document,
+        path: DocPath,
+        base: Path,
+        translate: Translate = dict,
+    ) -> TargetSpec:
+        """The entry at `path` as its provider understands it; its paths begin at `base`."""
+        problems: list[Problem] = []
+        values = translate(_interpolated(document.get(path), document, path, problems))
+        provider = values["provider"]
+        if provider not in providers:
+            hint = UnknownName("target provider", provider, providers)
+            where = (*path, "provider")
+            raise ConfigError([*problems, document.problem(where, "unknown-name", str(hint))])
+        cls = providers.get(provider)
+        key = environment([cls.key_variable])
+        defaults: dict[str, Any] = {"api_key": key[cls.key_variable]} if key else {}
+        if "prices" in cls.model_fields:
+            defaults["prices"] = self.settings.config.prices
+        reading = Reading(base.joinpath, base.joinpath)
+        spec, found = check(cls, document, path, {**defaults, **values}, reading)
+        problems += found
+        if spec is None or problems:
+            raise ConfigError(problems)
+        return spec
+
+
+def connected(spec: Any) -> Target:
+    """The target of a spec; one that cannot be made, or is none, is a fault of its provider."""
+    provider = f"the target provider {spec.provider!r}"
+    with blaming(f"{provider} failed to connect"):
+        target: Target = spec.connect()
+    for name in ("name", "ask", "close"):
+        if not hasattr(target, name):
+            found = type(target).__name__
+            raise PluginError(f"{provider} connected to {found}, which has no {name!r}")
+    return target
+
+
+async def _close(target: Target) -> None:
+    with blaming(f"the target {target.name!r} failed to close"):
+        async with asyncio.timeout(CLOSING_SECONDS):
+            await target.close()
+
+
+NO_JUDGE = (
+    "a judge is needed and none is set: write 'judge: openai:MODEL' in assay.yaml, "
+    "or give the evaluator a 'target' or 'model'"
+)
+
+
+def _inline(name: str) -> dict[str, Any] | None:
+    """The settings that an inline name stands for; None when no provider takes it."""
+    prefix, colon, _ = name.partition(":")
+    if not colon:
+        return None
+    known = {prefix: providers.get(prefix)} if prefix in providers else providers.usable()
+    for provider, cls in known.items():
+        settings = cls.inline(provider, name)
+        if settings is not None:
+            return {"name": name, "provider": provider, **settings}
+    return None
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    """A hint for a name that is no target: the likeliest slip, else all that there is."""
+    prefix, colon, _ = name.partition(":")
+    if name.endswith(".py"):
+        return f"did you mean 'python:{Path(name).stem}:FUNCTION'?"
+    if near := nearest(name, known) or (nearest(prefix, providers) if colon else ""):
+        return near
+    if _FUNCTION.fullmatch(name):
+        return f"did you mean 'python:{name}'?"
+    configured = ", ".join(map(repr, sorted(known))) or "none"
+    return f"configured: {configured}; inline ones are written as python:my_agent:answer"
+
+
+def _interpolated(value: Any, document: Document, path: DocPath, problems: list[Problem]) -> Any:
+    """The settings with environment variables in their place; unset ones become problems."""
+    if isinstance(value, dict):
+        return {k: _interpolated(v, document, (*path, k), problems) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_interpolated(v, document, (*path, i), problems) for i, v in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+
+    def replaced(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        found = environment([name])
+        if not found:
+            message = f"the environment variable {name!r} is not set"
+            problems.append(document.problem(path, "unset-variable", message))
+        return found.get(name, "")
+
+    return VARIABLE.sub(replaced, value)

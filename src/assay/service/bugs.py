@@ -1,0 +1,203 @@
+"""A recorded result that failed becomes a regression case: the bug must not come back."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.comparison.outcomes import find_run
+from assay.errors import NotInStore, UsageError, nearest
+from assay.model import tokens
+from assay.model.case import EvalCase, Suite
+from assay.model.expect import Expect, ExpectBase
+from assay.model.result import Outcome
+from assay.model.run import RunRecord
+from assay.ports import Store
+from assay.results.trials import by_case, outcome_of, repeats_of
+from assay.service.eval_files import add_regression, load, project
+from assay.service.store import store_to_read
+from assay.settings import Settings, shown_path
+from assay.suites.ledger import SUFFIX, Bug
+from assay.suites.staleness import file_hash
+
+
+class Report(msgspec.Struct, frozen=True):
+    """A bug report. `source` is RUN/CASE; `force` takes a result that passed, or is outdated.
+
+    `contains` and `tools_called` are expected beside what the case itself expects.
+    """
+
+    source: str
+    bug_ref: str
+    description: str = ""
+    tool: str = ""
+    file: str = ""
+    contains: tuple[str, ...] = ()
+    tools_called: tuple[str, ...] = ()
+    force: bool = False
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A case of a recorded run."""
+
+    run: RunRecord
+    suite: str
+    case_id: str
+    position: int
+    outcome: Outcome
+
+
+def capture(
+    report: Report, *, store: str | None = None, today: date | None = None
+) -> tuple[Path, str]:
+    """Add a locked regression case for a bug; the file, and the id of the new case."""
+    if not report.bug_ref.strip():
+        raise UsageError("the bug reference is empty: name the issue or the commit of the fix")
+    settings = project()
+    with closing(store_to_read(settings, store)) as opened:
+        found = _find(report.source, opened)
+        reason = _reason(found, opened)
+    if found.outcome != "failed" and not report.force:
+        hint = "only a failed result shows a bug; --force takes it all the same"
+        raise UsageError(f"{found.case_id} is {found.outcome} in the run {found.run.id}: {hint}")
+    suite, case = _written(found, settings, force=report.force)
+    expect = _expected(case, report)
+    folder, tool = _home(report, suite, expect)
+    description = report.description or case.description or reason or case.id
+    bug = Bug(_prompt(case), expect, description, report.bug_ref)
+    return add_regression(folder, tool, bug, today or date.today())
+
+
+def _find(source: str, store: Store) -> _Found:
+    """The case that RUN/CASE names. Both parts may have a slash of their own."""
+    steps = source.split("/")
+    run: RunRecord | None = None
+    for index in range(1, len(steps)):
+        try:
+            run = find_run("/".join(steps[:index]), store)
+        except NotInStore:
+            continue
+        return _case_of(run, "/".join(steps[index:]), store)
+    if len(steps) == 1:
+        raise UsageError(f"{source!r} does not name a result: write RUN/CASE, as latest/{source}")
+    raise NotInStore("run or baseline", steps[0], [*store.baselines(), "latest"])
+
+
+def _case_of(run: RunRecord, wanted: str, store: Store) -> _Found:
+    names = {suite.file: suite.name for suite in run.suites}
+    found: list[_Found] = []
+    near: list[str] = []
+    for trials in by_case(store.facts(run.id)):
+        first = trials[0]
+        suite, identity = first.suite, first.case_id
+        if wanted in (identity, f"{suite}:{identity}", f"{names.get(suite)}:{identity}"):
+            outcome = outcome_of(repeats_of(trials))
+            found.append(_Found(run, suite, identity, first.position, outcome))
+        elif len(near) < _MOST_NAMES:
+            near.append(identity)
+    if not found:
+        hint = nearest(wanted, near)
+        raise UsageError(f"the run {run.id} has no case {wanted!r}" + (f"; {hint}" if hint else ""))
+    if len(found) > 1:
+        ways = ", ".join(f"{each.suite}:{each.case_id}" for each in found)
+        raise UsageError(f"more than one suite has a case {wanted!r}: write one of {ways}")
+    return found[0]
+
+
+#: Among so many ids a misspelt one is looked for.
+_MOST_NAMES = 10_000
+
+
+def _reason(found: _Found, store: Store) -> str:
+    """Why the case failed, in the words of its first trial that did."""
+    place = range(found.position, found.position + 1)
+    failed: tuple[Outcome, ...] = ("failed",)
+    for trial in store.trials(found.run.id, failed, place):
+        details: dict[str, Any] = msgspec.json.decode(trial.result)["details"]
+        misses = [miss for entry in details["evaluators"] for miss in entry.get("misses", ())]
+        return str([*misses, *details["failures"], ""][0])
+    return ""
+
+
+def _written(found: _Found, settings: Settings, *, force: bool) -> tuple[Suite, EvalCase]:
+    """The case as its file has it; refused when the file is another since the run."""
+    file = settings.root / found.suite
+    header = next(suite for suite in found.run.suites if suite.file == found.suite)
+    if not force and header.metadata.get("evalFileHash") != file_hash(file):
+        changed = f"{shown_path(file)} changed since the run {found.run.id}"
+        raise UsageError(f"{changed}: run it again; --force takes the case as it is now")
+    for suite in load(file):
+        for case in suite.cases:
+            if case.id == found.case_id:
+                return suite, case
+    raise UsageError(f"{shown_path(file)} has no case {found.case_id!r} any more")
+
+
+def _prompt(case: EvalCase) -> str:
+    messages = case.input_messages
+    if len(messages) != 1 or messages[0].role != "user":
+        found = f"the input of {case.id} is {len(messages)} messages"
+        raise UsageError(f"{found}; a regression case has the text of one question")
+    content = messages[0].content
+    if isinstance(content, tuple) and any(part.type != "text" for part in content):
+        raise UsageError(f"the input of {case.id} has files; a regression case has text alone")
+    return messages[0].text
+
+
+def _expected(case: EvalCase, report: Report) -> dict[str, Any]:
+    """What the case asserts in its `expect` block, and what the report adds."""
+    expect: dict[str, Any] = {}
+    for spec in case.evaluators:
+        if isinstance(spec, ExpectBase):
+            keys = {*spec.asserted(), "toolsCalledMode"} & Expect.model_fields.keys()
+            expect |= spec.model_dump(mode="json", include=keys, exclude_defaults=True)
+    lasting = {key: kept for key, value in expect.items() if (kept := _lasting(value)) or not value}
+    if lasting != expect and not report.contains:
+        told = "expects values of a snapshot, which a regression case outlives"
+        raise UsageError(f"{case.id} {told}; say what should come in their place, by --contains")
+    expect = lasting
+    if report.contains:
+        known = expect.get("responseContains", [])
+        expect["responseContains"] = list(dict.fromkeys([*known, *report.contains]))
+    if report.tools_called:
+        expect.pop("toolsAcceptable", None)
+        expect["toolsCalled"] = list(report.tools_called)
+    if not expect:
+        hint = "say what should come, by --contains or --tool-called"
+        raise UsageError(
+            f"{case.id} has no 'expect' block that a regression case could take; {hint}"
+        )
+    return expect
+
+
+def _lasting(value: Any) -> Any:
+    """What is expected, but for the entries of lists that hold a snapshot token."""
+    if not isinstance(value, list):
+        return value
+    kept = [_lasting(item) for item in value if isinstance(item, list) or not _is_of_a_day(item)]
+    return [item for item in kept if item != [] or item in value]  # a list may have been empty
+
+
+def _is_of_a_day(item: Any) -> bool:
+    written = msgspec.json.encode(item).decode()
+    return any(token.source == "snapshot" for token in tokens.find(written))
+
+
+def _home(report: Report, suite: Suite, expect: dict[str, Any]) -> tuple[Path, str]:
+    """The folder of the regression file, and the tool that it is about."""
+    if report.file:
+        file = Path(report.file)
+        tool = file.name.removesuffix(SUFFIX)
+        if tool == file.name or report.tool not in ("", tool):
+            name = f"{report.tool or '<tool>'}{SUFFIX}"
+            raise UsageError(f"{shown_path(file)}: the file of the case is called {name}")
+        return file.absolute().parent, tool
+    called = expect.get("toolsCalled") or []
+    tool = report.tool or suite.tool_name or (called[0] if len(called) == 1 else "")
+    if not tool:
+        raise UsageError("which tool is it about? name it with --tool")
+    return Path(suite.file).absolute().parent, tool

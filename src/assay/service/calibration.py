@@ -1,0 +1,232 @@
+"""The verbs of `assay calibrate`: which answers to label, and what labels say about a judge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+
+from assay.comparison.outcomes import find_run
+from assay.errors import AssayError, UsageError
+from assay.judges import calibrations, labels
+from assay.judges.judgements import Judgement, judgements, uses_of
+from assay.judges.labels import Label
+from assay.model.calibration import Calibration, JudgeUse
+from assay.model.comparison import CaseRef
+from assay.model.run import RunRecord
+from assay.ports import Store
+from assay.service import eval_files
+from assay.service.store import store_to_read
+from assay.settings import Settings, shown_path
+from assay.stats.calibration import (
+    Confusion,
+    agreement,
+    corrected_rate,
+    kappa,
+    majority_baseline,
+    sensitivity,
+    specificity,
+)
+from assay.stats.estimates import Estimate
+from assay.stats.proportions import wilson
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """An answer to label, as a person sees it: without what the judge said."""
+
+    ref: CaseRef
+    description: str
+    question: str
+    answer: str
+
+
+class Calibrated(msgspec.Struct, frozen=True):
+    """What labels say about a judge. `passed` of `judged` answers of the run passed with it.
+
+    `unknown` labels belong to no answer that the judge judged in the run.
+    """
+
+    run_id: str
+    judge: JudgeUse
+    table: Confusion
+    passed: int
+    judged: int
+    unknown: int
+    file: str
+
+    @property
+    def estimates(self) -> dict[str, Estimate | None]:
+        """Every measure by its name in JSON."""
+        table = self.table
+        return {
+            "agreement": agreement(table),
+            "kappa": kappa(table),
+            "sensitivity": sensitivity(table),
+            "specificity": specificity(table),
+            "passRate": wilson(self.passed, self.judged),
+            "corrected": corrected_rate(self.passed, self.judged, table),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of `assay calibrate --json`."""
+        found = {name: e and e.to_dict() for name, e in self.estimates.items()}
+        return {
+            "runId": self.run_id,
+            "judge": self.judge.to_dict(),
+            "labels": self.table.n,
+            "unknownLabels": self.unknown,
+            "table": self.table.to_dict(),
+            "majorityBaseline": majority_baseline(self.table),
+            **found,
+        }
+
+
+class Desk:
+    """A judge of a run and a file of labels: what there is to label, and what comes of it."""
+
+    def __init__(
+        self,
+        file: str | os.PathLike[str],
+        run: str = "latest",
+        evaluator: str | None = None,
+        *,
+        store: str | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._settings, self._file, self._now = eval_files.project(), Path(file), now
+        labels.check_file(self._file)
+        self._url = store
+        with closing(self._store()) as opened:
+            self.record = find_run(run, opened)
+            self.judge = _judge(self.record, evaluator)
+            self._verdicts: dict[CaseRef, Judgement] = {
+                found.ref: found
+                for found in judgements(opened, self.record.id)
+                if (found.judge_id, found.evaluator) == (self.judge.id, self.judge.evaluator)
+            }
+
+    def unlabelled(self, size: int, seed: int = 0) -> list[Answer]:
+        """Those of a random sample of answers that have no label yet; the seed decides which."""
+        refs = sorted(self._verdicts)
+        sample = Random(seed).sample(refs, min(size, len(refs)))
+        known, _ = _matched(labels.read(self._file), self._verdicts, self._file)
+        open_refs = [ref for ref in sample if ref not in known]
+        with closing(self._store()) as opened:
+            return _answers(open_refs, self._verdicts, self.record, opened, self._settings)
+
+    def label(self, answer: Answer, passed: bool) -> None:
+        """Write down what a person says; it is on disk when this returns."""
+        labels.append(self._file, Label(*answer.ref, passed))
+
+    def calibrate(self) -> Calibrated:
+        """Compare all labels with the judge, and keep what comes of it."""
+        if not self._file.exists():
+            where = f"there is no file of labels {shown_path(self._file)}"
+            raise UsageError(f"{where}: write one, or let --sample 50 ask for labels")
+        known, unknown = _matched(labels.read(self._file), self._verdicts, self._file)
+        if not known:
+            where = f"{shown_path(self._file)} has no label of an answer that"
+            raise UsageError(
+                f"{where} {self.judge.evaluator!r} judged in the run {self.record.id}:"
+                " --sample 50 asks for some"
+            )
+        pairs = ((label.passed, self._verdicts[ref].passed) for ref, label in known.items())
+        passed = sum(verdict.passed for verdict in self._verdicts.values())
+        found = Calibrated(
+            self.record.id,
+            self.judge,
+            Confusion.of(pairs),
+            passed,
+            len(self._verdicts),
+            unknown,
+            shown_path(self._file),
+        )
+        calibrations.keep(self._settings.root, self._calibration(found))
+        return found
+
+    def _calibration(self, found: Calibrated) -> Calibration:
+        judge, table, root = self.judge, found.table, self._settings.root
+        file = self._file.absolute()
+        relative = file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
+        moment = self._now().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return Calibration(
+            *(judge.id, judge.evaluator, judge.type, judge.judge),
+            *(relative, found.run_id, moment),
+            *(table.right_passes, table.wrong_passes),
+            *(table.wrong_failures, table.right_failures),
+        )
+
+    def _store(self) -> Store:
+        return store_to_read(self._settings, self._url)
+
+
+def _judge(record: RunRecord, evaluator: str | None) -> JudgeUse:
+    """The judge that is meant: the only one, or that of the evaluator."""
+    uses = uses_of(record)
+    found = [use for use in uses if evaluator in (None, use.evaluator)]
+    if not uses:
+        raise UsageError(f"no judge judged in the run {record.id}: there is nothing to calibrate")
+    names = ", ".join(repr(use.evaluator) for use in uses)
+    if not found:
+        raise UsageError(f"no judge of the run is called {evaluator!r}; there are {names}")
+    if len(found) > 1:
+        hint = "name one with --evaluator" if evaluator is None else "rename one of them"
+        raise UsageError(f"the run has several judges ({names}): {hint}")
+    return found[0]
+
+
+def _matched(
+    found: Sequence[Label], verdicts: dict[CaseRef, Judgement], file: Path
+) -> tuple[dict[CaseRef, Label], int]:
+    """The labels by the answers that they are about, and how many are about none."""
+    by_id: dict[str, list[CaseRef]] = {}
+    for ref in verdicts:
+        by_id.setdefault(ref.id, []).append(ref)
+    matched: dict[CaseRef, Label] = {}
+    for label in found:
+        refs = [ref for ref in by_id.get(label.id, ()) if label.suite in ("", ref.suite)]
+        if len(refs) > 1:
+            suites = ", ".join(ref.suite for ref in refs)
+            message = f"{label.id!r} is a case of {suites}: write which in a column 'suite'"
+            raise UsageError(f"{shown_path(file)}:{label.line}: {message}")
+        if refs:
+            matched[refs[0]] = label
+    return matched, len(found) - len(matched)
+
+
+def _answers(
+    refs: Iterable[CaseRef],
+    verdicts: dict[CaseRef, Judgement],
+    record: RunRecord,
+    store: Store,
+    settings: Settings,
+) -> list[Answer]:
+    refs = list(refs)
+    asked = _questions({ref.suite for ref in refs}, settings)
+    found = []
+    for ref in refs:
+        position = verdicts[ref].position
+        trial = next(store.trials(record.id, positions=range(position, position + 1)))
+        entry: dict[str, Any] = msgspec.json.decode(trial.entry)
+        answer = str(entry["details"].get("response", ""))
+        found.append(Answer(ref, entry["description"], asked.get(ref, ""), answer))
+    return found
+
+
+def _questions(files: set[str], settings: Settings) -> dict[CaseRef, str]:
+    """What was asked, as far as the eval files are still there to tell."""
+    found: dict[CaseRef, str] = {}
+    for file in files:
+        try:
+            (suite,) = eval_files.load(settings.root / file)
+        except (AssayError, ValueError):  # it is gone or wrong now; the answer must do
+            continue
+        for case in suite:
+            found[CaseRef(file, case.id)] = case.question
+    return found

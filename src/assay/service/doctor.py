@@ -1,0 +1,309 @@
+"""The verb behind `assay doctor`: is everything there that a run needs?
+
+Each check is a value. Nothing is asked of a target; only whether somebody listens is tried.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from assay.blocking import wait_for
+from assay.engine.provenance import environment_of
+from assay.errors import AssayError, ConfigError, EvalFileErrors, NotInStore
+from assay.model.target import Need, TargetSpec
+from assay.redaction import Redactor
+from assay.roster.agentv import targets_file
+from assay.roster.secrets import secrets_of
+from assay.roster.targets import Roster, connected
+from assay.seeds import Seeds
+from assay.service.eval_files import plugins, working_directory
+from assay.service.store import open_store
+from assay.settings import Settings, environment, shown_path
+from assay.suites.staleness import load_registry
+
+State = Literal["ok", "warning", "problem"]
+
+#: How long a server may take to accept a connection, in seconds.
+PATIENCE = 3.0
+#: So many free bytes are little, and so many too few.
+LITTLE, TOO_FEW = 1 << 30, 50 << 20
+#: No baseline can be called so, so that removing it changes nothing.
+_NO_BASELINE = "\x00doctor"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What one check found, and what to do about it."""
+
+    area: str
+    name: str
+    state: State
+    message: str
+    fix: str = ""
+    exit_code: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("area", "name", "state", "message", "fix")
+        return {name: getattr(self, name) for name in names}
+
+
+def _reach(host: str, port: int) -> None:
+    socket.create_connection((host, port), timeout=PATIENCE).close()
+
+
+def _free(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """How the world is looked at: raises OSError when nobody listens; free bytes of a disk."""
+
+    reach: Callable[[str, int], None] = _reach
+    free: Callable[[Path], int] = _free
+
+
+def examine(
+    target: str | None = None, probe: Probe | None = None, *, store: str | None = None
+) -> list[Finding]:
+    """Check everything; a target, or a store, in place of those that are configured."""
+    probe = probe or Probe()
+    try:
+        settings = Settings.find(working_directory())
+    except ConfigError as error:
+        return list(_broken("config", "configuration", error))
+    redact = Redactor(frozenset(secrets_of(settings))).text
+    found = _everything(settings, target, store or settings.config.store, probe)
+    return [
+        Finding(f.area, f.name, f.state, redact(f.message), redact(f.fix), f.exit_code)
+        for f in found
+    ]
+
+
+def exit_code(findings: list[Finding]) -> int:
+    """2 when something is set up wrong, 3 when something cannot be reached, else 0."""
+    codes = {finding.exit_code for finding in findings}
+    return 2 if 2 in codes else max(codes, default=0)
+
+
+def _everything(
+    settings: Settings, target: str | None, store: str, probe: Probe
+) -> Iterator[Finding]:
+    yield from _project(settings)
+    yield from _plugins()
+    settings.lead_path()
+    yield from _targets(settings, target, probe)
+    yield from _judge(settings, probe)
+    yield from _store(settings, store, probe)
+    yield from _seed_manifest(settings)
+    yield from _tools(settings)
+    yield _git(settings)
+
+
+def _broken(area: str, name: str, error: AssayError) -> Iterator[Finding]:
+    """What an error of ours says, problem by problem."""
+    code = 2 if error.exit_code == 2 else 3
+    if isinstance(error, (ConfigError, EvalFileErrors)):
+        for problem in error.problems:
+            message = f"{problem.place}: {problem.message}"
+            yield Finding(area, name, "problem", message, problem.hint, code)
+    else:
+        yield Finding(area, name, "problem", str(error), "", code)
+
+
+def _project(settings: Settings) -> Iterator[Finding]:
+    root = str(settings.root)
+    if settings.document is not None:
+        yield Finding("project", "root", "ok", root)
+        yield Finding("project", "configuration", "ok", settings.document.file)
+        return
+    if (settings.root / ".git").exists():
+        yield Finding("project", "root", "ok", f"{root}, where .git is")
+    else:
+        fix = "`assay init` writes an assay.yaml, which marks the root"
+        yield Finding("project", "root", "warning", f"{root}, the working directory", fix)
+    yield Finding("project", "configuration", "ok", "there is none; defaults hold")
+
+
+def _plugins() -> Iterator[Finding]:
+    entries = plugins()
+    for entry in entries:
+        if entry.fault:
+            fix = "repair or uninstall it"
+            yield Finding("plugins", entry.name, "problem", entry.fault, fix, 2)
+    usable = sum(not entry.fault for entry in entries)
+    yield Finding("plugins", "registered", "ok", f"{usable} parts can be used")
+
+
+def _targets(settings: Settings, only: str | None, probe: Probe) -> Iterator[Finding]:
+    roster = Roster(settings)
+    if only is not None:
+        yield from _target("target", only, partial(roster.spec, only), probe)
+        return
+    names = [entry.name for entry in settings.config.targets]
+    for name in names:
+        yield from _target("target", name, partial(roster.spec, name), probe)
+    try:
+        _, foreign = targets_file(settings.root)
+    except ConfigError as error:
+        yield from _broken("target", ".agentv", error)
+        foreign = []
+    for entry in foreign:
+        if entry.name not in names:
+            found = _target("target", entry.name, partial(roster.spec, entry.name), probe)
+            # Nobody has to use those: they belong to another tool.
+            yield from (_milder(finding) for finding in found)
+    if not names and not foreign:
+        fix = "list some under 'targets' in assay.yaml, or give `assay run` a --target"
+        yield Finding("target", "-", "warning", "no target is configured", fix)
+
+
+def _milder(finding: Finding) -> Finding:
+    if finding.state != "problem":
+        return finding
+    message = f"{finding.message} (of .agentv/targets.yaml)"
+    return Finding(finding.area, finding.name, "warning", message, finding.fix)
+
+
+def _target(
+    area: str, name: str, find: Callable[[], TargetSpec | None], probe: Probe
+) -> Iterator[Finding]:
+    """The settings, then whether it can be made ready, then what it needs."""
+    try:
+        spec: Any = find()
+        wait_for(connected(spec).close)
+    except AssayError as error:
+        yield from _broken(area, name, error)
+        return
+    needs = [_need(area, name, need, probe) for need in spec.needs()]
+    yield from needs
+    if not any(finding.state == "problem" for finding in needs):
+        yield Finding(area, name, "ok", f"{spec.provider}: its settings are right")
+
+
+def _need(area: str, name: str, need: Need, probe: Probe) -> Finding:
+    if need.kind == "key":
+        return _key(area, name, need)
+    if need.kind == "program":
+        return _program(area, name, need.what)
+    return _address(area, name, need.what, probe)
+
+
+def _key(area: str, name: str, need: Need) -> Finding:
+    if need.given:
+        return Finding(area, name, "ok", "it has a key")
+    fix = f"set {need.what}, or write api_key: ${{{{ {need.what} }}}}"
+    return Finding(area, name, "problem", "it has no key", fix, 2)
+
+
+def _program(area: str, name: str, program: str) -> Finding:
+    found = shutil.which(program, path=environment(["PATH"]).get("PATH"))
+    if found is not None:
+        return Finding(area, name, "ok", f"the program is {found}")
+    fix = "install it, or correct 'command'"
+    return Finding(area, name, "problem", f"there is no program {program!r}", fix, 2)
+
+
+def _address(area: str, name: str, url: str, probe: Probe) -> Finding:
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        probe.reach(host, port)
+    except OSError as error:
+        reason = error.strerror or str(error) or "it does not answer"
+        fix = "start the server, or correct the address"
+        message = f"{host}:{port} cannot be reached: {reason}"
+        return Finding(area, name, "problem", message, fix, 3)
+    return Finding(area, name, "ok", f"{host}:{port} accepts connections")
+
+
+def _judge(settings: Settings, probe: Probe) -> Iterator[Finding]:
+    judge = settings.config.judge
+    if judge is None:
+        fix = "write 'judge: openai:MODEL' in assay.yaml, if cases need one"
+        yield Finding("judge", "-", "warning", "none is set; rubrics cannot be judged", fix)
+        return
+    name = judge if isinstance(judge, str) else "judge"
+    yield from _target("judge", name, Roster(settings).judge_spec, probe)
+
+
+def _store(settings: Settings, url: str, probe: Probe) -> Iterator[Finding]:
+    scheme, _, path = url.partition(":")
+    try:
+        free = probe.free(settings.root)
+        if free < LITTLE:
+            state: State = "problem" if free < TOO_FEW else "warning"
+            message = f"the disk has {free >> 20:,} MiB left"
+            yield Finding("store", "disk", state, message, "make room", 3 * (state == "problem"))
+        else:
+            yield Finding("store", "disk", "ok", f"{free >> 30:,} GiB are free")
+    except OSError as error:
+        yield Finding("store", "disk", "warning", f"it cannot be looked at: {error.strerror}")
+    if scheme == "sqlite" and not (settings.root / path).exists():
+        yield _unmade(settings.root / path)
+        return
+    try:
+        with closing(open_store(settings, url)) as store:
+            version = getattr(store, "schema_version", None)
+            with suppress(NotInStore):
+                store.remove_baseline(_NO_BASELINE)  # writes, and changes nothing
+    except AssayError as error:
+        yield from _broken("store", scheme, error)
+        return
+    schema = "" if version is None else f", schema {version}"
+    yield Finding("store", scheme, "ok", f"it can be read and written{schema}")
+
+
+def _unmade(file: Path) -> Finding:
+    """A store that the first run makes, if it can."""
+    folder = next(parent for parent in file.parents if parent.exists())
+    if os.access(folder, os.W_OK):
+        return Finding("store", "sqlite", "ok", f"the first run makes {shown_path(file)}")
+    message = f"{shown_path(file)} cannot be made: {shown_path(folder)} is not writable"
+    return Finding("store", "sqlite", "problem", message, "name another under 'store'", 3)
+
+
+def _seed_manifest(settings: Settings) -> Iterator[Finding]:
+    seeds = Seeds(settings)
+    for problem in seeds.faults:
+        message = f"{problem.place}: {problem.message}"
+        yield Finding("seed manifest", seeds.name, "problem", message, problem.hint, 2)
+    if seeds.faults:
+        return
+    if seeds.file.is_file():
+        yield Finding("seed manifest", seeds.name, "ok", f"{len(seeds.data)} entries")
+    elif "seed_manifest" in settings.config.model_fields_set:
+        fix = "write it, or take 'seed_manifest' out of the configuration"
+        yield Finding("seed manifest", seeds.name, "warning", "it is not there", fix)
+    else:
+        yield Finding("seed manifest", "-", "ok", "there is none; {{seed:...}} tokens need one")
+
+
+def _tools(settings: Settings) -> Iterator[Finding]:
+    try:
+        registry = load_registry(settings)
+    except AssayError as error:
+        yield from _broken("tools", "registry", error)
+        return
+    if registry is None:
+        yield Finding("tools", "registry", "ok", "none is named; staleness is not checked")
+    else:
+        noun = "tool" if len(registry) == 1 else "tools"
+        yield Finding("tools", "registry", "ok", f"{len(registry):,} {noun}")
+
+
+def _git(settings: Settings) -> Finding:
+    found = environment_of(settings.root).get("git")
+    if found is None:
+        fix = "`git init` lets results say which revision they are about"
+        return Finding("git", "revision", "warning", "the project is in no git repository", fix)
+    changes = ", with changes that are not committed" if found["dirty"] else ""
+    return Finding("git", "revision", "ok", found["revision"][:12] + changes)

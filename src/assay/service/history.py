@@ -1,0 +1,325 @@
+"""The verbs of recorded runs: list, show, compare, name and remove them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+from pydantic import ValidationError
+
+from assay.comparison.decision import Rules
+from assay.comparison.outcomes import (
+    Outcomes,
+    check_name,
+    find_run,
+    in_file,
+    names_file,
+    newest_first,
+    outcomes_of,
+    stored,
+)
+from assay.comparison.tally import compare as compared
+from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError
+from assay.judges import calibrations
+from assay.model.comparison import CaseRef, Comparison
+from assay.model.options import Gate, RunOptions
+from assay.model.run import RunRecord, timestamp
+from assay.model.run_result import RunResult
+from assay.ports import Store
+from assay.results.folder import files_of, folder_shown, results_folder
+from assay.results.run import conclude, recorded_summary, result_of
+from assay.service.eval_files import project, working_directory
+from assay.service.result import Run
+from assay.service.store import project_store, store_to_read
+from assay.settings import Settings, shown_path
+from assay.stats.sequential import Sequential
+
+AnyRun = str | os.PathLike[str] | RunResult
+#: How many runs are listed when nobody says.
+LISTED = 20
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A run in a list: its record, and the baselines that it is."""
+
+    record: RunRecord
+    baselines: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of `assay runs list`; counts that are not known are None."""
+        record, summary = self.record, self.record.summary or {}
+        counts = ("totalCases", "passed", "failed", "errored", "skipped")
+        return {
+            "runId": record.id,
+            "startedAt": record.started_at,
+            "finishedAt": record.finished_at,
+            "status": record.status,
+            "target": record.target,
+            "suites": [suite.file or suite.name for suite in record.suites],
+            **{name: summary.get(name) for name in counts},
+            "exitCode": record.verdict.get("exitCode"),
+            "baselines": list(self.baselines),
+        }
+
+
+def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[Listed]:
+    """The newest runs, the newest first."""
+    with project_store(store) as opened:
+        newest = islice(newest_first(opened), max(limit, 0))
+        return with_baselines(newest, opened.baselines())
+
+
+def with_baselines(records: Iterable[RunRecord], baselines: Mapping[str, str]) -> list[Listed]:
+    """The runs, each with the names that it has among the baselines of its store."""
+    names: dict[str, list[str]] = {}
+    for name, run_id in baselines.items():
+        names.setdefault(run_id, []).append(name)
+    return [Listed(record, tuple(names.get(record.id, ()))) for record in records]
+
+
+def show(run: str = "latest", *, store: str | None = None) -> Run:
+    """A recorded run, with its verdict as it was when the run ended.
+
+    `run` is an id or the start of one, the name of a baseline, or `latest`.
+    """
+    settings = project()
+    opened = store_to_read(settings, store)
+    try:
+        record = find_run(run, opened)
+        return Run.of(_restored(record, opened, settings), opened)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _restored(record: RunRecord, store: Store, settings: Settings) -> RunResult:
+    verdict, options = record.verdict, _options(record)
+    comparison, notes = _compared_again(record, options, store)
+    known = calibrations.read(settings.root)
+    result = result_of(store, record, comparison=comparison, notes=tuple(notes), calibrations=known)
+    if verdict:
+        reasons = tuple(verdict["reasons"])
+        result = replace(result, exit_code=verdict["exitCode"], reasons=reasons)
+    else:
+        result = conclude(result, options)
+    files = [file for file in files_of(result, results_folder(settings)) if file.is_file()]
+    return replace(result, folder=folder_shown(files))
+
+
+def _options(record: RunRecord) -> RunOptions:
+    """The options of the run; those of an older version may no longer be known."""
+    try:
+        return RunOptions.model_validate(record.options)
+    except ValidationError:
+        return RunOptions()
+
+
+def _compared_again(
+    record: RunRecord, options: RunOptions, store: Store
+) -> tuple[Comparison | None, list[str]]:
+    """The comparison that the run ended with, if its baseline is still there; what to say."""
+    verdict = record.verdict
+    notes = list(verdict.get("notes", ()))
+    if not verdict and record.status == "running":
+        notes.append("the run has not ended: it is at work, or its process was killed")
+    base = verdict.get("baseline")
+    if base is None:
+        return None, notes
+    confirmed = verdict.get("confirmed")
+    refs = None if confirmed is None else frozenset(CaseRef(*ref) for ref in confirmed)
+    try:
+        before = _base_again(base, options, store)
+        found = against(before, record, store, options, refs, _sequential(verdict))
+    except AssayError as error:
+        return None, [*notes, f"it was compared with {base}, which cannot be read now: {error}"]
+    if "removed" in verdict:
+        found = replace(found, removed=tuple(CaseRef(*ref) for ref in verdict["removed"]))
+    return found, notes
+
+
+def _base_again(base: str, options: RunOptions, store: Store) -> Outcomes:
+    """The baseline of then; a run of another store is in the file that the options name."""
+    try:
+        return outcomes_of(base, store, working_directory())
+    except NotInStore:
+        if options.baseline is not None and names_file(options.baseline):
+            found = in_file(working_directory() / options.baseline)
+            if found.name == base:
+                return found
+        raise
+
+
+def _sequential(verdict: dict[str, Any]) -> Sequential | None:
+    """The test of a run that was to stop when it is decided."""
+    found = verdict.get("sequential")
+    return None if found is None else Sequential(**found)
+
+
+def against(
+    base: Outcomes,
+    run: RunRecord,
+    store: Store,
+    options: RunOptions,
+    confirmed: frozenset[CaseRef] | None,
+    sequential: Sequential | None,
+) -> Comparison:
+    """What changed in a run with these options since its baseline."""
+    rules = Rules(
+        options.gate,
+        options.margin,
+        options.strict,
+        confirmed=confirmed,
+        min_pass_rate=options.min_pass_rate,
+        sequential=sequential,
+    )
+    # What there is to say about the run itself, its own report says.
+    names, notes = (base.name, run.id), base.notes
+    return compared(base, stored(run, store), rules, names=names, notes=notes)
+
+
+def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Comparison:
+    """Two runs of a store; no file is read, whatever they are called."""
+    one, other = (
+        stored(find_run(name, store), store, name).not_empty() for name in (base, candidate)
+    )
+    return _compared(one, other, rules.checked())
+
+
+def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> bool:
+    """Call a run interrupted that nobody works on; it keeps its trials and can be resumed.
+
+    False when it is left alone: somebody is at work on it, or was since the record was read.
+    """
+    ended = timestamp(now)
+    with suppress(RunHeld), store.lease(record.id):
+        if record.status == "finished" or store.run(record.id) != record:
+            return False
+        record = replace(record, status="interrupted", finished_at=ended)
+        result = conclude(result_of(store, record, notes=(reason,)), _options(record))
+        store.finish(record.id, "interrupted", ended, recorded_summary(result))
+        return True
+    return False
+
+
+def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
+    """Remove runs with their result files; the ids. All of them can be removed, or none is."""
+    settings = project()
+    with closing(store_to_read(settings, store)) as opened:
+        records = {record.id: record for record in (find_run(run, opened) for run in runs)}
+        for record in records.values():
+            _check_removable(record, opened)
+        with _set_aside(results_folder(settings), records):
+            for run_id in records:
+                with opened.lease(run_id):  # nobody resumes it meanwhile
+                    opened.delete(run_id)
+    return list(records)
+
+
+def _check_removable(record: RunRecord, store: Store) -> None:
+    for name, run_id in store.baselines().items():
+        if run_id == record.id:
+            fix = f"`assay baseline rm {name}` first"
+            raise UsageError(f"the run {record.id} is the baseline {name!r}: {fix}")
+    if store.held(record.id):
+        raise RunHeld(record.id)
+
+
+@contextmanager
+def _set_aside(folder: Path, runs: Iterable[str]) -> Iterator[None]:
+    """The result files of runs are put away, and back if something goes wrong; else removed."""
+    put_away: dict[Path, Path] = {}
+    try:
+        for home in (folder / run_id for run_id in runs):
+            if home.parent != folder or not home.is_dir():  # a foreign store's id may be any text
+                continue
+            aside = home.with_name(f".removed-{home.name}")
+            try:
+                put_away[home] = home.rename(aside)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise StoreError(f"{shown_path(home)} cannot be removed: {reason}") from None
+        yield
+    except BaseException:
+        for home, aside in put_away.items():
+            aside.rename(home)
+        raise
+    for aside in put_away.values():
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def compare(
+    base: AnyRun,
+    candidate: AnyRun,
+    *,
+    gate: Gate = "regression",
+    margin: float = 0.02,
+    strict: bool = False,
+    store: str | None = None,
+) -> Comparison:
+    """Two runs case by case: what changed, whether that is chance, and whether the gate fails.
+
+    A run is a result of `run`, an id or the start of one, the name of a baseline, `latest`, or
+    a file of results. `store` is the URL of the store, when it is not that of the project.
+    docs/compare.md explains the words.
+    """
+    rules = Rules(gate, margin, strict).checked()
+    with ExitStack() as stack:
+        found = _outcomes((base, candidate), stack, store)
+        one, other = (outcomes.not_empty() for outcomes in found)
+        return _compared(one, other, rules)
+
+
+def _compared(one: Outcomes, other: Outcomes, rules: Rules) -> Comparison:
+    names = (one.name, other.name)
+    return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
+
+
+def _outcomes(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list[Outcomes]:
+    """Where to read the runs; the store is opened once, and only when one of them is in it."""
+    store: Store | None = None
+    found = []
+    for run in runs:
+        if isinstance(run, Run):
+            found.append(stored(run.record, run.store))
+        elif isinstance(run, os.PathLike) or (isinstance(run, str) and names_file(run)):
+            found.append(in_file(Path(run)))
+        else:
+            store = store or stack.enter_context(project_store(url))
+            reference = run if isinstance(run, str) else run.id
+            found.append(outcomes_of(reference, store, working_directory()))
+    return found
+
+
+def set_baseline(name: str, run: str = "latest", *, store: str | None = None) -> RunRecord:
+    """Call a run by a name, to compare others with it; the name leaves the run that had it."""
+    check_name(name)
+    with project_store(store) as opened:
+        found = find_run(run, opened)
+        opened.set_baseline(name, found.id)
+        return found
+
+
+def baselines(*, store: str | None = None) -> dict[str, RunRecord]:
+    """The runs that have a name, by their names in order."""
+    with project_store(store) as opened:
+        return {name: opened.run(run_id) for name, run_id in opened.baselines().items()}
+
+
+def baseline(name: str, *, store: str | None = None) -> RunRecord:
+    """The run with this name."""
+    with project_store(store) as opened:
+        return opened.run(opened.baseline(name))
+
+
+def remove_baseline(name: str, *, store: str | None = None) -> None:
+    """Forget the name; the run stays."""
+    with project_store(store) as opened:
+        opened.remove_baseline(name)

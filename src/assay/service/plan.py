@@ -1,0 +1,344 @@
+"""The verb of `assay plan`: what a run could show, and what it would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from assay.comparison.outcomes import find_run, newest_first, outcomes_of, stored
+from assay.comparison.pairs import pair
+from assay.engine.job import project_path
+from assay.engine.plan import Plan
+from assay.errors import AssayError, UsageError
+from assay.model.comparison import CaseOutcome, comparable
+from assay.model.options import WORKERS
+from assay.model.result import JUDGED
+from assay.model.run import RunRecord, TrialFacts, positions_of
+from assay.ports import Store
+from assay.results.trials import by_case, repeats_of
+from assay.service import eval_files
+from assay.service.eval_files import Paths, as_paths, working_directory
+from assay.service.options import options_of
+from assay.service.store import store_to_read
+from assay.settings import Settings
+from assay.stats.planning import (
+    Aim,
+    Variances,
+    cases_needed,
+    detectable_difference,
+    one_way_difference,
+    score_cases_needed,
+    score_detectable_difference,
+)
+from assay.stats.sums import Moments
+
+#: The share of cases that change between two runs, where nothing tells it.
+DISCORDANT = 0.2
+#: So many runs are looked through for one that had a suite.
+_LOOKED_AT = 500
+
+
+class Basis(msgspec.Struct, frozen=True):
+    """How much differs between two runs that are equally good, and how we know.
+
+    `discordant` is the share of cases that change, `variances` is about their scores.
+    """
+
+    discordant: float
+    variances: Variances
+    source: str
+    cases: int | None = None
+    graded: bool = False
+
+
+class SuiteCost(msgspec.Struct, frozen=True):
+    """What asking a suite takes, told by the last run that had it; None where none had."""
+
+    file: str
+    cases: int
+    trials: int
+    run_id: str | None = None
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "file": self.file,
+            "cases": self.cases,
+            "trials": self.trials,
+            "runId": self.run_id,
+            "costUsd": self.cost_usd,
+            "durationMs": self.duration_ms,
+        }
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What a plan is asked for."""
+
+    cases: int | None = None
+    difference: float | None = None
+    power: float = 0.8
+    repeat: int | None = None
+    run: str | None = None
+
+
+class Forecast(msgspec.Struct, frozen=True):
+    """What `cases` show, and how many `difference` needs; None where nothing would do."""
+
+    wish: Wish
+    basis: Basis
+    cases: int | None
+    suites: tuple[SuiteCost, ...] = ()
+    workers: int = WORKERS
+
+    @property
+    def repeat(self) -> int:
+        return self.wish.repeat or 1
+
+    @property
+    def aim(self) -> Aim:
+        return Aim(power=self.wish.power)
+
+    @property
+    def discordant(self) -> float:
+        """No difference is greater than the share of cases that change."""
+        return max(self.basis.discordant, abs(self.wish.difference or 0.0))
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest difference of pass rates that the cases show."""
+        if self.cases is None:
+            return None
+        found = detectable_difference(self.cases, self.discordant, self.aim)
+        # Of few cases more must change than usual, and then in one direction.
+        return one_way_difference(self.cases, self.aim) if found is None else found
+
+    @property
+    def needed(self) -> int | None:
+        """How many cases the difference of pass rates needs."""
+        if self.wish.difference is None:
+            return None
+        return cases_needed(self.wish.difference, self.discordant, self.aim)
+
+    @property
+    def by_scores(self) -> bool:
+        """Is there something to say about mean scores? They profit from repeats."""
+        return self.repeat > 1 or self.basis.graded
+
+    @property
+    def score_detectable(self) -> float | None:
+        if self.cases is None:
+            return None
+        repeats = (self.repeat, self.repeat)
+        found = score_detectable_difference(self.cases, self.basis.variances, *repeats, self.aim)
+        return None if found is None or found > 1 else found
+
+    @property
+    def score_needed(self) -> int | None:
+        if not self.wish.difference:
+            return None
+        repeats = (self.repeat, self.repeat)
+        return score_cases_needed(self.wish.difference, self.basis.variances, *repeats, self.aim)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of all suites together, as far as it is known."""
+        return _total(suite.cost_usd for suite in self.suites)
+
+    @property
+    def duration_ms(self) -> float | None:
+        """How long the run takes with so many workers, as far as it is known."""
+        whole = _total(suite.duration_ms for suite in self.suites)
+        return None if whole is None else whole / self.workers
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of `assay plan --json`."""
+        found: dict[str, Any] = {
+            "cases": self.cases,
+            "difference": self.wish.difference,
+            "power": self.wish.power,
+            "repeat": self.repeat,
+            "discordant": self.discordant,
+            "source": self.basis.source,
+            "detectableDifference": self.detectable,
+            "casesNeeded": self.needed,
+        }
+        if self.by_scores:
+            found["score"] = {
+                "detectableDifference": self.score_detectable,
+                "casesNeeded": self.score_needed,
+            }
+        if self.suites:
+            found |= {"workers": self.workers, "costUsd": self.cost_usd}
+            found |= {"durationMs": self.duration_ms}
+            found["suites"] = [suite.to_dict() for suite in self.suites]
+        return found
+
+
+def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast:
+    """What the cases of the paths, of a run, or so many, could show of a difference."""
+    settings = eval_files.project()
+    with closing(store_to_read(settings, store)) as opened:
+        basis = _basis(wish, opened)
+        if not as_paths(paths):
+            cases = wish.cases or basis.cases
+            if cases is None and wish.difference is None:
+                message = "there is nothing to plan"
+                raise UsageError(f"{message}: give --cases, --difference, --run, or eval files")
+            return Forecast(wish, basis, cases)
+        options = options_of({"repeat": wish.repeat} if wish.repeat else {}, settings, None)
+        chosen = Plan(eval_files.load(paths), options)
+        costs = _costs(chosen, settings, opened)
+        return Forecast(wish, basis, wish.cases or len(chosen), costs, chosen.workers or WORKERS)
+
+
+def _total(parts: Iterable[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None
+
+
+def _basis(wish: Wish, store: Store) -> Basis:
+    if wish.run is None:
+        assumed = Variances(0.0, DISCORDANT / 2, DISCORDANT / 2)
+        return Basis(DISCORDANT, assumed, "assumed; --run takes it from a recorded run")
+    record = find_run(wish.run, store)
+    noise = _Noise()
+    for trials in by_case(store.facts(record.id)):
+        noise.add([t for t in repeats_of(trials) if t.outcome in JUDGED])
+    if not noise.cases:
+        raise UsageError(f"no case was judged in the run {record.id}: it tells nothing")
+    return _with_baseline(record, noise, store) or noise.alone(record.id)
+
+
+class _Noise:
+    """Adds up the cases of a run: how much their attempts differ, and how much they do."""
+
+    def __init__(self) -> None:
+        self.cases = self.passed = 0
+        self.flips, self.within, self.scores = Moments(), Moments(), Moments()
+        self.attempts = Moments()
+        self.graded = False
+
+    def add(self, trials: Sequence[TrialFacts]) -> None:
+        if not trials:
+            return
+        self.cases += 1
+        passes = sum(t.outcome == "passed" for t in trials)
+        self.passed += passes == len(trials)
+        n = len(trials)
+        own = Moments()
+        for score in (t.score for t in trials if t.score is not None):
+            own.add(score)
+            self.graded = self.graded or 0 < score < 1
+        if own.count:
+            self.scores.add(own.mean)
+        if n > 1:
+            self.attempts.add(n)
+            self.flips.add(2 * passes * (n - passes) / (n * (n - 1)))
+            self.within.add(own.variance or 0.0)
+
+    def alone(self, run_id: str) -> Basis:
+        """From this run only: from its repeats, else as if two runs had nothing in common."""
+        least = 1 / self.cases
+        if self.attempts.count:
+            noise = Variances(0.0, self.within.mean, self.within.mean)
+            source = f"from the repeats of the run {run_id}"
+            return Basis(max(self.flips.mean, least), noise, source, self.cases, self.graded)
+        rate = self.passed / self.cases
+        source = f"at worst, from the pass rate of the run {run_id}; repeats would tell more"
+        worst = Variances(2 * (self.scores.variance or 0.0))
+        return Basis(max(2 * rate * (1 - rate), least), worst, source, self.cases, self.graded)
+
+
+def _with_baseline(record: RunRecord, noise: _Noise, store: Store) -> Basis | None:
+    """From the run and its baseline, if it had one that is still there."""
+    name = record.verdict.get("baseline")
+    if name is None:
+        return None
+    try:
+        base = outcomes_of(name, store, working_directory())
+    except AssayError:  # it is gone; the run alone must do
+        return None
+    moved, scores = Moments(), Moments()
+    for before, now in pair(base, stored(record, store)):
+        if before is not None and now is not None and _comparable(before, now):
+            moved.add(float(before.outcome != now.outcome))
+            if before.score is not None and now.score is not None:
+                scores.add(now.score - before.score)
+    if not moved.count:
+        return None
+    within, attempts = noise.within.mean, noise.attempts.mean or 1.0
+    between = max((scores.variance or 0.0) - 2 * within / attempts, 0.0)
+    return Basis(
+        max(moved.mean, 1 / moved.count),
+        Variances(between, within, within),
+        f"from the run {record.id} and its baseline {base.name}",
+        moved.count,
+        noise.graded,
+    )
+
+
+def _comparable(before: CaseOutcome, now: CaseOutcome) -> bool:
+    judged = before.outcome in JUDGED and now.outcome in JUDGED
+    return judged and comparable(before.comparability, now.comparability)
+
+
+def _costs(chosen: Plan, settings: Settings, store: Store) -> tuple[SuiteCost, ...]:
+    trials = [0] * len(chosen.suites)
+    for planned in chosen:
+        trials[planned.suite] += 0 if planned.case.skip is not None else planned.repeats
+    files = [project_path(suite.file, settings) for suite in chosen.suites]
+    past = _past_trials(set(files), store)
+    return tuple(
+        _cost(file, chosen.selected[index], trials[index], past.get(file))
+        for index, file in enumerate(files)
+    )
+
+
+def _cost(file: str, cases: int, trials: int, past: _PastTrial | None) -> SuiteCost:
+    if past is None:
+        return SuiteCost(file, cases, trials)
+    cost = None if past.cost_usd is None else past.cost_usd * trials
+    return SuiteCost(file, cases, trials, past.run_id, cost, past.duration_ms * trials)
+
+
+class _PastTrial(msgspec.Struct, frozen=True):
+    """What a trial of a suite took on average in a run."""
+
+    run_id: str
+    cost_usd: float | None
+    duration_ms: float
+
+
+def _past_trials(files: set[str], store: Store) -> dict[str, _PastTrial]:
+    """For each suite the newest finished run that asked it."""
+    found: dict[str, _PastTrial] = {}
+    for record in islice(newest_first(store), _LOOKED_AT):
+        for index, header in enumerate(record.suites):
+            if header.file in files and header.file not in found and record.status == "finished":
+                average = _average(store, record.id, index)
+                if average is not None:
+                    found[header.file] = average
+        if len(found) == len(files):
+            break
+    return found
+
+
+def _average(store: Store, run_id: str, suite: int) -> _PastTrial | None:
+    trials, spent, costs = 0, 0.0, 0.0
+    priced = False
+    for trial in store.facts(run_id, positions_of(suite)):
+        if trial.outcome == "skipped" or trial.confirms:
+            continue
+        trials += 1
+        spent += trial.duration_ms
+        for cost in (trial.cost_usd, trial.judge_cost_usd):
+            if cost is not None:
+                costs, priced = costs + cost, True
+    if not trials:
+        return None
+    return _PastTrial(run_id, costs / trials if priced else None, spent / trials)

@@ -1,0 +1,356 @@
+"""The verbs of runs: ask, go on with, ask again, grade again.
+
+Doors call these and nothing deeper. A run is put together here: eval files, options, the
+store, whoever is asked, and what it is compared with.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from assay import registry
+from assay.blocking import wait_for
+from assay.comparison.outcomes import Outcomes, find_run, outcomes_of, stored
+from assay.engine import session
+from assay.engine.brake import Brake
+from assay.engine.job import Compare, Job, project_path
+from assay.engine.recorded import StoredAnswers
+from assay.engine.resuming import resumable
+from assay.errors import UsageError, refusal_of
+from assay.model.case import EvalCase, Suite
+from assay.model.comparison import CaseRef
+from assay.model.events import Listener, Notice
+from assay.model.options import RunOptions
+from assay.model.run import RunRecord
+from assay.model.run_result import RunResult
+from assay.ports import Store, Target
+from assay.roster.secrets import secrets_of
+from assay.roster.targets import Roster
+from assay.seeds import Seeds
+from assay.service import handmade
+from assay.service.eval_files import Paths, as_paths, project, validate, working_directory
+from assay.service.history import against
+from assay.service.options import ANEW, default_evaluators, options_of
+from assay.service.result import Run
+from assay.service.store import open_store
+from assay.settings import Settings
+from assay.suites import snapshot
+from assay.suites.test_cases import is_reference, suite_of
+
+AnyTarget = str | Target | Callable[[Any], Any]
+Cases = Paths | Suite | Iterable[Suite]
+Baseline = str | os.PathLike[str] | RunResult
+#: How a run may go back to another one, as its plan calls it.
+_ORIGINS = ("rerunFailed", "regraded")
+
+
+class Door(msgspec.Struct, frozen=True):
+    """How a door follows a run, and stops it."""
+
+    listen: Listener = lambda event: None
+    brake: Brake | None = None
+    #: What a run records of the door, when it matters who goes on with it.
+    name: str = ""
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What a door asks for. Of `resume`, `rerun_failed` and `regrade` at most one names a run.
+
+    `resume` may be "", the newest unfinished run with the same paths, target and options.
+    """
+
+    cases: Cases = ()
+    target: AnyTarget | None = None
+    judge: str | Target | None = None
+    store: str | None = None
+    resume: str | None = None
+    rerun_failed: str | None = None
+    regrade: str | None = None
+    door: Door = Door()
+    #: May large files of recorded answers be graded by processes of their own?
+    stream: bool = True
+    #: The only targets and judges that may be asked; None when all may.
+    targets: Collection[str] | None = None
+    #: The run to compare with, when it is at hand; else the options name it.
+    baseline: RunResult | None = None
+
+    @property
+    def earlier(self) -> str | None:
+        """The run that this one takes its paths and options from."""
+        return self.resume or self.rerun_failed or self.regrade
+
+
+def run(cases: Cases, *, target: AnyTarget | None = None, **options: Any) -> Run:
+    """Ask a target every case, grade what it did, and record it.
+
+    `cases` are a suite, several, or paths to load them from. `target` is the name of a target,
+    one written inline, a function or a Target. `judge` and `store` likewise; `baseline` is a Run,
+    or what the command takes. All other `options` are those of RunOptions.
+    """
+    return wait_for(lambda: _run(cases, target, **options))
+
+
+async def _run(
+    cases: Cases,
+    target: AnyTarget | None,
+    *,
+    judge: AnyTarget | None = None,
+    **options: Any,
+) -> Run:
+    async with _apart(target) as asked, _apart(judge) as judging:
+        return await arun(cases, target=asked, judge=judging, **options)
+
+
+async def arun(
+    cases: Cases,
+    *,
+    target: AnyTarget | None = None,
+    judge: str | Target | None = None,
+    store: str | None = None,
+    baseline: Baseline | None = None,
+    **options: Any,
+) -> Run:
+    """`run` in a running event loop."""
+    order = Order(cases, target, judge, store)
+    return await carry_out(*_compared_with(baseline, order, options))
+
+
+def regrade(
+    reference: str,
+    cases: Cases = (),
+    *,
+    judge: str | Target | None = None,
+    baseline: Baseline | None = None,
+    **options: Any,
+) -> Run:
+    """Grade the observations of a recorded run again, with today's evaluators: a new run."""
+    return wait_for(lambda: _regrade(reference, cases, judge, baseline, options))
+
+
+async def _regrade(
+    reference: str,
+    cases: Cases,
+    judge: AnyTarget | None,
+    baseline: Baseline | None,
+    options: dict[str, Any],
+) -> Run:
+    async with _apart(judge) as judging:
+        order = Order(cases, judge=judging, regrade=reference)
+        return await carry_out(*_compared_with(baseline, order, options))
+
+
+def _compared_with(
+    baseline: Baseline | None, order: Order, options: dict[str, Any]
+) -> tuple[Order, dict[str, Any]]:
+    """The order and the options with a baseline, however it is given."""
+    if baseline is None:
+        return order, options
+    if isinstance(baseline, RunResult):
+        return replace(order, baseline=baseline), options | {"baseline": baseline.id}
+    return order, options | {"baseline": os.fspath(baseline)}
+
+
+async def carry_out(order: Order, given: dict[str, Any]) -> Run:
+    """The run that a door ordered."""
+    settings = project()
+    settings.lead_path()
+    store = open_store(settings, order.store)
+    try:
+        return Run.of(await carry_out_in(settings, store, order, given), store)
+    except BaseException:
+        store.close()
+        raise
+
+
+async def carry_out_in(
+    settings: Settings, store: Store, order: Order, given: dict[str, Any]
+) -> RunResult:
+    """The run that a door ordered, with a store that stays open."""
+    return await session.run(_job(order, given, settings, store))
+
+
+def _check_order(order: Order) -> None:
+    """A run goes back to one other run. That of `--rerun-failed` may have begun, and go on."""
+    if order.resume and order.rerun_failed is not None:
+        both = f"--resume {order.resume} and --rerun-failed {order.rerun_failed}"
+        raise UsageError(f"{both} name two runs to go back to: leave one of them out")
+
+
+def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) -> Job:
+    _check_order(order)
+    earlier = find_run(order.earlier, store) if order.earlier else None
+    options = _options(order, given, settings, earlier)
+    base, origin = _base(order.baseline, options, store), _origin(order, earlier)
+    # A run that goes back to another one looks its cases up, which a stream cannot do.
+    order = replace(order, stream=order.stream and not origin)
+    suites, paths = _suites(order, options, settings, store, earlier)
+    job = Job(
+        settings=settings,
+        suites=suites,
+        options=options,
+        store=store,
+        paths=paths,
+        target=_target(order.target),
+        judge=_target(order.judge),
+        targets=order.targets,
+        defaults=default_evaluators(options, settings),
+        sources={"seed": Seeds(settings).data, "snapshot": snapshot.capture(settings) or {}},
+        secrets=frozenset(secrets_of(settings)),
+        compare=_comparer(options, store, base),
+        base=base or (),
+        listen=order.door.listen,
+        brake=order.door.brake or Brake(),
+        door=order.door.name,
+        origin=origin,
+    )
+    job = _going_back(job)
+    if order.resume is None:
+        return job
+    return replace(job, resumed=resumable(job, earlier if order.resume else None))
+
+
+def _options(
+    order: Order, given: dict[str, Any], settings: Settings, earlier: RunRecord | None
+) -> RunOptions:
+    named = {"target": order.target, "judge": order.judge}
+    given = given | {name: who for name, who in named.items() if isinstance(who, str)}
+    forgotten = [] if order.resume else list(ANEW)
+    if order.regrade is not None:  # all observations are graded, however far that run came
+        forgotten += ["target", "max_failures", "budget_usd"]
+    return options_of(given, settings, earlier, forgotten)
+
+
+def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
+    """The run that this one goes back to, by how it does; a resumed run does so as it began."""
+    if earlier is None:
+        return {}
+    if order.resume:
+        return {how: earlier.plan[how] for how in _ORIGINS if how in earlier.plan}
+    return {"rerunFailed" if order.rerun_failed is not None else "regraded": earlier.id}
+
+
+def _going_back(job: Job) -> Job:
+    """The job with the cases, and the answers, of the run that it goes back to."""
+    if run_id := job.origin.get("rerunFailed"):
+        return replace(job, wanted=_failed_in(job.store.run(run_id), job))
+    if run_id := job.origin.get("regraded"):
+        answers = StoredAnswers(job.store.run(run_id), job.store)
+        files = [project_path(suite.file, job.settings) for suite in job.suites]
+        return replace(
+            job, target=answers, wanted=lambda suite, case: answers.has(files[suite], case)
+        )
+    return job
+
+
+def _failed_in(earlier: RunRecord, job: Job) -> Callable[[int, EvalCase], bool]:
+    """Did the case fail, or error, in the run before?"""
+    outcomes = outcomes_of(earlier.id, job.store, job.settings.root)
+    bad = {case.ref for case in outcomes if case.outcome in ("failed", "errored")}
+    files = [project_path(suite.file, job.settings) for suite in job.suites]
+    return lambda suite, case: CaseRef(files[suite], case.id) in bad
+
+
+def _base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes | None:
+    """The baseline: a run at hand, or that of the options, which is looked up at once."""
+    if isinstance(run, Run):  # it may be in a store of its own
+        return stored(run.record, run.store).not_empty()
+    if options.baseline is not None:
+        return outcomes_of(options.baseline, store, working_directory()).not_empty()
+    if options.stop_when is not None:
+        message = "a run can only stop when it is decided against a baseline"
+        raise UsageError(f"{message}: give --baseline, or baseline= in Python")
+    return None
+
+
+def _comparer(options: RunOptions, store: Store, base: Outcomes | None) -> Compare | None:
+    """Compares with the baseline."""
+    if base is None:
+        return None
+    return lambda run_id, confirmed, sequential: against(
+        base, store.run(run_id), store, options, confirmed, sequential
+    )
+
+
+def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
+    """May large files be read as a stream? Nobody is asked, and nothing needs their number."""
+    counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
+    if not order.stream or any(counted) or options.stop_when:
+        return False
+    if isinstance(order.target, str) or order.target is None:
+        return options.target is not None and Roster(settings).spec(options.target).recorded
+    return False
+
+
+def _suites(
+    order: Order, options: RunOptions, settings: Settings, store: Store, earlier: RunRecord | None
+) -> tuple[Sequence[Suite], list[str]]:
+    """The suites, and their paths as a resumed run must name them."""
+    cases = handmade.listed(order.cases)
+    if cases and isinstance(cases[0], Suite):
+        suites = handmade.checked(cases, defaults=bool(options.evaluators))
+        return suites, handmade.paths_of(suites, settings)
+    paths = as_paths(cases)
+    if not paths and earlier is not None:
+        handmade.check_loadable(earlier, regraded=order.regrade is not None)
+        known = earlier.plan["paths"]
+        paths = [Path(p) if is_reference(p) else settings.root / p for p in known]
+    if not paths:
+        raise UsageError("no path is given: name eval files or folders, such as 'evals/'")
+    kept = [suite_of(str(path), store) for path in paths if is_reference(str(path))]
+    files = [path for path in paths if not is_reference(str(path))]
+    loaded = _loaded(files, order, options, settings) if files else ()
+    written = [project_path(str(path), settings) for path in files]
+    suites = [*loaded, *(suite for suite, _ in kept)]
+    return suites, [*written, *(reference for _, reference in kept)]
+
+
+def _loaded(
+    files: list[Path], order: Order, options: RunOptions, settings: Settings
+) -> Sequence[Suite]:
+    """The suites of eval files; what is warned of is told, and refused when the run is strict."""
+    loaded = validate(files, stream=_streams(order, options, settings), settings=settings)
+    if refusal := refusal_of(loaded.problems):
+        raise refusal
+    unasked = [s for s in loaded.suites if options.tier and s.tier not in options.tier]
+    unasked_for = {problem for suite in unasked for problem in suite.warnings}
+    warnings = [problem for problem in loaded.problems if problem not in unasked_for]
+    if refusal := refusal_of(warnings, strict=options.strict):
+        raise refusal
+    for problem in warnings:
+        order.door.listen(Notice(str(problem)))
+    for file, reason in loaded.passed_over:
+        order.door.listen(Notice(f"passed over {file}: {reason}"))
+    return loaded.suites
+
+
+@asynccontextmanager
+async def _apart(target: AnyTarget | None) -> AsyncIterator[str | Target | None]:
+    """A target for a loop that is ours: nothing that a function uses can belong to that one."""
+    made = _target(target, apart=True)
+    if made is None or made is target:
+        yield cast("str | Target | None", target)
+        return
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def _target(target: AnyTarget | None, *, apart: bool = False) -> Target | None:
+    """A target that is not just named; a function is asked on the loop of this run, or apart."""
+    if target is None or isinstance(target, str):
+        return None
+    if hasattr(target, "ask"):
+        return cast("Target", target)
+    if not callable(target):
+        what = f"{type(target).__name__} is no target"
+        raise UsageError(f"{what}: give a name, a function or an object with an 'ask' method")
+    made: Target = cast("Any", registry.targets.get("python")).of(target, apart=apart)
+    return made

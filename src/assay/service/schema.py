@@ -1,0 +1,261 @@
+"""JSON Schema 2020-12 of eval files, configuration and results, from the shapes in use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from itertools import product
+from operator import add
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from assay.errors import UnknownName
+from assay.model.evaluator import EvaluatorSpec, NegatableSpec
+from assay.model.expect import ASSERTED, Expect
+from assay.model.message import MESSAGE
+from assay.model.shape import plainly
+from assay.model.suite import CaseExecution, CaseFile, OneCaseFile, SuiteExecution, SuiteFile
+from assay.model.tiers import TIERS, TierFile, TierMetadata
+from assay.registry import evaluators, targets
+from assay.results.schema import result_schema
+from assay.settings import Config, JudgeEntry, TargetEntry
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NAMES = ("eval", *TIERS, "config", "result")
+_COMPARING = {"contains": {"$ref": "#/$defs/Comparing"}}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The schema of one kind of file: one of NAMES."""
+    if name in TIERS:
+        return _tier_schema(name)
+    if name == "eval":
+        return _eval_schema()
+    if name == "config":
+        return _config_schema()
+    if name == "result":
+        return result_schema(DIALECT)
+    raise UnknownName("schema", name, NAMES)
+
+
+def _definitions(*shapes: type[Any]) -> tuple[dict[str, Any], dict[type[Any], str]]:
+    """The `$defs` of shapes and of all that is in them, and the name of each shape there."""
+    refs, definitions = models_json_schema(
+        [(shape, "validation") for shape in shapes], ref_template="#/$defs/{model}"
+    )
+    names = {shape: ref["$ref"].rpartition("/")[2] for (shape, _), ref in refs.items()}
+    return definitions["$defs"], names
+
+
+def _config_schema() -> dict[str, Any]:
+    """assay.yaml; the provider of a target decides which settings it may have."""
+    classes = targets.usable()
+    defs, names = _definitions(Config, *dict.fromkeys(classes.values()))
+    rules = [
+        {
+            "if": {"properties": {"provider": {"const": provider}}, "required": ["provider"]},
+            "then": {"$ref": f"#/$defs/{names[cls]}"},
+        }
+        for provider, cls in classes.items()
+    ]
+    for entry in (TargetEntry, JudgeEntry):
+        shape = defs[entry.__name__]
+        shape["properties"]["provider"] = {"enum": sorted(classes)}
+        shape["allOf"] = rules
+    return {
+        "$schema": DIALECT,
+        "title": "Assay configuration",
+        "$ref": f"#/$defs/{names[Config]}",
+        "$defs": defs,
+    }
+
+
+def _eval_schema() -> dict[str, Any]:
+    classes = evaluators.usable()
+    defs, names = _definitions(SuiteFile, CaseFile, OneCaseFile, *classes.values())
+    defs["Evaluator"] = _evaluator(classes, names, defs)
+    case, root = ({"$ref": f"#/$defs/{names[shape]}"} for shape in (CaseFile, OneCaseFile))
+    identified = {"required": ["id"], "properties": {"id": {"type": "string"}}}
+    defs["ListedCase"] = {"allOf": [case, identified]}
+    defs |= {
+        "AssertingExpect": ASSERTED.schema(Expect),
+        "Comparing": _comparing(classes),
+        "AssertingCase": _case_that_asserts(inherited=False),
+        "CaseOfSuiteWithEvaluators": _case_that_asserts(inherited=True),
+        "CaseOfSuiteThatCompares": _case_to_compare_with(inherited=True),
+    }
+    asserting = {"$ref": "#/$defs/AssertingCase"}
+    return {
+        "$schema": DIALECT,
+        "title": "Assay eval suite",
+        "if": {"type": "array"},
+        "then": {"items": {"allOf": [{"$ref": "#/$defs/ListedCase"}, asserting]}, "minItems": 1},
+        "else": {
+            "if": {"type": "object", **SuiteFile.spelling.written("cases")},
+            "then": {"allOf": [{"$ref": f"#/$defs/{names[SuiteFile]}"}, _suite_that_asserts()]},
+            "else": {"allOf": [root, CaseFile.spelling.written("input_messages"), asserting]},
+        },
+        "$defs": defs,
+    }
+
+
+def _case_that_asserts(*, inherited: bool) -> dict[str, Any]:
+    """A case with something that could fail, unless it is skipped.
+
+    `inherited` is whether the suite names evaluators for cases that name none.
+    """
+    own = _evaluators_of_case({"minItems": 1}, inherited)
+    expect = _within("expect", {"$ref": "#/$defs/AssertingExpect"})
+    asserts = [CaseFile.given("skip"), CaseFile.given("rubrics"), expect, own]
+    asserts += _default_evaluators()
+    return {"anyOf": asserts, **_case_to_compare_with(inherited=False)}
+
+
+def _case_to_compare_with(*, inherited: bool) -> dict[str, Any]:
+    """A case with an expected output, if an evaluator compares with it."""
+    said = {"properties": {"content": {"not": {"type": "null"}}}, "required": ["content"]}
+    return {"if": _evaluators_of_case(_COMPARING, inherited), "then": _expected(said)}
+
+
+def _evaluators_of_case(named: dict[str, Any], unless_named: bool) -> dict[str, Any]:
+    """What holds for the list of evaluators that a case names, or for a case without one."""
+    within = CaseExecution.spelling.value_of("evaluators", named)
+    return {
+        "if": CaseFile.given("evaluators"),
+        "then": CaseFile.spelling.value_of("evaluators", named),
+        "else": {
+            "if": _within("execution", CaseExecution.given("evaluators")),
+            "then": _within("execution", within),
+            "else": unless_named,
+        },
+    }
+
+
+def _default_evaluators() -> list[dict[str, Any]]:
+    """The parts of a case that give it an evaluator when nobody names one."""
+    return [CaseFile.given("expected_outcome"), _expected({})]
+
+
+def _expected(said: dict[str, Any]) -> dict[str, Any]:
+    """A case that expects an answer; when it is written as messages, one that fits `said`."""
+    assistant = {"properties": {"role": {"const": "assistant"}}, "required": ["role"]}
+    answer = {"allOf": [assistant, said]}
+    answers = {
+        "if": {"type": "array", "contains": MESSAGE},
+        "then": {"contains": answer},
+        "else": {"if": MESSAGE, "then": answer},
+    }
+    given = CaseFile.given("expected_messages")
+    return {"allOf": [given, CaseFile.spelling.value_of("expected_messages", answers)]}
+
+
+def _comparing(classes: dict[str, type[EvaluatorSpec]]) -> dict[str, Any]:
+    """An evaluator that compares with the case's expected output, or has such a member."""
+    kinds = []
+    for type_name, cls in classes.items():
+        kind = {"properties": {"type": {"enum": spellings_of(type_name, cls)}}}
+        if cls.compares_with_expected:
+            own = [cls.given(key) for key in ("value", "values") if key in cls.model_fields]
+            kinds.append({"allOf": [kind, {"not": {"anyOf": own}} if own else {}]})
+        elif "evaluators" in cls.model_fields:
+            members = cls.spelling.value_of("evaluators", _COMPARING)
+            kinds.append({"allOf": [kind, cls.spelling.written("evaluators"), members]})
+    return {"type": "object", "required": ["type"], "anyOf": kinds}
+
+
+def _suite_that_asserts() -> dict[str, Any]:
+    """A suite whose cases assert something, be it by the evaluators of the suite."""
+
+    def each(case: str) -> dict[str, Any]:
+        return SuiteFile.spelling.value_of("cases", {"items": {"$ref": f"#/$defs/{case}"}})
+
+    def inherits(named: dict[str, Any]) -> dict[str, Any]:
+        given = SuiteExecution.given("evaluators")
+        fits = SuiteExecution.spelling.value_of("evaluators", named)
+        return _within("execution", {"allOf": [given, fits]})
+
+    asserts = {
+        "if": inherits({"minItems": 1}),
+        "then": each("CaseOfSuiteWithEvaluators"),
+        "else": each("AssertingCase"),
+    }
+    compares = {"if": inherits(_COMPARING), "then": each("CaseOfSuiteThatCompares")}
+    return {"allOf": [asserts, compares]}
+
+
+def _within(key: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"required": [key], "properties": {key: {"type": "object", **schema}}}
+
+
+def _evaluator(
+    classes: dict[str, type[EvaluatorSpec]], names: dict[type[Any], str], defs: dict[str, Any]
+) -> dict[str, Any]:
+    """One entry of an `evaluators` list: its `type` decides which keys it may have."""
+    rules = []
+    known: list[str] = []
+    for type_name, cls in classes.items():
+        if type_name == "python":
+            matches: dict[str, Any] = {"pattern": "^python:"}
+        else:
+            spelled = spellings_of(type_name, cls)
+            known += spelled
+            matches = {"enum": spelled}
+        condition = {"properties": {"type": matches}, "required": ["type"]}
+        rules.append({"if": condition, "then": {"$ref": f"#/$defs/{names[cls]}"}})
+        defs[names[cls]]["properties"]["type"].setdefault("type", "string")
+    return {
+        "type": "object",
+        "required": ["type"],
+        "properties": {"type": {"anyOf": [{"enum": sorted(known)}, {"pattern": "^python:"}]}},
+        "allOf": rules,
+    }
+
+
+def evaluator_shapes(types: Collection[str], at: str) -> dict[str, Any]:
+    """The shapes of evaluators, with canonical keys only, and of what is in them, by their names.
+
+    `Evaluator` is any of them. They refer to each other below `at`, such as `#/$defs/`.
+    """
+    classes = {name: cls for name, cls in evaluators.usable().items() if name in types}
+    with plainly():
+        defs, names = _definitions(*classes.values())
+    for type_name, cls in classes.items():
+        shape = defs[names[cls]]
+        shape["properties"]["type"] = {"type": "string", "enum": spellings_of(type_name, cls)}
+        shape["required"] = sorted({*shape.get("required", ()), "type"})
+    defs["Evaluator"] = {"anyOf": [{"$ref": f"#/$defs/{names[cls]}"} for cls in classes.values()]}
+    moved: dict[str, Any] = json.loads(json.dumps(defs).replace("#/$defs/", at))
+    return moved
+
+
+def spellings_of(type_name: str, cls: type[EvaluatorSpec]) -> list[str]:
+    """All the ways to write an evaluator's type, mixtures of `_` and `-` among them."""
+    names = [type_name, f"not_{type_name}"] if issubclass(cls, NegatableSpec) else [type_name]
+    parts = [name.split("_") for name in names]
+    return sorted(
+        words[0] + "".join(map(add, marks, words[1:]))
+        for words in parts
+        for marks in product("_-", repeat=len(words) - 1)
+    )
+
+
+def _tier_schema(name: str) -> dict[str, Any]:
+    defs, names = _definitions(TierFile, TierMetadata, TIERS[name])
+    envelope = names[TierFile]
+    cases: dict[str, Any] = {"type": "array", "items": {"$ref": f"#/$defs/{names[TIERS[name]]}"}}
+    if name != "regression":
+        cases["minItems"] = 1
+    defs[envelope]["properties"]["cases"] = cases
+    defs[names[TierMetadata]]["properties"]["tier"]["anyOf"] = [{"const": name}, {"type": "null"}]
+    if "expect" in TIERS[name].model_fields:
+        asserts = [TIERS[name].given("skip"), _within("expect", ASSERTED.schema(Expect))]
+        defs[names[TIERS[name]]].setdefault("allOf", []).append({"anyOf": asserts})
+    return {
+        "$schema": DIALECT,
+        "title": f"Assay {name} cases",
+        "if": {"type": "array"},
+        "then": cases,
+        "else": {"$ref": f"#/$defs/{envelope}"},
+        "$defs": defs,
+    }

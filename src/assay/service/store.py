@@ -1,0 +1,41 @@
+"""Opens the store of a project, for the verbs that read it and for those that write."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from assay import registry
+from assay.documents.source import is_absent
+from assay.errors import PluginError, StoreError, UsageError, blaming
+from assay.ports import Cache, Store
+from assay.service.eval_files import project
+from assay.settings import Settings
+
+
+def open_store(settings: Settings, url: str | None = None) -> Store:
+    """The store of the project, or of a URL; the caller closes it."""
+    url = url or settings.config.store
+    scheme, colon, _ = url.partition(":")
+    if not colon:
+        raise UsageError(f"{url!r} is no URL of a store, such as 'sqlite:.assay/assay.db'")
+    opener = registry.stores.get(scheme)
+    with blaming(f"the store {scheme!r} could not be opened", StoreError):
+        store = opener(url, settings.root)
+    for name in (*vars(Store), *vars(Cache)):
+        if not name.startswith("_") and not hasattr(store, name):
+            found = type(store).__name__
+            raise PluginError(f"the store {scheme!r} is {found}, which has no {name!r}")
+    return store
+
+
+def store_to_read(settings: Settings, url: str | None = None) -> Store:
+    """The store as it is, for those who add nothing: where there is no file, none is made."""
+    scheme, _, path = (url or settings.config.store).partition(":")
+    if scheme == "sqlite" and path and is_absent(settings.root / path):
+        url = "memory:"  # it has nothing either
+    return open_store(settings, url)
+
+
+def project_store(url: str | None) -> closing[Store]:
+    """The store of the project, or of a URL, as it is; it is closed at the end of the block."""
+    return closing(store_to_read(project(), url))

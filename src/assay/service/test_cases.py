@@ -1,0 +1,273 @@
+"""The verbs that move test cases between files and the store."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+import msgspec
+
+from assay.documents.source import is_absent
+from assay.engine.job import project_path
+from assay.errors import EvalFileErrors, NotInStore, Problem, UsageError
+from assay.model.case import EvalCase
+from assay.model.test_case import (
+    MAX_DESCRIPTION,
+    MAX_TAG,
+    MAX_TAGS,
+    MAX_TEXT,
+    NewTestCase,
+    TestCase,
+    TestCaseChanges,
+    storable,
+)
+from assay.ports import Store
+from assay.service.eval_files import Paths, as_paths, project, validate
+from assay.service.store import open_store, project_store
+from assay.settings import Settings, shown_path
+from assay.suites import test_cases
+from assay.suites.discovery import discover
+from assay.suites.drafts import FIELDS, Draft, Drafts, read_drafts
+
+#: What a double-quoted YAML scalar cannot hold as it is, beside what JSON escapes.
+_YAML_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_SIMPLE_TAG = re.compile(r"[^\s,;\[][^,;]*(?<!\s)")
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """How many test cases were new, changed, and the same as before."""
+
+    added: int
+    changed: int
+    unchanged: int
+
+
+def import_test_cases(
+    paths: Paths, *, tags: Iterable[str] = (), store: str | None = None
+) -> Imported:
+    """Put the test cases of files into the store: all of them, or none when one is wrong.
+
+    A test case that the store has under its id is changed when it differs. `tags` are added.
+    """
+    settings = project()
+    drafts = _drafts(as_paths(paths), settings)
+    with closing(open_store(settings, store)) as opened:
+        return _kept(_checked(drafts, tuple(tags), settings, opened), opened)
+
+
+def _drafts(paths: list[Path], settings: Settings) -> Drafts:
+    every = Drafts()
+    for path in paths:
+        if is_absent(path):
+            raise UsageError(f"{shown_path(path)} does not exist")
+        files = discover([path], settings).files if path.is_dir() else [path]
+        for file in files:
+            try:
+                found = read_drafts(file) or _of_eval_file(file, settings)
+            except EvalFileErrors as error:
+                found = Drafts(problems=list(error.problems))
+            every.found += found.found
+            every.problems += [p for p in found.problems if p.severity == "error"]
+    return every
+
+
+def _of_eval_file(file: Path, settings: Settings) -> Drafts:
+    loaded = validate([file], settings=settings)
+    drafts = Drafts(problems=list(loaded.errors))
+    for suite in loaded.suites:
+        drafts.found += [_draft(case, suite.file) for case in suite]
+    return drafts
+
+
+def _draft(case: EvalCase, file: str) -> Draft:
+    """A case of an eval file; what a test case cannot hold is left out, its evaluators too."""
+    (message, *more) = case.input_messages or (None,)
+    plain = message is not None and not more and message.role == "user"
+    asked = message.content if plain and message is not None else None
+    expected = case.expected_output
+    if expected is not None and not isinstance(expected, str):
+        expected = json.dumps(expected, ensure_ascii=False)
+    place = case.origin
+    return Draft(
+        shown_path(Path(place.file or file)),
+        place.line,
+        case.id,
+        asked,
+        expected,
+        case.description or None,
+        case.tags,
+    )
+
+
+def _checked(
+    drafts: Drafts, tags: tuple[str, ...], settings: Settings, store: Store
+) -> list[NewTestCase]:
+    """The test cases; raises EvalFileErrors with everything that is wrong."""
+    problems, cases = list(drafts.problems), {}
+    for draft in drafts.found:
+        wrong = list(_faults(draft, tags))
+        problems += wrong
+        if wrong:
+            continue
+        case = _new(draft, tags, settings)
+        if case.id in cases:
+            message = f"the id {draft.name!r} is taken by another test case of the import"
+            problems.append(draft.problem("duplicate-id", message))
+        elif _was_deleted(str(case.id), store):
+            message = f"the test case {case.id} was deleted, and its id is not given again"
+            problems.append(draft.problem("duplicate-id", message))
+        cases[case.id] = case
+    if problems:
+        raise EvalFileErrors(problems)
+    if not cases:
+        raise UsageError("there is no test case in the files given")
+    return list(cases.values())
+
+
+def _faults(draft: Draft, tags: tuple[str, ...]) -> Iterator[Problem]:
+    texts = {"input": draft.input, "expected_output": draft.expected_output}
+    for name, text in texts.items():
+        if text is None:
+            what = "one message of the user, in text" if name == "input" else "an expected output"
+            yield draft.problem("missing-key", f"a test case needs {what}")
+        elif not isinstance(text, str):
+            yield draft.problem("wrong-type", f"{name!r} is not text")
+        elif not 1 <= len(text) <= MAX_TEXT:
+            message = f"{name!r} has {len(text):,} characters, not 1 to {MAX_TEXT:,}"
+            yield draft.problem("too-large" if text else "wrong-value", message)
+    if draft.description is not None and not isinstance(draft.description, str):
+        yield draft.problem("wrong-type", "'description' is not text")
+    elif len(draft.description or "") > MAX_DESCRIPTION:
+        message = f"'description' has more than {MAX_DESCRIPTION} characters"
+        yield draft.problem("too-large", message)
+    yield from _faults_of_tags(draft, tags)
+    written = [*texts.values(), draft.description]
+    if any(isinstance(text, str) and not storable(text) for text in written):
+        message = "a text has a NUL or half of a surrogate pair, which cannot be stored"
+        yield draft.problem("bad-character", message)
+
+
+def _faults_of_tags(draft: Draft, added: tuple[str, ...]) -> Iterator[Problem]:
+    tags = draft.tags
+    if not isinstance(tags, (list, tuple)) or not all(isinstance(tag, str) for tag in tags):
+        yield draft.problem("wrong-type", "'tags' is not a list of texts")
+        return
+    every = dict.fromkeys((*tags, *added))
+    if len(every) > MAX_TAGS:
+        yield draft.problem("too-large", f"{len(every)} tags are more than {MAX_TAGS}")
+    if not all(1 <= len(tag) <= MAX_TAG and storable(tag) for tag in every):
+        yield draft.problem("wrong-value", f"a tag has not 1 to {MAX_TAG} characters")
+
+
+def _new(draft: Draft, tags: tuple[str, ...], settings: Settings) -> NewTestCase:
+    own = tuple(draft.tags)
+    every = (*own, *(tag for tag in tags if tag not in own))
+    identity = _uuid(draft.name, project_path(draft.file, settings))
+    return NewTestCase(draft.input, draft.expected_output, draft.description, every, identity)
+
+
+def _uuid(name: str, file: str) -> str:
+    """The id if it is a UUID; else one that is the same at the next import of the file."""
+    try:
+        return str(UUID(name))
+    except ValueError:
+        return str(uuid5(NAMESPACE_URL, f"assay:{file}:{name}"))
+
+
+def _was_deleted(identity: str, store: Store) -> bool:
+    try:
+        store.test_cases.get(identity)
+    except NotInStore:
+        try:
+            return bool(store.test_cases.versions(identity))
+        except NotInStore:
+            return False
+    return False
+
+
+def _kept(cases: list[NewTestCase], store: Store) -> Imported:
+    counts = {"added": 0, "changed": 0, "unchanged": 0}
+    pending: list[Any] = []
+    now = datetime.now(UTC)
+    for case in cases:
+        try:
+            known = store.test_cases.get(str(case.id))
+        except NotInStore:
+            counts["added"] += 1
+            pending.append(store.test_cases.add(case, now))
+            continue
+        texts = (case.input, case.expected_output, case.description, case.tags)
+        if texts == (known.input, known.expected_output, known.description, known.tags):
+            counts["unchanged"] += 1
+        else:
+            counts["changed"] += 1
+            pending.append(store.test_cases.change(known.id, TestCaseChanges(*texts), now))
+    for future in pending:
+        future.result()
+    return Imported(**counts)
+
+
+FORMATS = ("jsonl", "yaml", "csv")
+
+
+def export_test_cases(
+    form: str = "jsonl", *, tag: str | None = None, store: str | None = None
+) -> Iterator[str]:
+    """The test cases of the store as a file that can be run, and imported, in pieces."""
+    with project_store(store) as opened:
+        yield from _WRITERS[form](test_cases.all_cases(opened, tag))
+
+
+def _jsonl(cases: Iterable[TestCase]) -> Iterator[str]:
+    for case in cases:
+        yield json.dumps(_written(case), ensure_ascii=False) + "\n"
+
+
+def _yaml(cases: Iterable[TestCase]) -> Iterator[str]:
+    head = "cases:\n"
+    for case in cases:
+        lines = [f"{name}: {_scalar(value)}" for name, value in _written(case).items()]
+        yield f"{head}  - " + "\n    ".join(lines) + "\n"
+        head = ""
+    if head:
+        yield "cases: []\n"
+
+
+def _csv(cases: Iterable[TestCase]) -> Iterator[str]:
+    def row(cells: Iterable[str]) -> str:
+        out = io.StringIO(newline="")
+        csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(cells)
+        return out.getvalue()
+
+    yield ",".join(FIELDS) + "\n"
+    for case in cases:
+        simple = all(_SIMPLE_TAG.fullmatch(tag) for tag in case.tags)
+        tags = ";".join(case.tags) if simple else json.dumps(case.tags, ensure_ascii=False)
+        yield row((case.id, case.input, case.expected_output, case.description or "", tags))
+
+
+def _written(case: TestCase) -> dict[str, Any]:
+    """The fields that people write; what is empty is left out."""
+    shown = {name: value for name, value in case.to_dict().items() if name in FIELDS}
+    if case.description is None:
+        del shown["description"]
+    if not case.tags:
+        del shown["tags"]
+    return shown
+
+
+def _scalar(value: Any) -> str:
+    """JSON that is YAML too."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _YAML_ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+_WRITERS = {"jsonl": _jsonl, "yaml": _yaml, "csv": _csv}

@@ -1,0 +1,90 @@
+"""The verb of `assay trend`: the pass rate over the runs of a project."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from assay.comparison.outcomes import newest_first
+from assay.errors import UsageError, nearest
+from assay.model.run import RunRecord
+from assay.ports import Store
+from assay.service.store import project_store
+from assay.stats.estimates import Estimate
+from assay.stats.proportions import wilson
+
+#: How many runs are told when nobody says.
+LAST = 20
+
+
+class Point(msgspec.Struct, frozen=True):
+    """The pass rate of one run, or of one of its suites."""
+
+    run_id: str
+    started_at: str
+    target: str
+    passed: int
+    judged: int
+    rate: Estimate
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of `assay trend --json`."""
+        return {
+            "runId": self.run_id,
+            "startedAt": self.started_at,
+            "target": self.target,
+            "passed": self.passed,
+            "judged": self.judged,
+            "passRate": self.rate.to_dict(),
+        }
+
+
+def trend(suite: str | None = None, last: int = LAST, *, store: str | None = None) -> list[Point]:
+    """The newest finished runs that judged something, the oldest of them first.
+
+    `suite` is the file of a suite, relative to the project root, or its name.
+    """
+    with project_store(store) as opened:
+        return points_of(opened, suite, last)
+
+
+def points_of(store: Store, suite: str | None = None, last: int = LAST) -> list[Point]:
+    """The same of an open store."""
+    found: list[Point] = []
+    known: set[str] = set()
+    for record in newest_first(store):
+        if record.status != "finished":
+            continue
+        known.update(name for header in record.suites for name in (header.file, header.name))
+        point = _point(record, suite)
+        if point is not None:
+            found.append(point)
+        if len(found) == last:
+            break
+    if suite is not None and suite not in known:
+        hint = nearest(suite, known)
+        raise UsageError(f"no run has a suite {suite!r}" + (f"; {hint}" if hint else ""))
+    return found[::-1]
+
+
+def _point(record: RunRecord, suite: str | None) -> Point | None:
+    counts = _counts(record, suite)
+    passed = sum(part["passed"] for part in counts)
+    judged = passed + sum(part["failed"] for part in counts)
+    rate = wilson(passed, judged)
+    if rate is None:
+        return None
+    if len(counts) == 1 and (known := counts[0].get("statistics", {}).get("passRate")):
+        rate = Estimate(**known)  # it knows of clusters
+    return Point(record.id, record.started_at, record.target, passed, judged, rate)
+
+
+def _counts(record: RunRecord, suite: str | None) -> list[dict[str, Any]]:
+    """The counts of the whole run, or those of the suites that are meant."""
+    summary = record.summary or {}
+    if suite is None:
+        return [summary] if "passed" in summary else []
+    parts = summary.get("suites", ())
+    pairs = zip(record.suites, parts, strict=False)
+    return [part for header, part in pairs if suite in (header.file, header.name)]

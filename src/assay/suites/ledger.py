@@ -1,0 +1,367 @@
+"""The regression ledger: a hash per case, kept in git, so that a case never changes.
+
+`<tool>.regression.lock.json` holds the hashes, `<tool>.regression.archive.json` the
+cases that no longer apply. Checking never writes; only `lock`, `archive` and `add` do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from assay.documents import checking
+from assay.documents import json as documents
+from assay.documents.document import Document
+from assay.documents.editing import with_item, without_item
+from assay.documents.source import is_absent, read_text
+from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
+from assay.model.shape import Reading
+from assay.replacement import replacing
+from assay.settings import shown_path
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: two that write at once are not kept apart there
+    fcntl = None  # type: ignore[assignment]
+
+SUFFIX, LOCK_SUFFIX = ".regression.json", ".regression.lock.json"
+#: How long whoever changes a ledger waits for another who does; it takes milliseconds.
+PATIENCE_SECONDS = 30.0
+#: What the description of a case that was added begins with.
+PREFIX = "regression — "
+Status = Literal["locked", "unlocked", "changed", "gone", "archived"]
+
+
+class LedgerEntry(msgspec.Struct, frozen=True):
+    """One case of a regression file, or one that the lock or the archive knows."""
+
+    id: str
+    status: Status
+    created_at: str = ""
+    bug_ref: str = ""
+    description: str = ""
+
+
+class Bug(msgspec.Struct, frozen=True):
+    """A bug that must not come back: what was asked, what should come, where it was fixed."""
+
+    prompt: str
+    expect: Mapping[str, Any]
+    description: str
+    bug_ref: str
+
+
+def locked_file(lock: Path) -> Path | None:
+    """The regression file of a lock; None when the name is not that of a lock."""
+    name = lock.name.removesuffix(LOCK_SUFFIX)
+    return None if name == lock.name else lock.with_name(name + SUFFIX)
+
+
+def lock_file(file: Path) -> Path:
+    return file.with_name(file.name.removesuffix(".json") + ".lock.json")
+
+
+def archive_file(file: Path) -> Path:
+    return file.with_name(file.name.removesuffix(".json") + ".archive.json")
+
+
+def case_hash(raw: Any) -> str:
+    """The hash of a case's content; layout and the order of keys do not count."""
+    text = json.dumps(raw, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    import hashlib  # most projects have no ledger
+
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check(file: Path) -> list[Problem]:
+    """What the ledger has to say about a regression file that loads, or that is gone."""
+    return _check(_Book(file))
+
+
+def _check(book: _Book) -> list[Problem]:
+    problems = Problems(book.document.file)
+    hint = "restore it; if it no longer applies, then run 'assay regression archive {}'"
+    for index, (identity, raw) in enumerate(book.cases):
+        line, column = book.document.position((*book.base, index))
+        place = (book.document.file, line, column)
+        status = book.status(identity, raw)
+        if status == "changed":
+            message = f"the locked case {identity!r} was changed; regression cases never change"
+            problems.append(
+                Problem(*place, "error", "regression-changed", message, hint.format(identity))
+            )
+        elif book.is_archived(identity) and not book.is_archived(identity, raw):
+            message = f"the id {identity!r} belongs to an archived case; take the next number"
+            problems.append(Problem(*place, "error", "duplicate-id", message))
+        elif status == "unlocked":
+            message = f"the case {identity!r} is not locked"
+            fix = f"run 'assay regression lock {book.document.file}'"
+            problems.append(Problem(*place, "warning", "unlocked-regression", message, fix))
+    for identity in book.gone():
+        message = (
+            f"the locked case {identity!r} is gone; regression cases are archived, not deleted"
+        )
+        place = book.place_of_gone(identity)
+        problems.append(Problem(*place, "error", "regression-gone", message, hint.format(identity)))
+    return problems.told()
+
+
+def _refuse_broken(book: _Book) -> None:
+    if broken := [p for p in _check(book) if p.severity == "error"]:
+        raise LedgerError("\n".join(str(p) for p in broken))
+
+
+def entries(file: Path) -> list[LedgerEntry]:
+    """Every case that the file, its lock or its archive knows."""
+    book = _Book(file)
+    result = [_entry(identity, book.status(identity, raw), raw) for identity, raw in book.cases]
+    result += [LedgerEntry(identity, "gone") for identity in book.gone()]
+    result += [_entry(str(raw.get("id")), "archived", raw) for raw in book.archived]
+    return result
+
+
+def lock(file: Path) -> list[str]:
+    """Lock the cases that are not locked yet; refuses when a locked one was changed."""
+    with _taking_turns(file):
+        book = _Book(file)
+        _refuse_broken(book)
+        added = [identity for identity, _ in book.cases if identity not in book.hashes]
+        if added:
+            hashes = dict(book.hashes)
+            hashes.update({identity: case_hash(raw) for identity, raw in book.cases})
+            _write(lock_file(file), _lock_text(hashes))
+        return added
+
+
+def archive(file: Path, identity: str) -> Path:
+    """Move a case to the archive.
+
+    A crash in between leaves it in both places, or in the lock; archiving again finishes.
+    """
+    with _taking_turns(file):
+        return _archive(file, _Book(file), identity)
+
+
+def _archive(file: Path, book: _Book, identity: str) -> Path:
+    target = archive_file(file)
+    index = next((i for i, (known, _) in enumerate(book.cases) if known == identity), None)
+    if index is not None:
+        raw = book.cases[index][1]
+        if book.status(identity, raw) == "changed":
+            message = f"the case {identity!r} was changed after it was locked: restore it first"
+            raise LedgerError(message)
+        if not book.is_archived(identity):
+            archived = [*book.archived, raw]
+            _write(target, json.dumps(archived, indent=2, ensure_ascii=False) + "\n")
+        elif not book.is_archived(identity, raw):
+            raise LedgerError(f"another case {identity!r} is archived: take the next number")
+        _write(file, without_item(book.text, book.document, book.base, index))
+    elif not (identity in book.hashes and book.is_archived(identity)):
+        raise LedgerError(_not_here(book, identity))
+    if identity in book.hashes:
+        _write(lock_file(file), _lock_text({k: v for k, v in book.hashes.items() if k != identity}))
+    return target
+
+
+def add(file: Path, bug: Bug, today: date) -> str:
+    """Append a case for a bug to a regression file that loads, or is not there, and lock it.
+
+    The id, which is returned, has the next number that no case of the tool ever had. A crash
+    in between leaves a case that is not locked.
+    """
+    with _taking_turns(file):
+        book = _Book(file)
+        _refuse_broken(book)
+        case = _case(book.next_id(file), bug, today)
+        _write(file, with_item(book.text, book.document, book.base, case))
+        _write(lock_file(file), _lock_text({**book.hashes, case["id"]: case_hash(case)}))
+        return str(case["id"])
+
+
+def _case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
+    """The new case; raises EvalFileErrors when it would not load."""
+    description = bug.description.strip()
+    case = {
+        "id": identity,
+        "description": PREFIX + description.removeprefix(PREFIX.strip()).strip(),
+        "difficulty": "regression",
+        "createdAt": today.isoformat(),
+        "bugRef": bug.bug_ref,
+        "input": {"message": bug.prompt},
+        "expect": dict(bug.expect),
+    }
+    if case["description"] == PREFIX:
+        raise LedgerError("the new case has no description: say what the bug was")
+    try:
+        document = documents.parse(json.dumps(case, allow_nan=False), "the new case")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LedgerError(f"the new case cannot be written as JSON: {error}") from None
+    from assay.model.tiers import RegressionEvalCase  # shapes take time, and all verbs are here
+
+    reading = Reading()
+    found, problems = checking.check(RegressionEvalCase, document, (), document.data, reading)
+    if found is not None and not found.expect.asserted():
+        problems.append(document.problem(("expect",), "asserts-nothing", "it asserts nothing"))
+    if wrong := [p for p in (*document.problems, *problems) if p.severity == "error"]:
+        raise EvalFileErrors(wrong)
+    written: dict[str, Any] = document.data
+    return written
+
+
+class _Book:
+    """A regression file with its lock and its archive; without the file it has no cases."""
+
+    def __init__(self, file: Path) -> None:
+        self.lost = is_absent(file)
+        self.text = "[]\n" if self.lost else read_text(file, shown_path(file))
+        self.document: Document = documents.parse(self.text, shown_path(file))
+        data = self.document.data
+        self.base: tuple[str, ...] = ("cases",) if isinstance(data, dict) else ()
+        raw_cases = data.get("cases", []) if isinstance(data, dict) else data
+        self.cases: list[tuple[str, Any]] = [
+            (str(raw.get("id")), raw) for raw in raw_cases if isinstance(raw, dict)
+        ]
+        self.lock = _read_lock(lock_file(file))
+        self.hashes: dict[str, str] = self.lock.data["cases"]
+        self.archived = _read_archive(archive_file(file))
+
+    def status(self, identity: str, raw: Any) -> Status:
+        if identity not in self.hashes:
+            return "unlocked"
+        return "locked" if self.hashes[identity] == case_hash(raw) else "changed"
+
+    def gone(self) -> list[str]:
+        """Locked cases that are neither in the file nor, unchanged, in the archive."""
+        kept = {identity for identity, _ in self.cases}
+        kept |= {
+            str(c.get("id"))
+            for c in self.archived
+            if self.hashes.get(str(c.get("id"))) == case_hash(c)
+        }
+        return [identity for identity in self.hashes if identity not in kept]
+
+    def place_of_gone(self, identity: str) -> tuple[str, int, int]:
+        """Where to point for a case that is gone: at its hash when the file is gone too."""
+        if not self.lost:
+            return self.document.file, 1, 1
+        return self.lock.file, *self.lock.position(("cases", identity), key=True)
+
+    def next_id(self, file: Path) -> str:
+        """The id after the highest that is in use, locked or archived."""
+        data = self.document.data
+        metadata = data.get("metadata") if isinstance(data, dict) else None
+        tool = (metadata or {}).get("toolName") or file.name.removesuffix(SUFFIX)
+        known = [identity for identity, _ in self.cases]
+        known += [*self.hashes, *(str(case.get("id")) for case in self.archived)]
+        numbered = re.compile(rf"rg-{re.escape(tool)}-([0-9]{{3,18}})")
+        numbers = [int(match[1]) for match in map(numbered.fullmatch, known) if match]
+        return f"rg-{tool}-{max(numbers, default=0) + 1:03}"
+
+    def is_archived(self, identity: str, raw: Any = None) -> bool:
+        """Is a case with this id archived, and with this content when it is given?"""
+        found = [case for case in self.archived if case.get("id") == identity]
+        return bool(found) if raw is None else raw in found
+
+
+def _entry(identity: str, status: Status, raw: Any) -> LedgerEntry:
+    texts = (str(raw.get(key, "")) for key in ("createdAt", "bugRef", "description"))
+    return LedgerEntry(identity, status, *texts)
+
+
+def _read_lock(file: Path) -> Document:
+    if not os.path.lexists(file):
+        return documents.parse(_lock_text({}), shown_path(file))
+    document = _document(file)
+    hashes = document.data.get("cases") if isinstance(document.data, dict) else None
+    if not isinstance(hashes, dict) or not all(isinstance(h, str) for h in hashes.values()):
+        raise _broken(file, "it has no 'cases' with a hash each")
+    return document
+
+
+def _read_archive(file: Path) -> list[dict[str, Any]]:
+    if not os.path.lexists(file):
+        return []
+    data = _document(file).data
+    if not isinstance(data, list) or not all(isinstance(case, dict) for case in data):
+        raise _broken(file, "it is not a list of cases")
+    return data
+
+
+def _document(file: Path) -> Document:
+    document = documents.parse(read_text(file, shown_path(file)), shown_path(file))
+    if document.problems:
+        raise EvalFileErrors(document.problems)
+    return document
+
+
+def _broken(file: Path, message: str) -> EvalFileErrors:
+    hint = "restore it from version control"
+    return EvalFileErrors(
+        [Problem(shown_path(file), 1, 1, "error", "ledger-broken", message, hint)]
+    )
+
+
+def _lock_text(hashes: dict[str, str]) -> str:
+    return json.dumps({"version": 1, "cases": dict(sorted(hashes.items()))}, indent=2) + "\n"
+
+
+def _not_here(book: _Book, identity: str) -> str:
+    known = [known for known, _ in book.cases]
+    hint = nearest(identity, known)
+    if any(case.get("id") == identity for case in book.archived):
+        hint = "it is archived already"
+    return f"{book.document.file} has no case {identity!r}" + (f" ({hint})" if hint else "")
+
+
+@contextmanager
+def _taking_turns(file: Path) -> Iterator[None]:
+    """Wait until nobody else changes a ledger in this folder: two would take the same number.
+
+    The folder is locked, as the files themselves are replaced.
+    """
+    folder = None
+    with suppress(OSError):  # whoever reads or writes there says what is wrong
+        folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while folder is not None and not _is_locked(folder):
+            if time.monotonic() >= deadline:
+                where = shown_path(file.parent)
+                found = f"another process is changing regression cases in {where}"
+                raise LedgerError(f"{found}: try again when it has ended")
+            time.sleep(0.01)
+        yield
+    finally:
+        if folder is not None:
+            os.close(folder)
+
+
+def _is_locked(folder: int) -> bool:
+    """Lock an open folder; False when another has."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some file systems know no locks
+        pass
+    return True
+
+
+def _write(file: Path, text: str) -> None:
+    """A crash leaves the old file or the new one."""
+    try:
+        with replacing(file) as stream:
+            stream.write(text.encode())
+    except OSError as error:
+        raise LedgerError(f"cannot write {shown_path(file)}: {error.strerror or error}") from None

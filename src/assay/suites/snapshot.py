@@ -1,0 +1,21 @@
+"""The snapshot: the values of `{{snapshot:path}}` tokens, captured once before a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.errors import SnapshotError
+from assay.model.shape import shown
+from assay.settings import Settings
+from assay.suites.sources import document_of
+
+
+def capture(settings: Settings) -> dict[str, Any] | None:
+    """What the configured function or program says now; None when there is none."""
+    source = settings.config.snapshot
+    if source is None:
+        return None
+    data = document_of(source, settings, SnapshotError).data
+    if not isinstance(data, dict):
+        raise SnapshotError(f"{source.label} gave {shown(data)}, not a JSON object")
+    return data
