@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -68,9 +69,8 @@ async def results(request: Request) -> Response:
     if outcome is not None and outcome not in OUTCOMES:
         raise invalid(f"Query parameter 'outcome' must be one of {', '.join(OUTCOMES)}")
     search = Search(outcome, given.get("q", "").casefold(), after, skip, limit)
-    store = state_of(request).store
-    found = await asyncio.to_thread(search.page, store, await _record(request))
-    return success_of(found)
+    state, record = state_of(request), await _record(request)
+    return success_of(await state.walk(partial(search.page, state.store, record), request))
 
 
 @router.get("/api/runs/{id}/events", **described_runs.FOLLOW_RUN)
@@ -110,7 +110,7 @@ async def _polled(record: RunRecord, state: State) -> AsyncIterator[Sent]:
     """What becomes of a run that is not at work here: the store is asked from time to time."""
     number = 0
     while True:
-        progress = await asyncio.to_thread(progress_of, state.store, record)
+        progress = await state.walk(partial(progress_of, state.store, record))
         yield Sent("progress", f"store-{number}", progress)
         if record.status != "running":
             yield Sent("finished", f"store-{number + 1}", {"status": record.status})
