@@ -113,11 +113,13 @@ async def versions(request: Request) -> Response:
     limit, skip = bodies.page(bodies.query(request, "limit", "skip"))
     state, identity = state_of(request), _id(request)
     try:
-        found = await state.read(lambda: state.store.test_cases.versions(identity), quick=False)
+        found = await state.read(
+            lambda: state.store.test_cases.versions(identity, limit, skip), quick=False
+        )
     except NotInStore:
         raise not_found() from None
-    shown = found[skip : skip + limit]
-    return success({"versions": shown, "count": len(shown), "total": len(found)})
+    shown, total = found
+    return success({"versions": shown, "count": len(shown), "total": total})
 
 
 def not_found() -> ApiError:
