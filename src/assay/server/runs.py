@@ -112,7 +112,7 @@ async def _polled(record: RunRecord, state: State) -> AsyncIterator[Sent]:
     while True:
         progress = await state.walk(partial(progress_of, state.store, record))
         yield Sent("progress", f"store-{number}", progress)
-        if record.status != "running":
+        if not is_to_go_on(record):
             yield Sent("finished", f"store-{number + 1}", {"status": record.status})
             return
         if state.jobs.stopping:  # it has not ended: another server may tell how it does
