@@ -69,6 +69,21 @@ def nested(depth: int) -> dict[str, Any]:
     return entry
 
 
+def test_head_is_get_without_the_body(running: TestClient, agent: Agent) -> None:
+    case, run_id = create(running)["id"], finished(running, SUITES)["runId"]
+    about = [f"/api/runs/{run_id}", f"/api/runs/{run_id}/results", "/api/runs", "/api/baselines"]
+    about += [f"/api/test-cases/{case}", f"/api/test-cases/{case}/versions", "/api/test-cases"]
+    about += ["/api/trend", "/api/health", "/openapi.json", "/api/compare", "/api/runs/none"]
+    for path in about:
+        head, whole = running.head(path), running.get(path)
+        assert (head.status_code, head.headers) == (whole.status_code, whole.headers), path
+        assert head.content == b""
+    agent.open.clear()  # a stream of events would last until the run has ended
+    following = running.head(f"/api/runs/{start(running, SUITES)['runId']}/events")
+    assert following.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert running.head(f"/api/runs/{run_id}/cancel").headers["allow"] == "POST"
+
+
 def test_suites_are_run(running: TestClient) -> None:
     run = finished(running, SUITES)
     counts = {name: run[name] for name in ("totalCases", "passed", "failed", "errored")}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -66,6 +67,9 @@ def create_app(
     app.add_middleware(Guard, access=access or Access())
     for module in (test_cases, runs, reading):
         app.router.routes += module.router.routes
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.methods == {"GET"}:
+            route.methods = {"GET", "HEAD"}
     openapi.install(app)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)

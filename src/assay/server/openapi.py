@@ -43,7 +43,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in app.routes:
         if isinstance(route, APIRoute):
-            for method in route.methods or ():
+            for method in (route.methods or set()) - {"HEAD"}:  # that is as GET is
                 paths.setdefault(route.path, {})[method.lower()] = route.openapi_extra
     return {
         "openapi": "3.1.0",

@@ -79,6 +79,8 @@ async def events(request: Request) -> Response:
     state = state_of(request)
     job = await state.jobs.settled((await _record(request)).id)
     record = await _record(request)
+    if request.method == "HEAD":  # nobody waits for an event
+        return Response(headers=_STREAM)
     last = request.headers.get("last-event-id", "")
     sent = job.feed.follow(last) if job is not None else _polled(record, state)
     return StreamingResponse(_encoded(sent), headers=_STREAM)
