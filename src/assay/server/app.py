@@ -22,7 +22,7 @@ from assay.errors import AssayError, EvalFileErrors, NotInStore, UsageError
 from assay.ports import Store
 from assay.redaction import Redactor
 from assay.server import openapi, reading, runs, test_cases
-from assay.server.envelope import UNEXPECTED, ApiError
+from assay.server.envelope import UNEXPECTED, ApiError, sentence
 from assay.server.jobs import Clock, Jobs, utc_now
 from assay.server.security import Access, Guard
 from assay.server.state import State
@@ -119,8 +119,7 @@ def _words(error: BaseException) -> str:
     """What went wrong, as a sentence."""
     if isinstance(error, EvalFileErrors):
         return "; ".join(f"{p.place}: {p.advice}" for p in error.problems[:10])
-    text = str(error)
-    return text[:1].upper() + text[1:]
+    return sentence(error)
 
 
 HANDLERS = {

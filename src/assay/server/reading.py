@@ -18,7 +18,7 @@ from assay.model.run import RunRecord
 from assay.outcomes import check_name, find_run
 from assay.server import bodies, described_runs
 from assay.server.bodies import json_object, read_fields
-from assay.server.envelope import ApiError, invalid, success
+from assay.server.envelope import ApiError, invalid, sentence, success
 from assay.server.state import state_of
 from assay.version import __version__
 
@@ -78,7 +78,7 @@ async def trend(request: Request) -> Response:
     try:
         points = await asyncio.to_thread(trends.points_of, store, given.get("suite"), last)
     except UsageError as error:
-        raise ApiError("NOT_FOUND", str(error)) from None
+        raise ApiError("NOT_FOUND", sentence(error)) from None
     return success({"points": [point.to_dict() for point in points], "count": len(points)})
 
 
