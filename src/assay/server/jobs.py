@@ -171,7 +171,7 @@ class Jobs:
             record = await asyncio.to_thread(self.store.run, run_id)
         except StoreError:  # somebody removed it, or it is found again
             return
-        if self.find(run_id) is not None or not is_to_go_on(record):
+        if self.stopping or self.find(run_id) is not None or not is_to_go_on(record):
             return
         reason = "the process that ran it was killed"
         if record.cancelled:
