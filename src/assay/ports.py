@@ -189,8 +189,8 @@ class TestCaseStore(Protocol):
         """Hide a test case for good; its versions stay."""
         ...
 
-    def versions(self, case_id: str) -> list[TestCase]:
-        """All versions, the first one first; also of a test case that was removed."""
+    def versions(self, case_id: str, limit: int, skip: int = 0) -> TestCasePage:
+        """Versions of a test case, the first one first; also of one that was removed."""
         ...
 
     def version(self, case_id: str, number: int) -> TestCase:

@@ -124,9 +124,12 @@ class Machine(RuleBasedStateMachine):
         if case is not None:
             self.same([case], [self.known[case_id][-1]])
         unknown = None if case_id in self.known else NotInStore
-        versions = self.told(lambda: self.cases.versions(case_id), unknown)
-        if versions is not None:
-            self.same(versions, self.known[case_id])
+        limit, skip = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
+        page = self.told(lambda: self.cases.versions(case_id, limit, skip), unknown)
+        if page is not None:
+            versions, known = page.test_cases, self.known[case_id]
+            self.same(versions, known[skip : skip + limit])
+            assert page.total == len(known)
             assert [self.cases.version(case_id, c.version) for c in versions] == versions
 
     @rule(

@@ -39,7 +39,7 @@ def test_test_cases_are_there_after_closing(file: Path) -> None:
         case = changed(store.test_cases, case.id, input="b")
     with closing(SqliteStore(file)) as store:
         assert store.test_cases.page(10, tag="X") == ([case], 1)
-        assert len(store.test_cases.versions(case.id)) == 2
+        assert store.test_cases.versions(case.id, 9).total == 2
 
 
 # Older schemas

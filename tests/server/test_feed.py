@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -158,3 +159,22 @@ def test_a_remote_store_is_not_read_in_the_loop(settings: Settings) -> None:
         assert client.get(f"/api/test-cases/{case.id}").status_code == 200
     assert all(name.startswith("asyncio_") for name in store.readers)
     assert store.readers
+
+
+@pytest.mark.parametrize(
+    ("query", "apart"), [("", False), ("?limit=1000", True), ("?skip=1000", True), ("?tag=a", True)]
+)
+def test_what_takes_long_to_read_is_not_read_in_the_loop(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, query: str, apart: bool
+) -> None:
+    store, readers = MemoryStore(), list[str]()
+    known = store.test_cases.page
+
+    def page(limit: int, skip: int = 0, tag: str | None = None) -> Any:
+        readers.append(threading.current_thread().name)
+        return known(limit, skip, tag)
+
+    monkeypatch.setattr(store.test_cases, "page", page)
+    with TestClient(create_app(settings, store), ADDRESS) as client:
+        assert client.get(f"/api/test-cases{query}").status_code == 200
+    assert [name.startswith("asyncio_") for name in readers] == [apart]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 from uuid import uuid4
 
@@ -9,7 +10,9 @@ import pytest
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
+from assay.errors import StoreError
 from assay.model.run import CANCELLED, RunRecord
+from assay.server import jobs, runs
 from assay.server.app import create_app
 from assay.server.jobs import DOOR, STOPPED
 from assay.settings import Settings
@@ -159,6 +162,69 @@ def test_a_run_that_is_cancelled_while_the_server_ends_does_not_go_on(
     with TestClient(create_app(project, store), ADDRESS) as client:
         shown(client, record.id)
     assert store.run(record.id) == record
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_run_goes_on_with_another_server_when_its_own_ends(
+    project: Settings, agent: Agent, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    monkeypatch.setattr(jobs, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(runs, "POLL_SECONDS", 0.0)
+    store = MemoryStore()
+    agent.open.clear()
+    with ExitStack() as servers:
+        next_one = TestClient(create_app(project, store), ADDRESS)
+        if first:
+            servers.enter_context(next_one)
+        with TestClient(create_app(project, store), ADDRESS) as client:
+            run_id = start(client, SUITES | {"options": {"workers": 1}})["runId"]
+            assert agent.reached.wait(PATIENCE)
+            if not first:
+                servers.enter_context(next_one)
+            client.app.state.assay.jobs.stop()  # type: ignore[attr-defined]
+            agent.open.set()
+        assert events(next_one, run_id)[-1][2] == {"status": "finished"}
+    assert len(agent.asked) == 2
+
+
+def test_a_run_whose_process_is_killed_while_a_server_looks_on_is_called_interrupted(
+    project: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(runs, "POLL_SECONDS", 0.0)
+    store = MemoryStore()
+    at_work = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
+    store.begin(at_work)
+    with ExitStack() as process:
+        process.enter_context(store.lease(at_work.id))
+        with TestClient(create_app(project, store), ADDRESS) as client:
+            process.close()
+            assert events(client, at_work.id)[-1][2] == {"status": "interrupted"}
+
+
+def test_a_server_looks_again_when_the_store_could_not_be_reached(
+    project: Settings, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Away(MemoryStore):
+        looked, is_down = 0, False
+
+        def runs(self, limit: int, before: str | None = None) -> list[RunRecord]:
+            if self.is_down:
+                type(self).looked, self.is_down = 1, False
+                raise StoreError("the server cannot be reached")
+            return super().runs(limit, before)
+
+    monkeypatch.setattr(jobs, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(runs, "POLL_SECONDS", 0.0)
+    store = Away()
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        run_id = start(client, SUITES)["runId"]
+        events(client, run_id)
+        store.is_down = True
+        stopped = replace(store.run(run_id), id=str(uuid4()), status="interrupted")
+        store.begin(replace(stopped, summary={"verdict": {"notes": [STOPPED]}}))
+        assert events(client, stopped.id)[-1][2] == {"status": "finished"}
+    assert store.looked
 
 
 def test_a_run_that_was_removed_meanwhile_is_in_nobodys_way(

@@ -54,6 +54,7 @@ def test_every_operation_says_all_of_itself() -> None:
         place = f"{method} {path}"
         names.add(operation["operationId"])
         assert operation["summary"], place
+        assert operation["tags"] == [path.split("/")[2]], place
         in_path = {p["name"] for p in operation.get("parameters", ()) if p["in"] == "path"}
         assert in_path == {part[1:-1] for part in path.split("/") if part.startswith("{")}, place
         assert {"400", "401", "500"} <= set(operation["responses"]), place

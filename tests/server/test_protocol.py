@@ -55,6 +55,15 @@ def test_what_is_no_http_is_refused_in_the_envelope(port: int) -> None:
     assert json.loads(body)["error"]["code"] == "INVALID_INPUT"
 
 
+def test_an_address_that_is_not_ascii_is_refused_with_advice(port: int) -> None:
+    with connected(port) as connection:
+        connection.sendall("GET /api/test-cases?tag=café HTTP/1.1\r\n\r\n".encode())
+        head, body = answer(connection)
+    assert head.startswith(b"HTTP/1.1 400 ")
+    advice = "The address must be ASCII: write other characters as %XX, in UTF-8"
+    assert json.loads(body)["error"] == {"code": "INVALID_INPUT", "message": advice}
+
+
 @pytest.mark.parametrize("asks", ["h2c", "websocket"])
 def test_another_protocol_is_not_spoken(
     port: int, asks: str, caplog: pytest.LogCaptureFixture

@@ -69,6 +69,21 @@ def nested(depth: int) -> dict[str, Any]:
     return entry
 
 
+def test_head_is_get_without_the_body(running: TestClient, agent: Agent) -> None:
+    case, run_id = create(running)["id"], finished(running, SUITES)["runId"]
+    about = [f"/api/runs/{run_id}", f"/api/runs/{run_id}/results", "/api/runs", "/api/baselines"]
+    about += [f"/api/test-cases/{case}", f"/api/test-cases/{case}/versions", "/api/test-cases"]
+    about += ["/api/trend", "/api/health", "/openapi.json", "/api/compare", "/api/runs/none"]
+    for path in about:
+        head, whole = running.head(path), running.get(path)
+        assert (head.status_code, head.headers) == (whole.status_code, whole.headers), path
+        assert head.content == b""
+    agent.open.clear()  # a stream of events would last until the run has ended
+    following = running.head(f"/api/runs/{start(running, SUITES)['runId']}/events")
+    assert following.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert running.head(f"/api/runs/{run_id}/cancel").headers["allow"] == "POST"
+
+
 def test_suites_are_run(running: TestClient) -> None:
     run = finished(running, SUITES)
     counts = {name: run[name] for name in ("totalCases", "passed", "failed", "errored")}
@@ -515,7 +530,8 @@ def test_the_trend_has_a_point_for_every_finished_run(running: TestClient) -> No
     assert (point["runId"], point["passed"], point["judged"]) == (run["runId"], 1, 2)
     assert 0 < point["passRate"]["low"] < 0.5 < point["passRate"]["high"] < 1
     assert running.get("/api/trend?suite=evals/capitals.eval.yaml").json()["data"]["count"] == 1
-    refused(running.get("/api/trend?suite=none"), 404, "NOT_FOUND")
+    message = refused(running.get("/api/trend?suite=none"), 404, "NOT_FOUND")
+    assert message == "No run has a suite 'none'"
     refused(running.get("/api/trend?last=0"), 400, "INVALID_INPUT")
 
 

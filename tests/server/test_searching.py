@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
+import httpx2
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.run import TrialRecord
 from assay.ports import Store
+from assay.server.app import create_app
 from assay.server.searching import Search
+from assay.server.state import WALKS
+from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from assay.testing.stores import a_run, a_trial, saved
+from server.conftest import ADDRESS, PATIENCE
 
 #: Letters that are others in lower case, what JSON escapes, and what lies between two texts.
 TEXTS = st.text(st.sampled_from('aAbK\u212a\u00df\u017f\u00e9"\\/\n\t\x1f \u2028'), max_size=6)
@@ -94,3 +102,65 @@ def test_what_an_author_escaped_is_found() -> None:
     store = store_of(trial(0, seen=rb'{"response":"\u0052ain and\/or sun"}'))
     for words in ("rain", "and/or", "rain and/or sun"):
         assert page(store, Search(words=words))[0] == [0]
+
+
+class Slow(MemoryStore):
+    """Gives no results until it is let to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.walks, self.open = 0, threading.Event()
+
+    def trials(self, *which: Any, **options: Any) -> Iterator[TrialRecord]:
+        self.walks += 1
+        assert self.open.wait(PATIENCE)
+        return super().trials(*which, **options)
+
+
+RUN = "01a1ebc4-5245-7f4b-bb30-80cb18ae9575"
+
+
+def test_many_searches_keep_nobody_else_waiting(settings: Settings) -> None:
+    store = Slow()
+    store.begin(a_run(RUN))
+    app = create_app(settings, store)
+
+    async def scenario() -> tuple[int, int]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(WALKS + 1))
+        async with httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(app), base_url=ADDRESS, timeout=PATIENCE
+        ) as client:
+            search = f"/api/runs/{RUN}/results?q=rain"
+            searches = [asyncio.create_task(client.get(search)) for _ in range(10)]
+            try:
+                tagged = client.get("/api/test-cases?tag=rain")  # it needs a thread as well
+                other = await asyncio.wait_for(tagged, PATIENCE / 3)
+            finally:
+                at_once = store.walks
+                store.open.set()
+            assert {found.status_code for found in await asyncio.gather(*searches)} == {200}
+            return other.status_code, at_once
+
+    status, at_once = asyncio.run(scenario())
+    assert status == 200
+    assert at_once <= WALKS
+    assert store.walks == 10
+
+
+def test_a_search_that_nobody_waits_for_any_more_is_not_made(settings: Settings) -> None:
+    store = Slow()
+    store.open.set()
+    store.begin(a_run(RUN))
+    sent: list[Any] = []
+
+    async def gone() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    path = f"/api/runs/{RUN}/results"
+    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode()}
+    scope |= {"query_string": b"q=rain", "headers": [(b"host", b"localhost")]}
+    asyncio.run(create_app(settings, store)(scope, gone, send))
+    assert (store.walks, sent) == (0, [])

@@ -225,12 +225,12 @@ def test_unknown_routes_and_methods_are_in_the_envelope(client: TestClient) -> N
     refused(client.get(f"{URL}/"), 404, "NOT_FOUND")
     response = client.patch(URL, json={})
     message = refused(response, 405, "METHOD_NOT_ALLOWED")
-    assert message == "PATCH is not allowed here; allowed are GET, POST"
-    assert response.headers["allow"] == "GET, POST"
+    assert message == "PATCH is not allowed here; allowed are GET, HEAD, POST"
+    assert response.headers["allow"] == "GET, HEAD, POST"
     refused(client.options(URL), 405, "METHOD_NOT_ALLOWED")
     one = client.post(f"{URL}/550e8400-e29b-41d4-a716-446655440001")
     refused(one, 405, "METHOD_NOT_ALLOWED")
-    assert one.headers["allow"] == "DELETE, GET, PUT"
+    assert one.headers["allow"] == "DELETE, GET, HEAD, PUT"
 
 
 class Broken(MemoryStore):

@@ -58,6 +58,21 @@ def test_trials_in_flight_have_their_grace_when_the_server_ends(jobs: Jobs, agen
     assert len(list(jobs.store.finished(run_id))) == 1, "what was in flight is recorded"
 
 
+def test_a_server_that_ends_goes_on_with_nothing(jobs: Jobs, agent: Agent) -> None:
+    async def scenario() -> str:
+        run_id = await in_flight(jobs, agent)
+        jobs.stop()
+        agent.open.set()
+        await jobs.end()
+        await jobs.recover()  # as it is looked for runs until all requests are answered
+        assert await jobs.settled(run_id) is None
+        await jobs.end()
+        return run_id
+
+    assert jobs.store.run(asyncio.run(scenario())).status == "interrupted"
+    assert len(agent.asked) == 1
+
+
 def test_a_second_signal_ends_runs_at_once(jobs: Jobs, agent: Agent) -> None:
     async def scenario() -> str:
         run_id = await in_flight(jobs, agent)

@@ -235,7 +235,7 @@ def test_a_list_is_filtered_by_a_part_of_a_tag(client: TestClient) -> None:
         ("limit=1.0", "from 1 to 1000"),
         ("limit=%201", "from 1 to 1000"),
         ("limit=" + "9" * 5000, "from 1 to 1000"),
-        ("limit=1&limit=2", "given twice"),
+        ("limit=1&skip=1&limit=2", "Query parameter 'limit' is given twice"),
         ("skip=-1", "'skip' must be a whole number of at least 0"),
         ("offset=1", "Query parameter 'offset' is not known"),
         ("tags=x", "Query parameter 'tags' is not known; did you mean 'tag'?"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -21,7 +22,7 @@ from assay.ports import Store
 from assay.redaction import Redactor
 from assay.roster.secrets import secrets_of
 from assay.server import openapi, reading, runs, test_cases
-from assay.server.envelope import UNEXPECTED, ApiError
+from assay.server.envelope import UNEXPECTED, ApiError, sentence
 from assay.server.jobs import Clock, Jobs, utc_now
 from assay.server.security import Access, Guard
 from assay.server.state import State
@@ -66,6 +67,9 @@ def create_app(
     app.add_middleware(Guard, access=access or Access())
     for module in (test_cases, runs, reading):
         app.router.routes += module.router.routes
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.methods == {"GET"}:
+            route.methods = {"GET", "HEAD"}
     openapi.install(app)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
@@ -115,8 +119,7 @@ def _words(error: BaseException) -> str:
     """What went wrong, as a sentence."""
     if isinstance(error, EvalFileErrors):
         return "; ".join(f"{p.place}: {p.advice}" for p in error.problems[:10])
-    text = str(error)
-    return text[:1].upper() + text[1:]
+    return sentence(error)
 
 
 HANDLERS = {

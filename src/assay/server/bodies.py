@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
@@ -32,6 +32,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,4000}")
 _BEYOND = 2**62
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
+T = TypeVar("T")
 #: Checks the value of a field and gives what is to be kept of it.
 Read = Callable[[Any], Any]
 
@@ -122,10 +123,15 @@ def _finite(written: str) -> float:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return _once("Field", pairs)
+
+
+def _once(what: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
+    """The pairs; refused when a name is there twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
-        raise invalid(f"Field {shown(twice)} is given twice")
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise invalid(f"{what} {shown(twice)} is given twice")
     return found
 
 
@@ -211,7 +217,7 @@ def query(request: Request, *known: str) -> dict[str, str]:
         pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict")
     except ValueError:
         raise invalid("The query is not UTF-8") from None
-    found = dict(pairs)
+    found = _once("Query parameter", pairs)
     for name in found:
         if name not in known:
             hint = nearest(name, known)
@@ -219,8 +225,6 @@ def query(request: Request, *known: str) -> dict[str, str]:
             raise invalid(message + (f"; {hint}" if hint else ""))
         if not storable(found[name]):
             raise invalid(f"Query parameter {shown(name)} has a NUL, which no text here can have")
-    if len(found) != len(pairs):
-        raise invalid("A query parameter is given twice")
     return found
 
 

@@ -58,6 +58,12 @@ def invalid(message: str) -> ApiError:
     return ApiError("INVALID_INPUT", message)
 
 
+def sentence(error: BaseException) -> str:
+    """What an error says, as a sentence."""
+    text = str(error)
+    return text[:1].upper() + text[1:]
+
+
 def success(data: Any, status: int = 200) -> Response:
     """An answer with data."""
     return Response(_succeeded(msgspec.json.encode(data)), status, media_type=JSON)

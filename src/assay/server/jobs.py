@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,10 @@ MOST = 16
 STOPPED = "stopped with the server"
 #: How often a store that cannot be reached is tried again, in seconds.
 RETRY_SECONDS = 2.0
+#: How often it is looked for runs that other servers left behind, in seconds.
+WATCH_SECONDS = 5.0
+#: So many of the newest runs are looked at then, beside those that others were at work on.
+WATCHED = 100
 
 Clock = Callable[[], datetime]
 
@@ -65,8 +70,10 @@ class Jobs:
         self._jobs: list[Job] = []
         self._ending = threading.Event()
         self._recovering: asyncio.Task[None] | None = None
-        #: The runs that a server before left behind, each done once it goes on here, or not.
+        #: The runs that others left behind, each done once it goes on here, or not.
         self._left: dict[str, asyncio.Future[None]] = {}
+        #: The runs that somebody was at work on when it was looked last.
+        self._held: set[str] = set()
 
     async def start(self, paths: Sequence[str | Path], given: dict[str, Any]) -> str:
         """Start a run; its id, once the store knows of it."""
@@ -132,22 +139,40 @@ class Jobs:
             await job.ended.wait()
 
     async def recover(self) -> None:
-        """Find the runs that a server before left behind; they go on while others are served."""
-        found = await asyncio.to_thread(lambda: list(self._left_behind()))
-        loop = asyncio.get_running_loop()
-        self._left = {record.id: loop.create_future() for record in found}
-        self._recovering = asyncio.create_task(self._go_on(found))
+        """Find the runs that a server before left behind; they go on while others are served.
 
-    async def _go_on(self, found: list[RunRecord]) -> None:
+        So do those that another server leaves behind from now on.
+        """
+        self._note(await asyncio.to_thread(self._left_before))
+        self._recovering = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while True:
+            await self._go_on()
+            await asyncio.sleep(WATCH_SECONDS)
+            with suppress(StoreError):  # it is looked again
+                self._note(await asyncio.to_thread(self._left_since))
+
+    def _note(self, left: Iterable[str]) -> None:
+        loop = asyncio.get_running_loop()
+        self._left = {run_id: loop.create_future() for run_id in left}
+
+    async def _go_on(self) -> None:
         try:
-            for record in found:
-                await self._go_on_with(record)
-                self._left.pop(record.id).set_result(None)
+            for run_id in list(self._left):
+                await self._go_on_with(run_id)
+                self._left.pop(run_id).set_result(None)
         finally:  # also when the server ends before
             for waiting in self._left.values():
                 waiting.cancel()
 
-    async def _go_on_with(self, record: RunRecord) -> None:
+    async def _go_on_with(self, run_id: str) -> None:
+        try:
+            record = await asyncio.to_thread(self.store.run, run_id)
+        except StoreError:  # somebody removed it, or it is found again
+            return
+        if self.stopping or self.find(run_id) is not None or not is_to_go_on(record):
+            return
         reason = "the process that ran it was killed"
         if record.cancelled:
             reason = "it was cancelled"
@@ -180,11 +205,19 @@ class Jobs:
             log.warning("the run %s is interrupted: %s", record.id, reason)
         return done
 
-    def _left_behind(self) -> Iterator[RunRecord]:
+    def _left_before(self) -> list[str]:
         """The runs that nobody works on although they are to go on."""
-        for record in newest_first(self.store):
-            if is_to_go_on(record) and not self.store.held(record.id):
-                yield record
+        found = [record.id for record in newest_first(self.store) if is_to_go_on(record)]
+        self._held = {run_id for run_id in found if self.store.held(run_id)}
+        return [run_id for run_id in found if run_id not in self._held]
+
+    def _left_since(self) -> set[str]:
+        """The runs that somebody gave up since it was looked last; they may have ended well."""
+        found = [record for record in self.store.runs(WATCHED) if is_to_go_on(record)]
+        stopped = {record.id for record in found if record.status == "interrupted"}
+        known = self._held | {record.id for record in found}
+        before, self._held = self._held, {run_id for run_id in known if self.store.held(run_id)}
+        return (before | stopped) - self._held
 
     def _order(self, **more: Any) -> runs.Order:
         # Forking beside the threads of a server could hang: files are not streamed here.

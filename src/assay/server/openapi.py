@@ -43,8 +43,9 @@ def document(app: FastAPI) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in app.routes:
         if isinstance(route, APIRoute):
-            for method in route.methods or ():
-                paths.setdefault(route.path, {})[method.lower()] = route.openapi_extra
+            for method in (route.methods or set()) - {"HEAD"}:  # that is as GET is
+                described = {"tags": [route.path.split("/")[2]], **(route.openapi_extra or {})}
+                paths.setdefault(route.path, {})[method.lower()] = described
     return {
         "openapi": "3.1.0",
         "info": {"title": "Assay", "version": __version__, "description": _DESCRIPTION},

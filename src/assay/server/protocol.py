@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from typing import Any
 
@@ -24,6 +25,8 @@ MAX_HEADERS = 200
 #: So much of a request is received, whoever reads it.
 MAX_REQUEST = 16 * 1024 * 1024
 _OTHER_PROTOCOL = (b"upgrade", b"http2-settings")
+#: The beginning of a request with an address that some clients send as it was typed.
+_UNESCAPED = re.compile(rb"[A-Z]+ /[!-~]*[\x80-\xff]")
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -134,6 +137,8 @@ class PatientProtocol(HttpToolsProtocol):
             cycle.keep_alive = False
             self.flow.pause_reading()
             return
+        if self._in_head and _UNESCAPED.match(self._data):
+            msg = "The address must be ASCII: write other characters as %XX, in UTF-8"
         body = failure("INVALID_INPUT", msg)
         about = {b"content-type": JSON.encode(), b"content-length": b"%d" % len(body)}
         headers = [*about.items(), (b"connection", b"close"), *API_HEADERS]

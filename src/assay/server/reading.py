@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, get_args
 
 from fastapi import APIRouter
@@ -16,7 +17,7 @@ from assay.model.options import Gate
 from assay.model.run import RunRecord
 from assay.server import bodies, described_runs
 from assay.server.bodies import json_object, read_fields
-from assay.server.envelope import ApiError, invalid, success
+from assay.server.envelope import ApiError, invalid, sentence, success
 from assay.server.state import state_of
 from assay.service import history, trends
 from assay.version import __version__
@@ -64,10 +65,9 @@ async def compare(request: Request) -> Response:
         if not given.get(name):
             raise ApiError("MISSING_FIELD", f"Query parameter '{name}' is required")
     rules = Rules(_gate(given), _margin(given), _flag(given, "strict"))
-    store = state_of(request).store
-    names = given["base"], given["candidate"]
-    found = await asyncio.to_thread(history.compare_stored, *names, store, rules)
-    return success(found.to_dict())
+    state, names = state_of(request), (given["base"], given["candidate"])
+    compared = partial(history.compare_stored, *names, state.store, rules)
+    return success((await state.walk(compared, request)).to_dict())
 
 
 @router.get("/api/trend", **described_runs.TREND)
@@ -78,7 +78,7 @@ async def trend(request: Request) -> Response:
     try:
         points = await asyncio.to_thread(trends.points_of, store, given.get("suite"), last)
     except UsageError as error:
-        raise ApiError("NOT_FOUND", str(error)) from None
+        raise ApiError("NOT_FOUND", sentence(error)) from None
     return success({"points": [point.to_dict() for point in points], "count": len(points)})
 
 
@@ -86,7 +86,7 @@ async def trend(request: Request) -> Response:
 async def health(request: Request) -> Response:
     bodies.query(request)
     state = state_of(request)
-    await asyncio.to_thread(state.store.baselines)  # raises when the store cannot be read
+    await state.read(state.store.baselines)  # raises when the store cannot be read
     return success({"status": "ok", "version": __version__, "runs": state.jobs.under_way})
 
 

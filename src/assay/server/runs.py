@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -68,9 +69,8 @@ async def results(request: Request) -> Response:
     if outcome is not None and outcome not in OUTCOMES:
         raise invalid(f"Query parameter 'outcome' must be one of {', '.join(OUTCOMES)}")
     search = Search(outcome, given.get("q", "").casefold(), after, skip, limit)
-    store = state_of(request).store
-    found = await asyncio.to_thread(search.page, store, await _record(request))
-    return success_of(found)
+    state, record = state_of(request), await _record(request)
+    return success_of(await state.walk(partial(search.page, state.store, record), request))
 
 
 @router.get("/api/runs/{id}/events", **described_runs.FOLLOW_RUN)
@@ -79,6 +79,8 @@ async def events(request: Request) -> Response:
     state = state_of(request)
     job = await state.jobs.settled((await _record(request)).id)
     record = await _record(request)
+    if request.method == "HEAD":  # nobody waits for an event
+        return Response(headers=_STREAM)
     last = request.headers.get("last-event-id", "")
     sent = job.feed.follow(last) if job is not None else _polled(record, state)
     return StreamingResponse(_encoded(sent), headers=_STREAM)
@@ -110,9 +112,9 @@ async def _polled(record: RunRecord, state: State) -> AsyncIterator[Sent]:
     """What becomes of a run that is not at work here: the store is asked from time to time."""
     number = 0
     while True:
-        progress = await asyncio.to_thread(progress_of, state.store, record)
+        progress = await state.walk(partial(progress_of, state.store, record))
         yield Sent("progress", f"store-{number}", progress)
-        if record.status != "running":
+        if not is_to_go_on(record):
             yield Sent("finished", f"store-{number + 1}", {"status": record.status})
             return
         if state.jobs.stopping:  # it has not ended: another server may tell how it does

@@ -20,6 +20,7 @@ from assay.model.test_case import (
     TestCase,
     TestCaseChanges,
 )
+from assay.ports import Store
 from assay.server import bodies, described_test_cases
 from assay.server.bodies import (
     Read,
@@ -63,11 +64,9 @@ async def listed(request: Request) -> Response:
     given = bodies.query(request, "limit", "skip", "tag")
     limit, skip = bodies.page(given)
     state, tag = state_of(request), given.get("tag")
-    quick = tag is None and skip < QUICK_SKIP
-    page = await state.read(lambda: state.store.test_cases.page(limit, skip, tag), quick=quick)
-    cases = b",".join(map(_json, page.test_cases))
-    counts = b',"count":%d,"total":%d}' % (len(page.test_cases), page.total)
-    return success_of(b'{"test_cases":[' + cases + b"]" + counts)
+    quick = tag is None and skip < QUICK_SKIP and limit <= bodies.LIMIT
+    found = await state.read(lambda: _page(state.store, limit, skip, tag), quick=quick)
+    return success_of(found)
 
 
 @router.get("/api/test-cases/{id}", **described_test_cases.GET_TEST_CASE)
@@ -113,11 +112,21 @@ async def versions(request: Request) -> Response:
     limit, skip = bodies.page(bodies.query(request, "limit", "skip"))
     state, identity = state_of(request), _id(request)
     try:
-        found = await state.read(lambda: state.store.test_cases.versions(identity), quick=False)
+        found = await state.read(
+            lambda: state.store.test_cases.versions(identity, limit, skip), quick=False
+        )
     except NotInStore:
         raise not_found() from None
-    shown = found[skip : skip + limit]
-    return success({"versions": shown, "count": len(shown), "total": len(found)})
+    shown, total = found
+    return success({"versions": shown, "count": len(shown), "total": total})
+
+
+def _page(store: Store, limit: int, skip: int, tag: str | None) -> bytes:
+    """The JSON of a page."""
+    page = store.test_cases.page(limit, skip, tag)
+    cases = b",".join(map(_json, page.test_cases))
+    counts = b',"count":%d,"total":%d}' % (len(page.test_cases), page.total)
+    return b'{"test_cases":[' + cases + b"]" + counts
 
 
 def not_found() -> ApiError:

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -185,11 +185,10 @@ def _uuid(name: str, file: str) -> str:
 def _was_deleted(identity: str, store: Store) -> bool:
     try:
         store.test_cases.get(identity)
+        return False
     except NotInStore:
-        try:
-            return bool(store.test_cases.versions(identity))
-        except NotInStore:
-            return False
+        with suppress(NotInStore):
+            return bool(store.test_cases.version(identity, 1))
     return False
 
 

@@ -82,17 +82,19 @@ class MemoryTestCases:
 
         return self._written(write)
 
-    def versions(self, case_id: str) -> list[TestCase]:
+    def versions(self, case_id: str, limit: int, skip: int = 0) -> TestCasePage:
         with self._open():
             if case_id not in self._versions:
                 raise NotInStore("test case", case_id)
-            return list(self._versions[case_id])
+            known = self._versions[case_id]
+            return TestCasePage(known[skip : skip + limit], len(known))
 
     def version(self, case_id: str, number: int) -> TestCase:
-        versions = self.versions(case_id)
-        if not 1 <= number <= len(versions):
-            raise NotInStore(f"version {number} of the test case", case_id)
-        return versions[number - 1]
+        with self._open():
+            known = self._versions.get(case_id, ())
+            if not 1 <= number <= len(known):
+                raise NotInStore(f"version {number} of the test case", case_id)
+            return known[number - 1]
 
     def _tagged(self, tag: str) -> list[str]:
         needle = sought(tag)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import uuid4
@@ -38,8 +38,12 @@ _FIELDS = f"c.id, {_TEXTS}, c.created_at, v.modified_at, v.version"
 _NEWEST = "JOIN test_case_version v ON v.number = c.number AND v.version = c.version"
 _GET = f"SELECT c.number, c.tag_set, {_FIELDS} FROM test_case c {_NEWEST}"
 _GET += " WHERE c.id = ? AND c.deleted_at IS NULL"
-_VERSIONS = f"SELECT {_FIELDS} FROM test_case c JOIN test_case_version v ON v.number = c.number"
-_VERSIONS += " WHERE c.id = ?"
+# The versions have the numbers from 1 on; a row without one tells how many there are.
+_VERSIONS = f"""
+    SELECT c.version, {_FIELDS} FROM test_case c
+    LEFT JOIN test_case_version v ON v.number = c.number AND v.version > ? AND v.version <= ?
+    WHERE c.id = ? ORDER BY v.version
+"""
 _SHOWN = "c.number, c.id, c.created_at, c.version"
 _IN_ORDER = "ORDER BY c.number LIMIT ? OFFSET ?"
 # The total comes first and has a row even when the page has none.
@@ -182,22 +186,21 @@ class SqlTestCases:
 
         return self._writing(act)
 
-    def versions(self, case_id: str) -> list[TestCase]:
-        rows = self._versions(case_id, " ORDER BY v.version", ())
+    def versions(self, case_id: str, limit: int, skip: int = 0) -> TestCasePage:
+        if not storable(case_id):
+            raise NotInStore("test case", case_id)
+        values = (min(skip, _BEYOND), min(skip + limit, _BEYOND), case_id)
+        with self._reading() as connection:
+            rows = connection.execute(_VERSIONS, values).fetchall()
         if not rows:
             raise NotInStore("test case", case_id)
-        return [_case(row) for row in rows]
+        return TestCasePage([_case(row[1:]) for row in rows if row[-1] is not None], rows[0][0])
 
     def version(self, case_id: str, number: int) -> TestCase:
-        for row in self._versions(case_id, " AND v.version = ?", (min(number, _BEYOND),)):
-            return _case(row)
+        with suppress(NotInStore):
+            for case in self.versions(case_id, 1, number - 1).test_cases:
+                return case
         raise NotInStore(f"version {number} of the test case", case_id)
-
-    def _versions(self, case_id: str, which: str, values: tuple[int, ...]) -> list[Any]:
-        if not storable(case_id):
-            return []
-        with self._reading() as connection:
-            return connection.execute(_VERSIONS + which, (case_id, *values)).fetchall()
 
 
 def _get(connection: Connection, case_id: str) -> tuple[int, int, TestCase]:
