@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import assay
@@ -113,6 +113,8 @@ some_answers = st.lists(st.sampled_from(["", "no idea", "?", None]), min_size=12
 def test_a_stream_gives_the_results_of_the_same_cases_loaded_whole(
     streamed: Project, extras: list[dict[str, Any]], said: list[str | None]
 ) -> None:
+    # A run that asks nobody names no target; a stream does not know beforehand that it will not.
+    assume(any("skip" not in extra for extra in extras))
     cases = [case(number, **extra) for number, extra in enumerate(extras)]
     answers = [seen(n, text) for n, text in enumerate(said) for _ in range(2) if text is not None]
     write(streamed, cases, answers)
