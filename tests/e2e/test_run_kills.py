@@ -189,8 +189,8 @@ def held(home: Project, agent: Agent, gate: Gate) -> Project:
 
 @pytest.fixture
 def unfinished(held: Project, gate: Gate) -> tuple[Project, str]:
-    """With a run that was killed before its first trial was over."""
-    process = held.start("run", "evals")
+    """With a run that was killed before its first trial was over, and nothing on its way."""
+    process = held.start("run", "evals", "--workers", "1")
     gate.await_reached()
     process.kill()
     ended(process, -signal.SIGKILL)

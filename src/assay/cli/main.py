@@ -21,9 +21,14 @@ def main() -> None:
             print(f"assay {__version__}")
             return
         gc.set_threshold(GARBAGE_AFTER)
+        import signal
+
         from assay.cli.app import app
 
-        app(prog_name="assay")
+        try:
+            app(prog_name="assay")
+        finally:  # it ends anyhow: one more Ctrl-C would only spoil the exit code
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:  # before there was a command to end
         sys.exit(130)
     finally:
