@@ -133,7 +133,9 @@ def test_missing_paths_and_empty_folders_are_errors() -> None:
     assert missing.startswith("god.eval.yaml: error[not-found]")
     assert "did you mean 'good.eval.yaml'?" in missing
     Path("empty").mkdir()
-    assert "no-eval-files" in assay("validate", "empty", code=2).stdout
+    told = assay("validate", "empty", code=2).stdout
+    assert "no-eval-files" in told
+    assert "weather.eval.yaml" in told
     assert "Usage" in assay("validate", code=2).stderr
 
 

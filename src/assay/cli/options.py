@@ -74,7 +74,8 @@ def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Calla
         return click.option(flag, name, multiple=True, callback=_only_one, metavar=word, help=text)
     default = field.default
     if default is not None and default != ():
-        text = f"{text.removesuffix('.')} ({default:g})." if kind in (int, float) else text
+        shown = f"{default:g}" if kind in (int, float) else default
+        text = f"{text.removesuffix('.')} ({shown})."
     return click.option(
         flag,
         name,
