@@ -191,6 +191,11 @@ def test_on_a_narrow_terminal_numbers_are_whole_and_reasons_take_three_lines(
     assert "Results    /a/folder/whose/name/is/copied/" + "x" * 60 in lines
 
 
+def test_the_id_of_a_run_is_whole_on_any_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = run(suite(entry("a", "passed")))
+    assert f"Run        {passed.id}" in on_a_screen_of(40, passed, monkeypatch)
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [

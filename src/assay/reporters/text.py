@@ -163,7 +163,7 @@ def _padded(text: str, width: int) -> str:
 
 def _facts(page: _Page, run: RunResult) -> None:
     for label, text in facts(run):
-        if label == "Results":
+        if label in ("Run", "Results"):
             page.whole(f"{label:<{_LABEL}}{safe(text)}")
         else:
             page.prose(f"{label:<{_LABEL}}", safe(text))
