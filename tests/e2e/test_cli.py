@@ -62,6 +62,18 @@ def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_were_closed_from_the_start_change_nothing_else(closed: str) -> None:
+    Path("a.eval.yaml").write_text("cases: [{id: a, input: hi, expected_output: ho}]")
+    script = f'"$0" run a.eval.yaml --target "command:echo hi" -o a.json {closed}; echo "exit $?"'
+    program = str(Path(sys.executable).with_name("assay"))
+    done = subprocess.run(["sh", "-c", script, program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.endswith("exit 1\n")
+    assert "assay:" not in done.stderr
+    (case,) = json.loads(Path("a.json").read_text())["suites"][0]["cases"]
+    assert case["details"]["response"] == "hi"
+
+
 def test_help_lists_the_commands_and_each_has_examples() -> None:
     text = assay("--help").stdout
     for command in ("init", "lint", "regression", "schema", "validate"):
@@ -121,7 +133,9 @@ def test_missing_paths_and_empty_folders_are_errors() -> None:
     assert missing.startswith("god.eval.yaml: error[not-found]")
     assert "did you mean 'good.eval.yaml'?" in missing
     Path("empty").mkdir()
-    assert "no-eval-files" in assay("validate", "empty", code=2).stdout
+    told = assay("validate", "empty", code=2).stdout
+    assert "no-eval-files" in told
+    assert "weather.eval.yaml" in told
     assert "Usage" in assay("validate", code=2).stderr
 
 

@@ -62,14 +62,25 @@ def test_a_golden_case_that_failed_is_added_and_locked(failed: Any) -> None:
 
 
 def test_the_command_takes_the_next_number_and_todays_date(failed: Any) -> None:
-    add = ("regression", "add", "--from", "latest/gs-get_weather-001", "--bug", "4f2a1c9")
-    failed.assay(*add)
-    second = failed.assay(*add, "--description", "it was lost again")
+    add = ("regression", "add", "--from", "latest/gs-get_weather-001", "--bug")
+    failed.assay(*add, "4f2a1c9")
+    second = failed.assay(*add, "77b01de", "--description", "it was lost again")
     added = "evals/get_weather.regression.json: added and locked rg-get_weather-002\n"
     assert second.stdout == added
     one, two = cases(failed.root / "evals" / "get_weather.regression.json")
     assert date.fromisoformat(one["createdAt"])
     assert two["description"] == "regression — it was lost again"
+
+
+def test_a_bug_that_has_its_case_gets_no_second_one(failed: Any) -> None:
+    add = ("regression", "add", "--from", "latest/gs-get_weather-001", "--bug", "4f2a1c9")
+    failed.assay(*add)
+    again = failed.assay(*add, "--description", "it was lost again", code=2)
+    file = "evals/get_weather.regression.json"
+    assert f"{file} has rg-get_weather-001 already" in again.stderr
+    assert len(cases(failed.root / file)) == 1
+    failed.assay(*add, "--contains", "below zero")
+    assert len(cases(failed.root / file)) == 2
 
 
 def test_a_case_without_an_expect_block_needs_to_be_told(failed: Any) -> None:

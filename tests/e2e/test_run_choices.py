@@ -295,7 +295,7 @@ def test_confirmations_that_were_made_before_a_kill_are_not_made_again(
 def test_a_limit_that_is_none_is_refused(home: Project, value: str, flag: str, key: str) -> None:
     project_of(home, [contains("a")], a="yes")
     done = home.call("run", ".", flag, value, code=2)
-    assert f"{key!r} is {value}; it must be a finite number" in done.output
+    assert f"{flag} is {value}; it must be a finite number" in done.output
     with pytest.raises(ValidationError, match="finite"):
         RunOptions(**{key: float(value)})
 
@@ -314,3 +314,18 @@ def test_a_limit_of_the_file_that_is_none_is_refused(home: Project, key: str) ->
     project_of(home, [contains("a")], a="yes")
     home.write("assay.yaml", scripted({"a": "yes"}, defaults={key: float("inf")}))
     assert "is not a finite number" in home.call("run", ".", code=2).output
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--limit", "0", "Error: --limit is 0; it must be >= 1\n"),
+        ("--min-pass-rate", "50", "Error: --min-pass-rate is 50.0; it must be <= 1\n"),
+        ("--timeout", "-1", "Error: --timeout is -1.0; it must be > 0\n"),
+        ("--shard", "0/4", "Error: --shard: '0/4' is not a part of the cases (for example 1/4"),
+    ],
+)
+def test_an_option_that_is_wrong_is_called_as_it_was_written(
+    place: Any, option: str, value: str, told: str
+) -> None:
+    assert told in place.assay("run", "evals", option, value, code=2).stderr

@@ -239,6 +239,8 @@ def test_a_kebab_case_type_keeps_the_places_of_its_keys(project: Project) -> Non
         ("@[type, is_json]", "wrong-type", "a list"),
         ("@null", "wrong-type", "null"),
         ("@{name: x}", "missing-key", "'type' is missing"),
+        ("@{name: x}", "missing-key", "for example 'type: contains'"),
+        ("@{not-contains: x}", "missing-key", "write 'type: not-contains'"),
         ("{type: @5}", "wrong-type", "'type' is 5"),
         ("{type: @null}", "wrong-type", "'type' is null"),
         ("{type: @''}", "unknown-evaluator", "''"),

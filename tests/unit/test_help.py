@@ -9,6 +9,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from assay.cli.app import app
+from unit.conftest import invoke
 
 #: What stands for a file or a folder in the help.
 FILES = ("FILE", "PATH", "DIR", "LABELS", "FOLDER")
@@ -54,3 +55,10 @@ def test_the_shell_completes_commands_options_and_their_values() -> None:
     assert offered("ru") == ["run", "runs"]
     assert offered("run", "--tar") == ["--target"]
     assert offered("run", "--gate", "s") == ["strict"]
+
+
+@pytest.mark.parametrize("command", ["run", "regrade"])
+def test_help_tells_what_holds_when_an_option_is_left_out(command: str) -> None:
+    told = " ".join(invoke(command, "--help").stdout.split())
+    assert "What fails a run that has a baseline (regression)." in told
+    assert "The difference of pass rates that does not matter (0.02)." in told

@@ -104,8 +104,9 @@ def test_odd_values_of_retry_after(value: str, seconds: float | None) -> None:
 
 def test_nobody_listening_is_worth_another_try() -> None:
     url = provider.gone()
-    with pytest.raises(TargetError, match=f"no answer from {url}/ask: ") as caught:
+    with pytest.raises(TargetError) as caught:
         fetch(url)
+    assert str(caught.value) == f"no answer from {url}/ask: Connection refused"
     assert caught.value.retryable
 
 

@@ -20,7 +20,7 @@ from assay.service import test_cases
 from assay.service.test_cases import export_test_cases, import_test_cases
 from assay.stores.memory import MemoryStore
 from assay.suites.drafts import FIELDS
-from unit.conftest import Project
+from unit.conftest import Project, invoke
 
 ID = "550e8400-e29b-41d4-a716-446655440001"
 
@@ -74,6 +74,13 @@ def test_a_suite_is_imported_and_imported_again(project: Project, store: Kept) -
     again = import_test_cases(file, tags=["mine"])
     assert (again.added, again.changed, again.unchanged) == (0, 1, 1)
     assert (cases(store)[0].id, cases(store)[0].version) == (first.id, 2)
+
+
+def test_evaluators_that_are_left_out_are_counted(project: Project, store: Kept) -> None:
+    judged = "{id: a, input: b, expected_output: c, evaluators: [{type: contains, value: d}]}"
+    project.write("a.eval.yaml", f"cases: [{judged}, {{id: b, input: b, expected_output: c}}]")
+    told = invoke("import", "a.eval.yaml")
+    assert told.stderr == "1 evaluator left out: a test case has only the text that is expected\n"
 
 
 def test_files_of_the_same_name_do_not_overwrite_each_other(
@@ -160,7 +167,8 @@ tests:
 
 
 def test_a_promptfoo_config_is_imported(project: Project, store: Kept) -> None:
-    import_test_cases(project.write("promptfooconfig.yaml", PROMPTFOO))
+    done = import_test_cases(project.write("promptfooconfig.yaml", PROMPTFOO))
+    assert done.left_out == 4, "the check of the length, in four test cases"
     assert pairs(store) == [
         ("Translate to French: hello", "hello in French"),
         ("Translate to French: bye", "bye in French"),

@@ -272,7 +272,8 @@ def test_adding_appends_a_locked_case_with_the_next_number(file: Path) -> None:
 
 def test_none_is_lost_of_cases_that_are_added_at_once(file: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        added = list(pool.map(lambda _: ledger.add(file, BUG, TODAY), range(8)))
+        bugs = [replace(BUG, bug_ref=f"WX-{number}") for number in range(8)]
+        added = list(pool.map(lambda bug: ledger.add(file, bug, TODAY), bugs))
     assert sorted(added) == [f"rg-get_weather-{number:03}" for number in range(4, 12)]
     assert {e.id for e in ledger.entries(file) if e.status == "locked"} == set(added)
 
@@ -304,7 +305,8 @@ def test_adding_makes_the_file(file: Path) -> None:
     assert eval_files.add_regression(".", "get_weather", BUG, TODAY) == (file, "rg-get_weather-001")
     assert file.read_text() == json.dumps([added(1)], indent=2, ensure_ascii=False) + "\n"
     assert codes(file) == []
-    assert eval_files.add_regression(".", "get_weather", BUG, TODAY)[1] == "rg-get_weather-002"
+    other = replace(BUG, bug_ref="WX-213")
+    assert eval_files.add_regression(".", "get_weather", other, TODAY)[1] == "rg-get_weather-002"
     assert file.read_text().count("\n  {\n") == 2
     assert not list(file.parent.glob(".*"))
 

@@ -159,3 +159,31 @@ def test_the_configuration_says_how_many_workers(project: Project) -> None:
     project.write("assay.yaml", "defaults: {workers: 2}")
     run(lambda n, attempt: False)
     assert plan(Wish(), "a.yaml").duration_ms == pytest.approx(1000.0)
+
+
+@pytest.mark.parametrize(
+    ("config", "suites_say", "expected"),
+    [
+        ("targets: [{name: a, provider: echo, workers: 2}]", None, 2),
+        ("targets: [{name: a, provider: echo, workers: 2}]", 5, 2),
+        ("targets: [{name: a, provider: echo, workers: 20}]", 5, 5),
+        ("targets: [{name: a, provider: echo, workers: 20}]", None, 20),
+        ("{targets: [{name: a, provider: echo, workers: 2}], defaults: {workers: 4}}", None, 4),
+        ("{targets: [{name: a, provider: echo, workers: 2}], defaults: {target: nope}}", None, 10),
+        ("targets: []", 5, 5),
+    ],
+)
+def test_a_target_is_asked_no_more_at_once_than_it_says(
+    project: Project, config: str, suites_say: int | None, expected: int
+) -> None:
+    cases = [{"id": "a", "input": "b", "expected_output": "c"}]
+    execution = {"workers": suites_say} if suites_say else {}
+    project.write("a.yaml", json.dumps({"execution": execution, "cases": cases}))
+    project.write("assay.yaml", config)
+    assert plan(Wish(), "a.yaml").workers == expected
+
+
+def test_cases_that_are_skipped_show_nothing(project: Project) -> None:
+    suite(project, 20, skip="not yet")
+    project.write("b.yaml", "cases: [{id: a, input: b, expected_output: c}]")
+    assert plan(Wish(), ["a.yaml", "b.yaml"]).cases == 1

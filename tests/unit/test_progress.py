@@ -182,6 +182,43 @@ def test_a_run_without_trials_ends_too() -> None:
     assert out.getvalue() == "0 of 0 trials, finished after 0 ms\n"
 
 
+def test_while_nothing_comes_it_says_how_long_it_waits() -> None:
+    clock, out = Clock(), Stream()
+    progress = Progress(out, clock)
+    progress.tick()
+    progress(started(planned=2))
+    for _ in range(6):
+        clock.now += 1
+        progress.tick()
+    progress(trial())
+    for _ in range(9):
+        clock.now += 1
+        progress.tick()
+    progress(RunFinished("interrupted"))
+    clock.now += 60
+    progress.tick()
+    assert out.getvalue().splitlines() == [
+        "0 of 2 trials: waiting for 5.0 s",
+        "1 of 2 trials: 1 passed, waiting for 4.0 s",
+        "1 of 2 trials: 1 passed, waiting for 9.0 s",
+        "1 of 2 trials, interrupted after 15.0 s: 1 passed",
+    ]
+
+
+def test_a_line_that_waits_is_drawn_anew() -> None:
+    clock, out = Clock(), Stream(live=True)
+    progress = Progress(out, clock)
+    progress(started(planned=2))
+    for _ in range(4):
+        clock.now += 1
+        progress.tick()
+    assert out.getvalue().split("\r\x1b[K") == [
+        *["[--------------------] 0 of 2 trials"] * 3,
+        "[--------------------] 0 of 2 trials  waiting for 3.0 s",
+        "[--------------------] 0 of 2 trials  waiting for 4.0 s",
+    ]
+
+
 def test_a_notice_stands_above_the_line_and_does_nothing() -> None:
     clock, out = Clock(), Stream(live=True)
     progress = Progress(out, clock)

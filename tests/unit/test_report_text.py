@@ -95,13 +95,35 @@ def test_no_build_server_obeys_what_others_wrote() -> None:
 
 
 def test_only_the_first_hundred_failures_are_told_and_the_rest_is_counted() -> None:
-    cases = [entry(f"f{n}", "failed", "wrong") for n in range(130)]
-    cases += [entry(f"e{n}", "errored", "broken") for n in range(101)]
+    cases = [entry(f"f{n}", "failed", f"wrong {n}") for n in range(130)]
+    cases += [entry(f"e{n}", "errored", f"broken {n}") for n in range(101)]
     report = written("text", run(suite(*cases)))
     assert report.count("\nFAILED evals") + report.startswith("FAILED evals") == 100
     assert "and 30 more failed cases\n" in report
     assert report.count("ERRORED evals") == 100
     assert "and 1 more errored case\n" in report
+
+
+def test_a_reason_that_cases_share_is_told_once() -> None:
+    cases = [entry(f"e{n}", "errored", "nobody there", line=n) for n in range(1, 15)]
+    cases.insert(1, entry("other", "errored", "it broke", line=99))
+    lines = written("text", run(suite(*cases))).splitlines()
+    place = "ERRORED evals/weather.eval.yaml"
+    assert lines[:15] == [
+        *[f"{place}:{n} e{n}" for n in range(1, 11)],
+        "and 4 more errored cases for the same reason",
+        "  - nobody there",
+        "",
+        f"{place}:99 other",
+        "  - it broke",
+    ]
+
+
+def test_it_is_told_when_the_gate_passed_although_a_case_failed() -> None:
+    same = Comparison("main", "x", "inconclusive", 2, gate="regression")
+    failing = suite(entry("a", "failed", "wrong"))
+    assert "\n  gate regression: passed\n" in written("text", run(failing, comparison=same))
+    assert "\n- gate regression: passed\n" in written("md", run(failing, comparison=same))
 
 
 def test_reasons_steps_skips_lists_and_notes_beyond_measure_are_counted() -> None:
@@ -167,6 +189,11 @@ def test_on_a_narrow_terminal_numbers_are_whole_and_reasons_take_three_lines(
     assert lines[coverage + 1] == "           between 25 % and 75 %"
     assert any(line.endswith(" a-b") for line in lines)
     assert "Results    /a/folder/whose/name/is/copied/" + "x" * 60 in lines
+
+
+def test_the_id_of_a_run_is_whole_on_any_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = run(suite(entry("a", "passed")))
+    assert f"Run        {passed.id}" in on_a_screen_of(40, passed, monkeypatch)
 
 
 @pytest.mark.parametrize(

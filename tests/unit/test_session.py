@@ -17,7 +17,7 @@ from assay.engine.runner import GRACE_SECONDS
 from assay.engine.session import run
 from assay.errors import StoreError, UsageError
 from assay.model.comparison import CaseRef, Comparison
-from assay.model.events import Event, RunStarted
+from assay.model.events import Event, Notice, RunStarted
 from assay.model.observation import Observation
 from assay.model.options import RunOptions
 from assay.model.run import CANCELLED, RunRecord, TrialRecord
@@ -108,6 +108,29 @@ def test_what_is_in_flight_when_the_brake_is_pressed_has_the_grace_or_nothing(
     assert result.summary.total_cases == 0
     again = f"`assay run --resume {result.id}`"
     assert result.reasons[0] == f"the run was interrupted; {again} goes on with it"
+
+
+def test_it_is_told_who_is_waited_for_less_and_less_often(job: Job) -> None:
+    told: list[str] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Notice):
+            told.append(event.text)
+
+    async def slow() -> str:
+        await asyncio.sleep(119)
+        return "yes"
+
+    async def quick() -> str:
+        await asyncio.sleep(20)
+        return "yes"
+
+    def answer(name: str, count: int) -> Any:
+        return slow() if name == "a" else quick()
+
+    carried_out(asking(job, answer, listen=listen)[0])
+    waiting = "waiting for suite.yaml: a"
+    assert told == [f"no answer for 30 s: {waiting}", f"no answer for 60 s: {waiting}"]
 
 
 def test_the_brake_is_heeded_from_the_first_question_to_the_last(job: Job) -> None:

@@ -172,6 +172,7 @@ def test_usage_may_be_in_the_words_of_a_provider() -> None:
     ("reply", "paths", "words"),
     [
         ({"answer": "x"}, {}, "no text stands at 'response' of the reply, whose keys are 'answer'"),
+        ({"answer": "x"}, {}, "(the target's 'paths: {text: ...}' says where it is)"),
         ({"response": "x"}, {"text": "data[0].text"}, "no text stands at 'data[0].text'"),
         ({"data": []}, {"text": "data[0]"}, "no text stands at 'data[0]'"),
         ([], {}, "the reply, which is an empty list"),

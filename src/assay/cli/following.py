@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
 from typing import Any, NoReturn
@@ -17,6 +18,10 @@ from assay.cli.documents import Documents
 from assay.cli.progress import Progress
 from assay.engine.brake import Brake
 from assay.service import runs
+from assay.service.result import Run
+
+#: How often the progress is looked at while nothing comes.
+TICK_SECONDS = 1.0
 
 
 def follow(order: runs.Order, options: dict[str, Any], documents: Documents) -> NoReturn:
@@ -24,9 +29,24 @@ def follow(order: runs.Order, options: dict[str, Any], documents: Documents) -> 
     brake = Brake()
     with _braking(brake), closing(Progress(sys.stderr)) as progress, streams.kept_clean():
         order = replace(order, door=runs.Door(progress, brake))
-        result = wait_for(lambda: runs.carry_out(order, options))
+        result = wait_for(lambda: _ticking(progress, runs.carry_out(order, options)))
     documents.write(result)
     raise SystemExit(result.exit_code)
+
+
+async def _ticking(progress: Progress, work: Awaitable[Run]) -> Run:
+    """The run, beside which time passes."""
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            progress.tick()
+
+    ticking = asyncio.create_task(tick())
+    try:
+        return await work
+    finally:
+        ticking.cancel()
 
 
 @contextmanager

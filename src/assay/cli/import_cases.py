@@ -6,6 +6,7 @@ import click
 
 from assay.cli.completion import files
 from assay.cli.documents import store_option
+from assay.reporters.words import count
 from assay.service import test_cases
 
 
@@ -29,3 +30,6 @@ def command(paths: tuple[str, ...], tag: tuple[str, ...], store: str | None) -> 
     done = test_cases.import_test_cases(paths, tags=tag, store=store)
     counts = f"{done.added:,} added, {done.changed:,} changed, {done.unchanged:,} as before"
     click.echo(f"test cases: {counts}")
+    if done.left_out:
+        left = f"{count(done.left_out, 'evaluator')} left out"
+        click.echo(f"{left}: a test case has only the text that is expected", err=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Literal, Union, get_args, get_origin
 
 import click
 from pydantic.fields import FieldInfo
 
+from assay.documents.checking import check
+from assay.documents.document import Document, TextMark
 from assay.model.options import RunOptions
+from assay.model.shape import Reading
 
 #: Options that are called otherwise on the command line than in files.
 FLAGS = {"timeout_seconds": "--timeout", "evaluators": "--evaluator"}
@@ -41,16 +45,24 @@ def run_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
-    """The options that were written on the command line."""
-    return {
+    """The options that were written on the command line; one that is wrong is called as there."""
+    written = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in values.items()
         if value is not None and value != ()
     }
+    document = Document("options", written, [], TextMark(-1, -1, 0))
+    for problem in check(RunOptions, document, (), written, Reading())[1]:
+        raise click.UsageError(re.sub(r"^'(\w+)'", lambda found: _flag(found[1]), problem.advice))
+    return written
+
+
+def _flag(name: str) -> str:
+    return FLAGS.get(name, "--" + name.replace("_", "-"))
 
 
 def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    flag = FLAGS.get(name, "--" + name.replace("_", "-"))
+    flag = _flag(name)
     text = field.description or ""
     kind = _kind(field.annotation)
     if kind is bool:
@@ -62,7 +74,8 @@ def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Calla
         return click.option(flag, name, multiple=True, callback=_only_one, metavar=word, help=text)
     default = field.default
     if default is not None and default != ():
-        text = f"{text.removesuffix('.')} ({default:g})." if kind in (int, float) else text
+        shown = f"{default:g}" if kind in (int, float) else default
+        text = f"{text.removesuffix('.')} ({shown})."
     return click.option(
         flag,
         name,

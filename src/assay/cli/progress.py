@@ -12,6 +12,8 @@ from assay.terminal import Terminal, columns, cut, safe
 
 #: Seconds between two drawings on a terminal, and between two lines elsewhere.
 REDRAW, PLAIN = 0.1, 5.0
+#: After so many seconds without a finished trial it says how long it has waited.
+WAITING = 3.0
 
 _BAR = 20
 _COLOURS = {"passed": "green", "failed": "red", "errored": "yellow", "skipped": "dim"}
@@ -29,8 +31,8 @@ class Progress:
         self._planned: int | None = None
         self._before = 0
         self._cost, self._cached = 0.0, 0
-        self._drawn = False
-        self._began = clock()
+        self._drawn = self._goes_on = False
+        self._began = self._heard = clock()
         self._due = self._began + self._pause
 
     def __call__(self, event: Event) -> None:
@@ -40,11 +42,17 @@ class Progress:
                 self._cached += 1
             elif event.cost_usd is not None:
                 self._cost += event.cost_usd
-            now = self._clock()
+            now = self._heard = self._clock()
             if now >= self._due:
                 self._show(now)
         else:
             self._other(event)
+
+    def tick(self) -> None:
+        """Show that time passes while nothing comes; to be called again and again."""
+        now = self._clock()
+        if self._goes_on and now >= self._due:
+            self._show(now)
 
     def close(self) -> None:
         """Leave the line as if nothing had been drawn; for a run that ended without saying so."""
@@ -53,8 +61,9 @@ class Progress:
     def _other(self, event: Event) -> None:
         if isinstance(event, RunStarted):
             self._planned, self._before = event.planned, event.done
-            self._began = self._clock()
+            self._began = self._heard = self._clock()
             self._due = self._began + self._pause
+            self._goes_on = True
             if self._terminal.live:  # the first answer may take long, and nothing looks like a hang
                 self._show(self._began)
         elif isinstance(event, Notice):
@@ -62,6 +71,7 @@ class Progress:
             if self._terminal.live:
                 self._show(self._clock())
         elif isinstance(event, RunFinished):
+            self._goes_on = False
             ended = f"{event.status} after {duration(1000 * self._elapsed(self._clock()))}"
             self._write(": ".join(filter(None, (f"{self._done()}, {ended}", self._parts()))) + "\n")
 
@@ -75,7 +85,7 @@ class Progress:
         self._due = now + self._pause
         parts = ", ".join(filter(None, (self._parts(), self._speed(now))))
         if not self._terminal.live:
-            self._write(f"{self._done()}: {parts}\n")
+            self._write(f"{': '.join(filter(None, (self._done(), parts)))}\n")
             return
         line = f"{self._done()}  {parts}".rstrip()
         # A line as wide as the terminal would wrap. Numbers come before the bar and the colours.
@@ -97,6 +107,9 @@ class Progress:
         return ", ".join(parts)
 
     def _speed(self, now: float) -> str:
+        """How fast it goes and how long that takes; nobody can tell while nothing comes."""
+        if now - self._heard >= WAITING:
+            return f"waiting for {duration(1000 * (now - self._heard))}"
         finished, elapsed = self._finished(), self._elapsed(now)
         if not finished or not elapsed:
             return ""

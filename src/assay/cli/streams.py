@@ -11,20 +11,21 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 _STDOUT, _STDERR = 1, 2
 
 
 def guard() -> None:
     """Both streams, for the rest of the process."""
-    sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
+    if sys.stdin is None:
+        sys.stdin = _nowhere("r")
+    sys.stdout = _guarded(sys.stdout or _nowhere("w"))
+    sys.stderr = _guarded(sys.stderr or _nowhere("w"))
 
 
 def fault() -> str:
     """Why something that was to be seen on stdout could not be written; empty when nothing was."""
-    if sys.stdout is None:
-        return ""
     sys.stdout.flush()
     raw = getattr(sys.stdout.buffer, "raw", None)
     return raw.fault if isinstance(raw, _Guarded) else ""
@@ -33,9 +34,6 @@ def fault() -> str:
 @contextmanager
 def kept_clean() -> Iterator[None]:
     """Stdout is the report's: what code of the project prints, or starts, goes to stderr."""
-    if sys.stdout is None or sys.stderr is None:
-        yield
-        return
     sys.stdout.flush()
     ours, own = sys.stdout, os.dup(_STDOUT)
     # A stream of its own, which the project may close.
@@ -49,9 +47,17 @@ def kept_clean() -> Iterator[None]:
         os.close(own)
 
 
+def _nowhere(mode: Literal["r", "w"]) -> TextIO:
+    """In place of a stream that the process was started without.
+
+    It has the lowest free number, which is that of the stream, and keeps it: programs that we
+    start would write to any other file that had it.
+    """
+    access = os.O_RDONLY if mode == "r" else os.O_WRONLY
+    return open(os.open(os.devnull, access), mode, encoding="utf-8", closefd=False)
+
+
 def _guarded(stream: TextIO) -> TextIO:
-    if stream is None:  # the process was started without it
-        return stream
     return _stream(stream.fileno(), stream, line_buffering=bool(stream.line_buffering))
 
 

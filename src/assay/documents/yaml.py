@@ -218,7 +218,8 @@ class _Builder:
     def _check_start(self, event: Any, is_key: bool, depth: int) -> None:
         """What a mapping or sequence must not be: a key, tagged, too deep."""
         if is_key:
-            raise fail(self.file, event.start_mark, "yaml-key", "a key must be text")
+            hint = "put text that begins with '{' or '[' in quotes"
+            raise fail(self.file, event.start_mark, "yaml-key", "a key must be text", hint)
         if depth >= MAX_DEPTH:
             message = f"nested deeper than {MAX_DEPTH} levels"
             raise fail(self.file, event.start_mark, "too-deep", message)
@@ -286,7 +287,9 @@ class _Builder:
         if name in self.open_anchors:
             raise fail(self.file, mark, "yaml-alias", f"the alias *{name} contains itself")
         if name not in self.anchors:
-            raise fail(self.file, mark, "yaml-alias", f"no anchor &{name} stands before this alias")
+            message = f"no anchor &{name} stands before this alias"
+            hint = "put text that begins with '*' in quotes"
+            raise fail(self.file, mark, "yaml-alias", message, hint)
         value, marks = self.anchors[name]
         size, deep = measure(value, self.measured)
         self._spend(size, mark)
@@ -356,13 +359,43 @@ def _syntax(text: str, file: str, error: yaml.MarkedYAMLError) -> Problem:
     message = error.problem or "not valid YAML"
     if error.context:
         message += f" ({error.context})"
+    if error.context_mark and any(words in message for words in _BEGUN):
+        mark = error.context_mark  # where it begins, not where the parser gave up
     before = text[mark.index - mark.column : mark.index]
-    hint = ""
-    if "\t" in before + text[mark.index : mark.index + 1] and not before.strip():
-        hint = "tabs cannot indent YAML: use spaces"
-    elif "mapping values are not allowed" in message:
-        hint = "put text that contains ': ' in quotes"
-    return problem_at(file, mark, "yaml-syntax", message, hint)
+    return problem_at(file, mark, "yaml-syntax", message, _advice(message, before, text, mark))
+
+
+#: What is wrong from where it begins.
+_BEGUN = ("unexpected end of stream", "could not find expected ':'")
+_KEY = re.compile(r"[ -]*[\w.-]+")
+
+
+def _advice(message: str, before: str, text: str, mark: Mark) -> str:
+    """What would be right; `before` is the start of the line."""
+    here = text[mark.index : mark.index + 1]
+    if "\t" in before + here and not before.strip():
+        return "tabs cannot indent YAML: use spaces"
+    if "mapping values are not allowed" in message:
+        if _KEY.fullmatch(before):
+            above = "this line goes on with the one above"
+            return f"{above}: mend its indentation, or the space after a ':' there"
+        return "put text that contains ': ' in quotes"
+    if "(while parsing a block" in message:
+        if before.strip():
+            return "text with quotes inside goes into quotes of the other kind"
+        return "lines that belong together begin in the same column"
+    if "cannot start any token" in message:
+        return f"put text that begins with {here!r} in quotes"
+    return next((hint for words, hint in _HINTS.items() if words in message), "")
+
+
+_HINTS = {
+    "unexpected end of stream": "no quote closes this one",
+    "could not find expected ':'": "a key is followed by ': '",
+    "expected ',' or ']'": "a '[' before is not closed",
+    "expected ',' or '}'": "a '{' before is not closed",
+    "unknown escape": "write a backslash twice, or use single quotes",
+}
 
 
 def _unprintable(text: str, file: str, error: yaml.reader.ReaderError) -> Problem:

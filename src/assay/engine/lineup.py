@@ -99,7 +99,8 @@ class Lineup:
         known = ", ".join(target.name for target in targets)
         hint = f"known are {known}" if known else "for example python:my_agent:answer"
         told = "no target is named: give --target, or target= in Python"
-        raise UsageError(f"{told} ({hint})")
+        listed = "" if known else ", or list one under 'targets' in assay.yaml"
+        raise UsageError(f"{told} ({hint}){listed}")
 
 
 def broken_lines(target: str, problems: Sequence[str]) -> str:

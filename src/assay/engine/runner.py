@@ -33,6 +33,10 @@ from assay.ports import Store
 MOST_UNREACHABLE = 20
 #: How long trials in flight may go on after the first Ctrl-C, in seconds.
 GRACE_SECONDS = 10.0
+#: After so many seconds without any answer it is told who is waited for; then less and less often.
+SILENCE_SECONDS = 30.0
+#: How many of them are named.
+_MOST_NAMED = 3
 #: How many saves of trials that were not asked wait for the disk at once.
 _UNDER_WAY = 256
 #: So many lanes begin together, all others one after the other: while they connect, the first
@@ -100,6 +104,9 @@ class Runner:
         self._workers, self._brake, self._live = workers, brake, live
         self._tally = Tally(plan.options)
         self._lanes: list[asyncio.Task[None]] = []
+        #: The trials that are under way, and when the last one came back.
+        self._awaited: dict[tuple[int, int], Planned] = {}
+        self._heard = 0.0
         #: Made anew for each group of lanes.
         self._journal: Journal
         #: Was the brake pressed?
@@ -144,7 +151,7 @@ class Runner:
         }
 
         async def ask(repeat: int) -> None:
-            finished = await self.trials.run(planned, repeat, confirms=True)
+            finished = await self._answer(planned, repeat, confirms=True)
             await self._keep(finished, planned)
             outcomes[repeat] = finished.record.outcome
 
@@ -180,6 +187,7 @@ class Runner:
 
     async def _together(self, lanes: Iterable[Coroutine[Any, Any, None]]) -> None:
         """Lanes until they end and all that they asked is saved; one's fault ends them all."""
+        watch = asyncio.create_task(self._watch())
         try:
             async with asyncio.TaskGroup() as group:
                 # A lane by itself asks on when its trial is saved; with others, each may be ahead.
@@ -194,14 +202,45 @@ class Runner:
             # Several may meet the same fault, such as a full disk: one of them tells enough.
             raise _first(group_of_faults) from None
         finally:
+            watch.cancel()
             # Both know us, and the group of lanes knows the result of the run that we are part of:
             # a store that nobody holds any more would be closed when garbage is looked for.
             del self._journal
             self._lanes = []
 
     async def _one(self, trial: Trial) -> None:
-        finished = await self.trials.run(*trial)
+        finished = await self._answer(*trial)
         await self._keep(finished, trial.planned)
+
+    async def _answer(self, planned: Planned, repeat: int, *, confirms: bool = False) -> Finished:
+        self._awaited[planned.position, repeat] = planned
+        try:
+            return await self.trials.run(planned, repeat, confirms=confirms)
+        finally:
+            del self._awaited[planned.position, repeat]
+            self._heard = asyncio.get_running_loop().time()
+
+    async def _watch(self) -> None:
+        """Tell who is waited for while nothing comes back."""
+        clock = asyncio.get_running_loop().time
+        self._heard, patience = clock(), SILENCE_SECONDS
+        while True:
+            silent = clock() - self._heard
+            if silent < SILENCE_SECONDS:
+                patience = SILENCE_SECONDS
+            elif silent >= patience:
+                patience *= 2
+                if self._awaited:
+                    told = f"no answer for {silent:.0f} s: waiting for {self._named()}"
+                    self._listen(Notice(told))
+            await asyncio.sleep(patience - silent)
+
+    def _named(self) -> str:
+        """Those that are under way, the oldest first."""
+        files, awaited = self.trials.files, list(self._awaited.values())
+        named = [f"{files[p.suite]}: {p.case.id}" for p in awaited[:_MOST_NAMED]]
+        more = len(awaited) - len(named)
+        return ", ".join(named) + (f" and {more:,} more" if more else "")
 
     async def _gated(self, trial: Trial, refusals: dict[str, str]) -> None:
         """A rubric case, unless the deterministic cases of its tool did not pass."""

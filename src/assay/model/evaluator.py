@@ -165,12 +165,21 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     written = raw.get("type")
     if type(written) is not str:
         if "type" not in raw:
-            raise problem("missing-key", "'type' is missing")
+            raise problem("missing-key", "'type' is missing", _meant(raw, info.context))
         raise problem("wrong-type", f"is {shown(written)}, not text", at="type")
     reading: Reading | None = info.context
     if reading is None:
         raise problem("wrong-type", "evaluators in a file are read through a loader")
     return _first(raw, reading)
+
+
+def _meant(raw: dict[str, Any], reading: Reading | None) -> str:
+    """What would be right for an entry without a type; some put it in the place of a key."""
+    known = () if reading is None else reading.evaluators
+    for key in raw:
+        if key.replace("-", "_").removeprefix("not_") in known:
+            return f"write 'type: {key}', and what it takes under keys of their own"
+    return "for example 'type: contains'"
 
 
 def _first(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:

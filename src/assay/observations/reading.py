@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from assay.documents.document import MAX_DEPTH, too_deep
-from assay.errors import ObservationError, printable
+from assay.errors import ObservationError, nearest, printable
 from assay.model.observation import Observation
 from assay.model.shape import shown
 from assay.observations import agentv, anthropic, openai, otel, own, responses
@@ -16,23 +16,22 @@ from assay.observations.made import made
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """A family of records: what it is known by, in words and in code."""
+    """A family of records, and what it is known by."""
 
     name: str
-    sign: str
     fits: Callable[[Any], bool]
     read: Callable[[Any], Observation]
 
 
 #: In this order: the first that fits reads the record.
 SHAPES = (
-    Shape("Assay", "'response' or 'toolCalls'", own.fits, own.read),
-    Shape("AgentV", "'output_messages' or 'text'", agentv.fits, agentv.read),
-    Shape("OpenTelemetry", "'resourceSpans', or a list of spans", otel.fits, otel.read),
-    Shape("OpenAI Responses", "'output', or a list of items", responses.fits, responses.read),
-    Shape("Anthropic", "messages with content blocks", anthropic.fits, anthropic.read),
-    Shape("OpenAI chat", "'messages', 'choices', or a list of them", openai.fits, openai.read),
-    Shape("failure", "'error'", own.failed, own.read),
+    Shape("Assay", own.fits, own.read),
+    Shape("AgentV", agentv.fits, agentv.read),
+    Shape("OpenTelemetry", otel.fits, otel.read),
+    Shape("OpenAI Responses", responses.fits, responses.read),
+    Shape("Anthropic", anthropic.fits, anthropic.read),
+    Shape("OpenAI chat", openai.fits, openai.read),
+    Shape("failure", own.failed, own.read),
 )
 
 
@@ -62,14 +61,22 @@ def _read(value: Any) -> Observation:
     raise _unknown(value)
 
 
+#: What an observation of ours has at least one of.
+_KEYS = ("response", "toolCalls")
+
+
 def _unknown(value: Any) -> ObservationError:
+    hint = ""
     if isinstance(value, dict) and value:
         keys = [repr(key) for key in value]
         more = f" and {len(keys) - 8} more" if len(keys) > 8 else ""
         found = f"a mapping with {', '.join(key[:40] for key in keys[:8])}{more}"
+        near = filter(None, (nearest(str(key), _KEYS) for key in value))
+        hint = next((f" ({near})" for near in near), "")
     elif isinstance(value, list) and value:
         found = f"a list that starts with {shown(value[0])}"
     else:
         found = shown(value)
-    known = "; ".join(f"{shape.name}: {shape.sign}" for shape in SHAPES)
-    return ObservationError(printable(f"{found} is no observation; known shapes are {known}"))
+    others = ", ".join(dict.fromkeys(shape.name.split()[0] for shape in SHAPES[1:-1]))
+    known = f"one has {' or '.join(map(repr, _KEYS))}, or a shape of {others}"
+    return ObservationError(printable(f"{found} is no observation{hint}; {known}"))

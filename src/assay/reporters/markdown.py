@@ -103,7 +103,7 @@ def _comparison(run: RunResult) -> Iterator[str]:
         yield code(comparison.explanation, 1000)
         yield ""
     failures = [f"gate failed: {code(failure)}" for failure in comparison.gate_failures]
-    yield from _listed(failures)
+    yield from _listed(failures or [f"gate {comparison.gate}: passed"])
     yield from _listed([f"{title}: {_refs(refs)}" for title, refs in changes(comparison)])
 
 

@@ -14,6 +14,8 @@ from assay.terminal import Terminal, columns, cut, folded, safe
 
 #: How many cases of a list, and how many warnings, are told.
 MAX_LISTED = 20
+#: How many cases are named above the reason that they share.
+MAX_ALIKE = 10
 #: How many lines a reason takes at most.
 MAX_LINES = 3
 
@@ -68,18 +70,24 @@ class _Page:
 
 
 def _cases(page: _Page, listed: Sequence[Excerpt], total: int, colour: str) -> None:
+    alike: dict[object, list[Excerpt]] = {}
     for case in listed:
-        _case(page, case, colour)
+        alike.setdefault((case.repeats, case.reasons, case.diffs), []).append(case)
+    for cases in alike.values():
+        _alike(page, cases, colour)
     if total > len(listed) and listed:
         page.line(f"and {count(total - len(listed), f'more {listed[0].outcome} case')}", colour)
         page.line()
 
 
-def _case(page: _Page, case: Excerpt, colour: str) -> None:
-    head = page.terminal.fit(f"{case.outcome.upper()} {safe(case.place)} {safe(case.id)}")
-    room = page.terminal.width - columns(head)
-    description = cut(page.terminal.fit(f" - {safe(case.description)}"), room)
-    page.whole(head + description if case.description and room > 6 else head, colour, "bold")
+def _alike(page: _Page, cases: Sequence[Excerpt], colour: str) -> None:
+    """Cases that did not pass for the same reason, which is told once."""
+    for case in cases[:MAX_ALIKE]:
+        _head(page, case, colour)
+    case = cases[0]
+    if len(cases) > MAX_ALIKE:
+        more = count(len(cases) - MAX_ALIKE, f"more {case.outcome} case")
+        page.line(f"and {more} for the same reason", colour)
     if case.repeats:
         page.line(f"  {case.repeats}")
     for reason in case.reasons:
@@ -89,6 +97,13 @@ def _case(page: _Page, case: Excerpt, colour: str) -> None:
         for line in lines:
             page.line(f"    {safe(line)}", *_style_of(line))
     page.line()
+
+
+def _head(page: _Page, case: Excerpt, colour: str) -> None:
+    head = page.terminal.fit(f"{case.outcome.upper()} {safe(case.place)} {safe(case.id)}")
+    room = page.terminal.width - columns(head)
+    description = cut(page.terminal.fit(f" - {safe(case.description)}"), room)
+    page.whole(head + description if case.description and room > 6 else head, colour, "bold")
 
 
 def _style_of(line: str) -> tuple[str, ...]:
@@ -114,6 +129,8 @@ def _comparison(page: _Page, comparison: Comparison, base: str) -> None:
         page.listed([str(ref) for ref in refs], "    ")
     for failure in comparison.gate_failures:
         page.prose("  gate failed: ", safe(failure), "red")
+    if not comparison.gate_failures:
+        page.line(f"  gate {comparison.gate}: passed")
     page.line()
 
 
@@ -146,7 +163,7 @@ def _padded(text: str, width: int) -> str:
 
 def _facts(page: _Page, run: RunResult) -> None:
     for label, text in facts(run):
-        if label == "Results":
+        if label in ("Run", "Results"):
             page.whole(f"{label:<{_LABEL}}{safe(text)}")
         else:
             page.prose(f"{label:<{_LABEL}}", safe(text))

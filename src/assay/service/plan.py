@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from typing import Any
 
@@ -14,12 +14,14 @@ from assay.comparison.pairs import pair
 from assay.engine.job import project_path
 from assay.engine.plan import Plan
 from assay.errors import AssayError, UsageError
+from assay.model.case import EvalCase
 from assay.model.comparison import CaseOutcome, comparable
 from assay.model.options import WORKERS
 from assay.model.result import JUDGED
 from assay.model.run import RunRecord, TrialFacts, positions_of
 from assay.ports import Store
 from assay.results.trials import by_case, repeats_of
+from assay.roster.targets import Roster
 from assay.service import eval_files
 from assay.service.eval_files import Paths, as_paths, working_directory
 from assay.service.options import options_of
@@ -193,7 +195,25 @@ def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast
         options = options_of({"repeat": wish.repeat} if wish.repeat else {}, settings, None)
         chosen = Plan(eval_files.load(paths), options)
         costs = _costs(chosen, settings, opened)
-        return Forecast(wish, basis, wish.cases or len(chosen), costs, chosen.workers or WORKERS)
+        asked = [planned.case for planned in chosen if planned.case.skip is None]
+        workers = options.workers or _workers(asked, chosen, settings)
+        return Forecast(wish, basis, wish.cases or len(asked), costs, workers)
+
+
+def _workers(asked: Iterable[EvalCase], chosen: Plan, settings: Settings) -> int:
+    """How many trials are under way at once: as the suites say, and as the targets allow."""
+    targets = settings.config.targets
+    only = targets[0].name if len(targets) == 1 else None
+    names = {chosen.options.target or case.target or only for case in asked}
+    allowed = [_allowed(name, settings) or chosen.workers or WORKERS for name in names if name]
+    most = max(allowed, default=chosen.workers or WORKERS)
+    return min(chosen.workers or most, most)
+
+
+def _allowed(target: str, settings: Settings) -> int | None:
+    with suppress(AssayError):  # a run says what is wrong with it
+        return Roster(settings).spec(target).workers
+    return None
 
 
 def _total(parts: Iterable[float | None]) -> float | None:

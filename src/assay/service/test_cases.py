@@ -14,6 +14,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.documents.source import is_absent
 from assay.engine.job import project_path
@@ -43,11 +44,15 @@ _SIMPLE_TAG = re.compile(r"[^\s,;\[][^,;]*(?<!\s)")
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """How many test cases were new, changed, and the same as before."""
+    """How many test cases were new, changed, and the same as before.
+
+    `left_out` is how many evaluators they had in their files.
+    """
 
     added: int
     changed: int
     unchanged: int
+    left_out: int = 0
 
 
 def import_test_cases(
@@ -60,7 +65,8 @@ def import_test_cases(
     settings = project()
     drafts = _drafts(as_paths(paths), settings)
     with closing(open_store(settings, store)) as opened:
-        return _kept(_checked(drafts, tuple(tags), settings, opened), opened)
+        kept = _kept(_checked(drafts, tuple(tags), settings, opened), opened)
+    return replace(kept, left_out=sum(draft.left_out for draft in drafts.found))
 
 
 def _drafts(paths: list[Path], settings: Settings) -> Drafts:
@@ -104,6 +110,7 @@ def _draft(case: EvalCase, file: str) -> Draft:
         expected,
         case.description or None,
         case.tags,
+        0 if case.has_default_evaluators else len(case.evaluators),
     )
 
 

@@ -50,7 +50,9 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
                 with _noting_plugins(file, found):
                     _consider(file, own, found)
             if len(found.files) + len(found.lost) + len(found.problems) == before:
-                _note(found, path, "no-eval-files", "there is no eval file in this directory")
+                hint = "they are called as weather.eval.yaml or get_weather.golden.json are"
+                message = "there is no eval file in this directory"
+                _note(found, path, "no-eval-files", message, hint)
         elif reason := _unreachable(path):
             _note(found, path, "unreadable", reason)
         elif os.path.lexists(path):

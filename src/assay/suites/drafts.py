@@ -41,7 +41,10 @@ _ELSEWHERE = "file://"
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A test case to be: what was written, unchecked, and where."""
+    """A test case to be: what was written, unchecked, and where.
+
+    `left_out` is how many evaluators it had, which a test case cannot hold.
+    """
 
     file: str
     line: int
@@ -50,6 +53,7 @@ class Draft(msgspec.Struct, frozen=True):
     expected_output: Any
     description: Any = None
     tags: Any = ()
+    left_out: int = 0
 
     def problem(self, code: str, message: str, hint: str = "") -> Problem:
         return Problem(self.file, self.line, 1 if self.line else 0, "error", code, message, hint)
@@ -234,7 +238,8 @@ class _Promptfoo:
         asked, wanted = (self._filled(path, _spelled(text), given) for text in (prompt, expected))
         if asked is not None and wanted is not None:
             line, about = self._document.position(path)[0], test.get("description")
-            draft = Draft(self._document.file, line, name, asked, wanted, about)
+            others = len(checks) - 1
+            draft = Draft(self._document.file, line, name, asked, wanted, about, left_out=others)
             self._drafts.found.append(draft)
 
     def _prompts(self, written: Any) -> Iterator[str]:

@@ -182,6 +182,9 @@ def add(file: Path, bug: Bug, today: date) -> str:
         book = _Book(file)
         _refuse_broken(book)
         case = _case(book.next_id(file), bug, today)
+        if known := book.same_bug(case):
+            found = f"{book.document.file} has {known} already, with the same bug reference"
+            raise LedgerError(f"{found}, prompt and expectations")
         _write(file, with_item(book.text, book.document, book.base, case))
         _write(lock_file(file), _lock_text({**book.hashes, case["id"]: case_hash(case)}))
         return str(case["id"])
@@ -215,6 +218,10 @@ def _case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
         raise EvalFileErrors(wrong)
     written: dict[str, Any] = document.data
     return written
+
+
+#: Two cases that share these are about one bug.
+_SAME = ("bugRef", "input", "expect")
 
 
 class _Book:
@@ -265,6 +272,12 @@ class _Book:
         numbered = re.compile(rf"rg-{re.escape(tool)}-([0-9]{{3,18}})")
         numbers = [int(match[1]) for match in map(numbered.fullmatch, known) if match]
         return f"rg-{tool}-{max(numbers, default=0) + 1:03}"
+
+    def same_bug(self, case: dict[str, Any]) -> str:
+        """The id of a case for the same bug that asks and expects the same; empty without one."""
+        told = [case[key] for key in _SAME]
+        same = (known for known, raw in self.cases if [raw.get(key) for key in _SAME] == told)
+        return next(same, "")
 
     def is_archived(self, identity: str, raw: Any = None) -> bool:
         """Is a case with this id archived, and with this content when it is given?"""

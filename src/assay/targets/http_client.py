@@ -7,7 +7,9 @@ arrived whole and makes no sense: the same question would bring the same answer.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -193,6 +195,11 @@ class HttpClient:
     def _words(self, error: Exception) -> str:
         # As text it would begin with 400, which the server has not answered.
         said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+        # Its own words repeat the address, and tell of TLS where there is none.
+        cause = getattr(error, "os_error", None)
+        if isinstance(cause, OSError) and (cause.errno or cause.strerror):
+            refused = cause.errno == errno.ECONNREFUSED
+            said = os.strerror(errno.ECONNREFUSED) if refused else cause.strerror or str(cause)
         return self.quote(said) or type(error).__name__
 
 

@@ -92,6 +92,8 @@ class _Python:
 
     def _observation(self, said: Any) -> Observation:
         """What was returned, read from a copy: the function may go on changing its own."""
+        if said is None:
+            raise TargetError(f"{self.name} returned None, not a text, a mapping or an Observation")
         try:
             record = made(said).to_dict() if isinstance(said, Observation) else said
             return read(json.loads(json.dumps(record, allow_nan=False)))

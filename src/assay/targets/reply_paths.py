@@ -88,7 +88,8 @@ class ReplyReader:
         if isinstance(reply, dict) and (error := error_text(reply.get("error"))):
             raise TargetError(f"the agent reported an error: {printable(error)[:MAX_MESSAGE]}")
         if "response" not in record:
-            raise TargetError(f"no text stands at {self._paths['text']!r} of {_outline(reply)}")
+            found = f"no text stands at {self._paths['text']!r} of {_outline(reply)}"
+            raise TargetError(f"{found} (the target's 'paths: {{text: ...}}' says where it is)")
         if tokens := self._picked(_TOKENS, reply):
             record["usage"] = tokens
         if isinstance(calls := record.get("toolCalls"), list):
