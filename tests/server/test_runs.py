@@ -82,6 +82,7 @@ def test_head_is_get_without_the_body(running: TestClient, agent: Agent) -> None
     following = running.head(f"/api/runs/{start(running, SUITES)['runId']}/events")
     assert following.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert running.head(f"/api/runs/{run_id}/cancel").headers["allow"] == "POST"
+    agent.open.set()
 
 
 def test_suites_are_run(running: TestClient) -> None:
