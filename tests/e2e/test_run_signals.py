@@ -159,7 +159,8 @@ def test_a_third_signal_leaves_an_evaluator_that_hangs(home: Project) -> None:
         with suppress(subprocess.TimeoutExpired):
             process.wait(0.1)
             break
-    ended(process, 130)
+    # One that comes while the interpreter ends kills it. To a shell that is 130 too.
+    assert ended(process).returncode in (130, -signal.SIGINT)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

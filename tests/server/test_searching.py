@@ -18,7 +18,7 @@ from assay.model.run import TrialRecord
 from assay.ports import Store
 from assay.server.app import create_app
 from assay.server.searching import Search
-from assay.server.state import WALKS
+from assay.server.state import WALKS, State
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from assay.testing.stores import a_run, a_trial, saved
@@ -145,6 +145,32 @@ def test_many_searches_keep_nobody_else_waiting(settings: Settings) -> None:
     assert status == 200
     assert at_once <= WALKS
     assert store.walks == 10
+
+
+def test_who_gives_up_waiting_makes_no_room_for_another_walk(settings: Settings) -> None:
+    held, walks = threading.Event(), list[int]()
+
+    def walk() -> None:
+        walks.append(1)
+        assert held.wait(PATIENCE)
+
+    async def scenario() -> int:
+        app = create_app(settings, MemoryStore())
+        state: State = app.state.assay
+        for _ in range(5):
+            before, waiting = len(walks), asyncio.create_task(state.walk(walk))
+            has_room = not state.walks.locked()
+            await asyncio.sleep(0)
+            while has_room and len(walks) == before:  # its thread begins
+                await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+        at_once = len(walks)
+        held.set()
+        await state.walk(lambda: None)  # the turns come back
+        return at_once
+
+    assert asyncio.run(scenario()) == WALKS
 
 
 def test_a_search_that_nobody_waits_for_any_more_is_not_made(settings: Settings) -> None:

@@ -621,6 +621,7 @@ def test_the_longest_text(text: str) -> None:
         ("- a: 1\n - b: 1\n", "2:2", ""),
         ("a:\n  - b: 1\n    c: 1\n   d: 1\n", "4:4", "same column"),
         ("a: 'don't'\n", "1:9", "quotes of the other kind"),
+        ("a: [1] x\n", "1:8", "the whole text in quotes"),
         ("a: b: c\n", "1:5", "in quotes"),
         ("a:\n\tb: 1\n", "2:1", "tabs"),
         ("a:\n  b: 1\n\tc: 2\n", "3:1", "tabs"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -13,12 +12,11 @@ from assay.cli.main import GARBAGE_AFTER, main
 
 @pytest.fixture
 def collector() -> Iterator[None]:
-    """The garbage collector is as before afterwards, and so is Ctrl-C."""
-    before, handler = gc.get_threshold(), signal.getsignal(signal.SIGINT)
+    """The garbage collector is as before afterwards."""
+    before = gc.get_threshold()
     gc.unfreeze()
     yield
     gc.set_threshold(*before)
-    signal.signal(signal.SIGINT, handler)
     gc.unfreeze()
 
 
@@ -32,4 +30,3 @@ def test_little_is_looked_through_for_garbage_and_nothing_at_the_end(
     assert ended.value.code == 0
     assert gc.get_threshold()[0] == GARBAGE_AFTER
     assert gc.get_freeze_count() > 0
-    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

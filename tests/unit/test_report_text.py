@@ -126,6 +126,12 @@ def test_it_is_told_when_the_gate_passed_although_a_case_failed() -> None:
     assert "\n- gate regression: passed\n" in written("md", run(failing, comparison=same))
 
 
+def test_nothing_is_called_passed_that_could_not_be_compared() -> None:
+    other = Comparison("main", "x", "not_comparable", 0, gate="regression")
+    for name in ("text", "md"):
+        assert "gate regression" not in written(name, run(suite(entry("a")), comparison=other))
+
+
 def test_reasons_steps_skips_lists_and_notes_beyond_measure_are_counted() -> None:
     step = {"status": "missing", "expected": {"tool": "search"}}
     many = entry(

@@ -133,6 +133,19 @@ def test_it_is_told_who_is_waited_for_less_and_less_often(job: Job) -> None:
     assert told == [f"no answer for 30 s: {waiting}", f"no answer for 60 s: {waiting}"]
 
 
+def test_it_is_told_once_after_nothing_could_go_on_for_long(job: Job) -> None:
+    told: list[Event] = []
+
+    async def slow() -> str:
+        asyncio.get_running_loop()._hands.now += 600  # type: ignore[attr-defined]
+        await asyncio.sleep(100)
+        return "yes"
+
+    carried_out(asking(job, lambda name, count: slow(), listen=told.append)[0])
+    assert len({str(event) for event in told}) == len(told)
+    assert sum("no answer for" in str(event) for event in told) == 1
+
+
 def test_the_brake_is_heeded_from_the_first_question_to_the_last(job: Job) -> None:
     heeded: list[bool] = []
 

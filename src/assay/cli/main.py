@@ -21,14 +21,9 @@ def main() -> None:
             print(f"assay {__version__}")
             return
         gc.set_threshold(GARBAGE_AFTER)
-        import signal
-
         from assay.cli.app import app
 
-        try:
-            app(prog_name="assay")
-        finally:  # it ends anyhow: one more Ctrl-C would only spoil the exit code
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        app(prog_name="assay")
     except KeyboardInterrupt:  # before there was a command to end
         sys.exit(130)
     finally:

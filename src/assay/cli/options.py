@@ -53,7 +53,9 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
     }
     document = Document("options", written, [], TextMark(-1, -1, 0))
     for problem in check(RunOptions, document, (), written, Reading())[1]:
-        raise click.UsageError(re.sub(r"^'(\w+)'", lambda found: _flag(found[1]), problem.advice))
+        raise click.UsageError(
+            re.sub(r"^'(\w+)(?:\[\d+\])?'", lambda found: _flag(found[1]), problem.advice)
+        )
     return written
 
 

@@ -381,8 +381,10 @@ def _advice(message: str, before: str, text: str, mark: Mark) -> str:
             return f"{above}: mend its indentation, or the space after a ':' there"
         return "put text that contains ': ' in quotes"
     if "(while parsing a block" in message:
-        if before.strip():
+        if before.rstrip().endswith(("'", '"')):
             return "text with quotes inside goes into quotes of the other kind"
+        if before.strip():
+            return "put the whole text in quotes"
         return "lines that belong together begin in the same column"
     if "cannot start any token" in message:
         return f"put text that begins with {here!r} in quotes"

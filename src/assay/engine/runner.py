@@ -229,7 +229,7 @@ class Runner:
             if silent < SILENCE_SECONDS:
                 patience = SILENCE_SECONDS
             elif silent >= patience:
-                patience *= 2
+                patience = 2 * silent
                 if self._awaited:
                     told = f"no answer for {silent:.0f} s: waiting for {self._named()}"
                     self._listen(Notice(told))

@@ -102,8 +102,10 @@ def _comparison(run: RunResult) -> Iterator[str]:
     if comparison.explanation:
         yield code(comparison.explanation, 1000)
         yield ""
-    failures = [f"gate failed: {code(failure)}" for failure in comparison.gate_failures]
-    yield from _listed(failures or [f"gate {comparison.gate}: passed"])
+    gate = [f"gate failed: {code(failure)}" for failure in comparison.gate_failures]
+    if not gate and comparison.decision != "not_comparable":
+        gate = [f"gate {comparison.gate}: passed"]
+    yield from _listed(gate)
     yield from _listed([f"{title}: {_refs(refs)}" for title, refs in changes(comparison)])
 
 

@@ -129,7 +129,7 @@ def _comparison(page: _Page, comparison: Comparison, base: str) -> None:
         page.listed([str(ref) for ref in refs], "    ")
     for failure in comparison.gate_failures:
         page.prose("  gate failed: ", safe(failure), "red")
-    if not comparison.gate_failures:
+    if not comparison.gate_failures and comparison.decision != "not_comparable":
         page.line(f"  gate {comparison.gate}: passed")
     page.line()
 

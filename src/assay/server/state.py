@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import TypeVar
 
 import msgspec
@@ -38,10 +39,15 @@ class State(msgspec.Struct, frozen=True):
 
         A request whose sender hung up meanwhile is not carried out.
         """
-        async with self.walks:
+        async with AsyncExitStack() as turn:
+            await turn.enter_async_context(self.walks)
             if request is not None and await request.is_disconnected():
                 raise ClientDisconnect
-            return await asyncio.to_thread(read)
+            walking = asyncio.ensure_future(asyncio.to_thread(read))
+            # A thread walks on when nobody waits for it any more: the turn is over when it ends.
+            turn.pop_all()
+            walking.add_done_callback(lambda _: self.walks.release())
+            return await asyncio.shield(walking)
 
 
 def state_of(request: Request) -> State:
