@@ -182,9 +182,6 @@ class Jobs:
                 return
             except RunHeld:
                 return  # another server goes on with it
-            except StoreError:
-                self._held.add(run_id)  # it is looked at again, as if somebody had given it up
-                return
             except Exception as error:  # whatever a project's own modules do
                 reason = f"it could not be resumed: {error}"
         await asyncio.to_thread(self._interrupt, lambda: record, reason)
