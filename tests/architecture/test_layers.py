@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,6 +53,7 @@ ORDERED = {0, 1, 3, 5}
 ROOMS = {2, 3, 4}
 
 
+@cache
 def modules() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
@@ -67,21 +68,28 @@ def room(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def imports(file: Path) -> Iterator[tuple[int, str]]:
+@cache
+def known() -> set[str]:
+    return {dotted(file) for file in modules()}
+
+
+@cache
+def imports(file: Path) -> list[tuple[int, str]]:
     """Every import of ours in a file, those in functions and under TYPE_CHECKING included."""
-    known = {dotted(f) for f in modules()}
+    found: list[tuple[int, str]] = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}:{node.lineno}: relative import"
             names = [
-                full if (full := f"{node.module}.{alias.name}") in known else str(node.module)
+                full if (full := f"{node.module}.{alias.name}") in known() else str(node.module)
                 for alias in node.names
             ]
         else:
             continue
-        yield from ((node.lineno, name) for name in names if name.split(".")[0] == "assay")
+        found += [(node.lineno, name) for name in names if name.split(".")[0] == "assay"]
+    return found
 
 
 def place(name: str) -> tuple[int, int]:
