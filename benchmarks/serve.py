@@ -96,16 +96,19 @@ def pages(folder: Path, cases: int) -> None:
         tagged(many, "few tags", "geo", "tag-7", "7", "none")
     with served(home(folder / "different", cases, own_tags)) as different:
         what = f"{10 * cases:,} different tags"
-        tagged(different, what, "none", "tag-9-9", "9-9", "tag", "t", "%C3%A9")
+        tagged(different, what, "none", "tag-9-9", "9-9", "tag", "tag-", "t", "%C3%A9")
+    with served(home(folder / "late", cases, partial(late_tags, cases))) as late:
+        tagged(late, "tags of which the newest three tenths have one kind", "lat", "late")
 
 
 def longest_tags(folder: Path, cases: int) -> None:
     """The first page with a tag where all tags are different and as long as they may be."""
     for kind, alphabet in ALPHABETS.items():
-        with served(home(folder / kind, cases, partial(long_tags, alphabet))) as long:
-            tag = long_tags(alphabet, cases // 2)[5]
-            parts = [quote(part) for part in (tag[0], tag[:2], tag[:3], tag[:6], tag, tag[:5] * 2)]
-            tagged(long, f"{10 * cases:,} different tags of 50 {kind}", *parts)
+        with served(home(folder / kind, cases, partial(long_tags, alphabet, cases))) as long:
+            tag = long_tags(alphabet, cases, cases // 2)[5]
+            parts = [tag[0], tag[:2], tag[:3], tag[:6], tag, tag[:5] * 2, "lat", "late", "common"]
+            what = f"{10 * cases:,} different tags of 50 {kind}"
+            tagged(long, what, *map(quote, parts))
 
 
 def tagged(port: int, what: str, *tags: str) -> None:
@@ -204,13 +207,20 @@ def few_tags(number: int) -> tuple[str, ...]:
     return (f"tag-{number % 1000}", "geo") if number % 2 else (f"tag-{number % 1000}",)
 
 
-def long_tags(alphabet: Sequence[str], number: int) -> tuple[str, ...]:
-    chance = random.Random(number)
-    return tuple("".join(chance.choices(alphabet, k=50)) for _ in range(10))
-
-
 def own_tags(number: int) -> tuple[str, ...]:
     return tuple(f"tag-{number}-{i}" for i in range(10))
+
+
+def late_tags(cases: int, number: int) -> tuple[str, ...]:
+    """The newest three tenths have a kind of tag that no other has."""
+    return (f"late-{number}" if 10 * number >= 7 * cases else f"early-{number}",)
+
+
+def long_tags(alphabet: Sequence[str], cases: int, number: int) -> tuple[str, ...]:
+    """Ten of 50 characters; two of them begin with the same as those of other test cases."""
+    chance = random.Random(number)
+    begins = ["common", *late_tags(cases, number)] + [""] * 8
+    return tuple(begin + "".join(chance.choices(alphabet, k=50 - len(begin))) for begin in begins)
 
 
 def home(folder: Path, cases: int, tags: Callable[[int], tuple[str, ...]] = few_tags) -> Path:

@@ -81,10 +81,11 @@ class PostgresDatabase:
     # CASE lets PostgreSQL expect few sets: of a bare condition it expects a third, and would rather
     # read all test cases than look some up.
     _HAVING = f"""
-        MATERIALIZED (
+        found AS MATERIALIZED (
             SELECT number, total FROM tag_set
             WHERE CASE WHEN length(folded) > 0 AND {contains} THEN 1 ELSE 0 END = 1
-        )
+        ),
+        sets AS (SELECT number FROM found)
     """
 
     def __init__(self, server: PostgresServer) -> None:

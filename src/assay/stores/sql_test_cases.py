@@ -33,6 +33,11 @@ from assay.model.test_case import (
 #: More than any store has; a greater number does not fit a column.
 _BEYOND = 2**62
 
+#: Many have a tag when at least one of so many test cases has it.
+_OFTEN = 4
+#: How many more of the oldest are tried than would do if the tag were spread evenly.
+_SPARE = 200
+
 _TEXTS = "v.input, v.expected_output, v.description, v.tags"
 _FIELDS = f"c.id, {_TEXTS}, c.created_at, v.modified_at, v.version"
 _NEWEST = "JOIN test_case_version v ON v.number = c.number AND v.version = c.version"
@@ -52,26 +57,34 @@ _PAGE = f"""
     SELECT n.total, {_FIELDS}
     FROM test_case_count n LEFT JOIN (page c {_NEWEST}) ON TRUE ORDER BY c.number
 """
-# Where a quarter of all test cases have the tag, the page is soon met on a walk in their order:
-# at worst three quarters are passed by. Else the walk has no beginning, and ends there; the test
-# cases are looked up by their sets of tags, and sorted.
+# When many test cases have the tag, the oldest are tried first: usually they fill the page. When
+# they do not, or when few have the tag, all that have it are looked up by their sets of tags, and
+# sorted. `often` has no row when few have it; then `met` is empty without a look at anything.
 _TAGGED = f"""
-    WITH found AS {{found}},
+    WITH {{having}},
     n AS (SELECT coalesce(sum(total), 0) AS total FROM found),
-    often AS (SELECT 0 AS beginning FROM n, test_case_count a WHERE n.total * 4 > a.total),
+    often AS (
+        SELECT (SELECT min(number) FROM test_case WHERE deleted_at IS NULL) AS beginning
+        FROM n, test_case_count a WHERE n.total * {_OFTEN} > a.total
+    ),
+    met AS MATERIALIZED (
+        SELECT c.number FROM test_case c CROSS JOIN tag_set t
+        WHERE c.number >= (SELECT beginning FROM often) AND c.deleted_at IS NULL
+        AND c.number < (SELECT beginning + ? FROM often)
+        AND t.number = c.tag_set AND length(folded) > 0 AND {{contains}} {_IN_ORDER}
+    ),
+    filled AS (SELECT 1 WHERE (SELECT count(*) FROM met) = ?),
     page AS (
-        SELECT * FROM (
-            SELECT {_SHOWN} FROM test_case c CROSS JOIN tag_set t
-            WHERE c.number > (SELECT beginning FROM often) AND c.deleted_at IS NULL
-            AND t.number = c.tag_set AND length(folded) > 0 AND {{contains}} {_IN_ORDER}
-        ) met
+        SELECT number FROM met WHERE EXISTS (SELECT 1 FROM filled)
         UNION ALL
-        SELECT * FROM (
-            SELECT {_SHOWN} FROM found t CROSS JOIN test_case c
-            WHERE NOT EXISTS (SELECT 1 FROM often) AND c.tag_set = t.number {_IN_ORDER}
+        SELECT number FROM (
+            SELECT c.number FROM sets t CROSS JOIN test_case c
+            WHERE NOT EXISTS (SELECT 1 FROM filled) AND c.tag_set = t.number {_IN_ORDER}
         ) looked_up
     )
-    SELECT n.total, {_FIELDS} FROM n LEFT JOIN (page c {_NEWEST}) ON TRUE ORDER BY c.number
+    SELECT n.total, {_FIELDS}
+    FROM n LEFT JOIN (page p JOIN test_case c ON c.number = p.number {_NEWEST}) ON TRUE
+    ORDER BY c.number
 """
 _ADD = "INSERT INTO test_case (id, version, created_at, tag_set) VALUES (?, ?, ?, ?)"
 _ADD += " RETURNING number"
@@ -101,9 +114,9 @@ class TagSearch(Protocol):
     contains: str
 
     def having(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
-        """What `number` and `total` of the sets are found by that have a tag with the needle.
+        """What stands behind WITH to find the sets that have a tag with the needle; its values.
 
-        It is what stands behind `found AS`, and its values.
+        `found` has the `total` of each set, `sets` its `number`.
         """
         ...
 
@@ -153,9 +166,11 @@ class SqlTestCases:
             if needle is None:
                 rows = connection.execute(_PAGE, bounds).fetchall()
             else:
-                found, values = self._searching.having(needle)
-                query = _TAGGED.format(found=found, contains=self._searching.contains)
-                rows = connection.execute(query, (*values, needle, *bounds, *bounds)).fetchall()
+                having, sought_for = self._searching.having(needle)
+                query = _TAGGED.format(having=having, contains=self._searching.contains)
+                tried = min(_OFTEN * sum(bounds) + _SPARE, _BEYOND)
+                values = (*sought_for, tried, needle, *bounds, bounds[0], *bounds)
+                rows = connection.execute(query, values).fetchall()
         return TestCasePage([_case(row[1:]) for row in rows if row[1] is not None], int(rows[0][0]))
 
     def change(

@@ -61,15 +61,11 @@ class SqliteDatabase:
     """The file as the Store in tables sees it."""
 
     contains = "instr(folded, ?) > 0"
+    having = staticmethod(having)
 
     def __init__(self, path: Path, file: SqliteFile) -> None:
         self._path, self._file = path, file
         self.reading, self.close = file.reading, file.close
-
-    def having(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
-        query, values = having(needle)
-        # Searching twice costs less than to keep what was found.
-        return f"NOT MATERIALIZED ({query})", values
 
     def rows(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
         with (

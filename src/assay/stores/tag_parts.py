@@ -14,11 +14,26 @@ _PART = 3 * _CHARACTER
 #: So many parts are asked for at most: that leaves few sets, and those are looked at anyway.
 _MOST = 8
 
-_FOUND = "SELECT t.number, t.total FROM tag_part p CROSS JOIN tag_set t"
-_HERE = "WHERE p.tag_part MATCH ? AND t.number = p.rowid"
-_BY_PART = f"{_FOUND} INDEXED BY tag_set_total {_HERE}"
-_BY_PARTS = f"{_FOUND} {_HERE} AND instr(t.folded, ?) > 0"
-_ANY = "SELECT number, total FROM tag_set WHERE length(folded) > 0"
+# Searching the index twice costs less than keeping what was found.
+_BY_PART = """
+    found AS NOT MATERIALIZED (
+        SELECT t.total FROM tag_part p CROSS JOIN tag_set t INDEXED BY tag_set_total
+        WHERE p.tag_part MATCH ? AND t.number = p.rowid
+    ),
+    sets AS NOT MATERIALIZED (SELECT rowid AS number FROM tag_part WHERE tag_part MATCH ?)
+"""
+# Keeping what was found costs less than looking at the tags twice.
+_BY_PARTS = """
+    found AS MATERIALIZED (
+        SELECT t.number, t.total FROM tag_part p CROSS JOIN tag_set t
+        WHERE p.tag_part MATCH ? AND t.number = p.rowid AND instr(t.folded, ?) > 0
+    ),
+    sets AS NOT MATERIALIZED (SELECT number FROM found)
+"""
+_ANY = """
+    found AS NOT MATERIALIZED (SELECT number, total FROM tag_set WHERE length(folded) > 0),
+    sets AS NOT MATERIALIZED (SELECT number FROM found)
+"""
 
 
 def tag_parts(folded: bytes) -> str:
@@ -31,14 +46,13 @@ def tag_parts(folded: bytes) -> str:
 
 
 def having(needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
-    """The query for the sets that have the needle in a tag, and its values."""
+    """What finds the sets that have the needle in a tag, as TagSearch has it."""
     digits = _digits(needle)
     if not digits:
         return _ANY, ()
-    if len(digits) < _PART:
-        return _BY_PART, (f"{digits}*",)
-    if len(digits) == _PART:
-        return _BY_PART, (digits,)
+    if len(digits) <= _PART:
+        part = digits if len(digits) == _PART else f"{digits}*"
+        return _BY_PART, (part, part)
     begins = [*range(0, len(digits) - _PART, _PART)][: _MOST - 1]
     parts = [digits[at : at + _PART] for at in (*begins, len(digits) - _PART)]
     return _BY_PARTS, (" AND ".join(parts), needle)

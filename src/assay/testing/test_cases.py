@@ -217,6 +217,17 @@ class TestCaseConformance(ABC):
                 assert [case.id for case in page.test_cases] == wanted[skip : skip + 5], (tag, skip)
                 assert page.total == len(wanted)
 
+    def test_a_tag_that_mostly_new_test_cases_have_is_found_in_order(
+        self, cases: TestCaseStore
+    ) -> None:
+        early = {3, 250}  # beside all from 400 on
+        tags = [f"new-{i}" if i >= 400 or i in early else f"old-{i}" for i in range(800)]
+        made = added(cases, *(new_case(str(i), tag) for i, tag in enumerate(tags)))
+        wanted = [case for case in made if case.tags[0].startswith("new")]
+        for tag in ("n", "new", "NEW-"):
+            for skip in (0, 1, 2, 300, 400, 402):
+                assert cases.page(5, skip, tag) == (wanted[skip : skip + 5], 402), (tag, skip)
+
     def test_tags_are_found_as_they_are_now(self, cases: TestCaseStore) -> None:
         a, b = added(cases, new_case("a", "old"), new_case("b", "old"))
         changed(cases, a.id, tags=("new", "new"))
