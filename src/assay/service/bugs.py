@@ -18,7 +18,9 @@ from assay.model.result import Outcome
 from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.results.trials import by_case, outcome_of, repeats_of
-from assay.service.eval_files import add_regression, load, project
+from assay.service import regressions
+from assay.service.eval_files import load
+from assay.service.project import project
 from assay.service.store import store_to_read
 from assay.settings import Settings, shown_path
 from assay.suites.ledger import SUFFIX, Bug
@@ -69,7 +71,7 @@ def capture(
     folder, tool = _home(report, suite, expect)
     description = report.description or case.description or reason or case.id
     bug = Bug(_prompt(case), expect, description, report.bug_ref)
-    return add_regression(folder, tool, bug, today or date.today())
+    return regressions.add(folder, tool, bug, today or date.today())
 
 
 def _find(source: str, store: Store) -> _Found:

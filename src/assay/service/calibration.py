@@ -22,6 +22,7 @@ from assay.model.comparison import CaseRef
 from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.service import eval_files
+from assay.service.project import project
 from assay.service.store import store_to_read
 from assay.settings import Settings, shown_path
 from assay.stats.calibration import (
@@ -99,7 +100,7 @@ class Desk:
         store: str | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._settings, self._file, self._now = eval_files.project(), Path(file), now
+        self._settings, self._file, self._now = project(), Path(file), now
         labels.check_file(self._file)
         self._url = store
         with closing(self._store()) as opened:

@@ -26,7 +26,7 @@ from assay.roster.agentv import targets_file
 from assay.roster.secrets import secrets_of
 from assay.roster.targets import Roster, connected
 from assay.seeds import Seeds
-from assay.service.eval_files import plugins, working_directory
+from assay.service.project import find_settings, plugins
 from assay.service.store import open_store
 from assay.settings import Settings, environment, shown_path
 from assay.suites.staleness import load_registry
@@ -77,7 +77,7 @@ def examine(
     """Check everything; a target, or a store, in place of those that are configured."""
     probe = probe or Probe()
     try:
-        settings = Settings.find(working_directory())
+        settings = find_settings()
     except ConfigError as error:
         return list(_broken("config", "configuration", error))
     redact = Redactor(frozenset(secrets_of(settings))).text

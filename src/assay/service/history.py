@@ -36,7 +36,7 @@ from assay.model.run_result import RunResult
 from assay.ports import Store
 from assay.results.folder import files_of, folder_shown, results_folder
 from assay.results.run import conclude, recorded_summary, result_of
-from assay.service.eval_files import project, working_directory
+from assay.service.project import project, working_directory
 from assay.service.result import Run
 from assay.service.store import project_store, store_to_read
 from assay.settings import Settings, shown_path

@@ -35,9 +35,10 @@ from assay.roster.secrets import secrets_of
 from assay.roster.targets import Roster
 from assay.seeds import Seeds
 from assay.service import handmade
-from assay.service.eval_files import Paths, as_paths, project, validate, working_directory
+from assay.service.eval_files import Paths, as_paths, validate
 from assay.service.history import against
 from assay.service.options import ANEW, default_evaluators, options_of
+from assay.service.project import project, working_directory
 from assay.service.result import Run
 from assay.service.store import open_store
 from assay.settings import Settings

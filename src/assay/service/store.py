@@ -8,7 +8,7 @@ from assay import registry
 from assay.documents.source import is_absent
 from assay.errors import PluginError, StoreError, UsageError, blaming
 from assay.ports import Cache, Store
-from assay.service.eval_files import project
+from assay.service.project import project
 from assay.settings import Settings
 
 
