@@ -207,7 +207,7 @@ def test_a_resumed_run_is_running_again_while_it_is_at_work(job: Job) -> None:
         return "yes"
 
     before = carried_out(asking(job, stops)[0])[0].record
-    assert (before.status, before.verdict["exitCode"]) == ("interrupted", 130)
+    assert (before.status, before.verdict.exit_code) == ("interrupted", 130)
     seen: list[RunRecord] = []
 
     def looks(name: str, count: int) -> str:

@@ -11,8 +11,10 @@ from uuid import UUID
 import msgspec
 
 from assay.model.case import Tier
+from assay.model.comparison import CaseRef
 from assay.model.result import Outcome
 from assay.patterns import quick_search
+from assay.stats.sequential import Sequential
 
 #: The low bits of a position are the place of the case in its suite.
 _PLACE_BITS = 28
@@ -68,6 +70,30 @@ class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     notes: list[str] = []
 
 
+class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
+    """How a run ended, and why; without an exit code it has not ended.
+
+    The rest is for a run with a `baseline`, so that it can be compared again. `confirmed` are the
+    critical regressions that failed in every rerun; None when all count. `removed` are the cases
+    that are gone for good, where the run was narrowed to some of its cases. `sequential` is the
+    test of a run that was to stop when it is decided.
+    """
+
+    exit_code: int | None = None
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    baseline: str | None = None
+    confirmed: tuple[CaseRef, ...] | None = None
+    removed: tuple[CaseRef, ...] | None = None
+    sequential: Sequential | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON that the store keeps; of a run with a baseline `confirmed` is always there."""
+        written: dict[str, Any] = msgspec.to_builtins(self)
+        kept = {"confirmed"} if self.baseline is not None else set[str]()
+        return {key: value for key, value in written.items() if value is not None or key in kept}
+
+
 class RunRecord(msgspec.Struct, frozen=True):
     """A run: what was asked of whom, and what came of it once it has ended.
 
@@ -98,10 +124,9 @@ class RunRecord(msgspec.Struct, frozen=True):
         return CANCELLED in self.environment
 
     @property
-    def verdict(self) -> dict[str, Any]:
-        """The part of the summary that says how it ended, and why; empty before that."""
-        found: dict[str, Any] = (self.summary or {}).get("verdict", {})
-        return found
+    def verdict(self) -> RunVerdict:
+        """The part of the summary that says how it ended, and why."""
+        return msgspec.convert((self.summary or {}).get("verdict", {}), RunVerdict)
 
 
 class TrialRecord(msgspec.Struct, frozen=True, array_like=True):

@@ -7,14 +7,21 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from assay.judges.judgements import JudgeStatistics
 from assay.model.calibration import Calibration
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord, positions_of
+from assay.model.run import (
+    RunRecord,
+    RunVerdict,
+    SuiteHeader,
+    TrialFacts,
+    TrialRecord,
+    positions_of,
+)
 from assay.model.run_result import RunResult
 from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, Summary, head_of
@@ -281,24 +288,21 @@ def recorded_summary(
 
     When the run was `narrowed` to some of its cases, only it knows which are gone for good.
     """
-    verdict: dict[str, Any] = {
-        "exitCode": result.exit_code,
-        "reasons": list(result.reasons),
-        "notes": list(result.notes),
-    }
+    verdict = RunVerdict(result.exit_code, result.reasons, result.notes)
     if result.comparison is not None:
-        verdict["baseline"] = result.comparison.base
-        verdict["confirmed"] = None if confirmed is None else sorted(map(list, confirmed))
-        if narrowed:
-            verdict["removed"] = list(map(list, result.comparison.removed))
-        if sequential is not None:
-            verdict["sequential"] = asdict(sequential)
+        verdict = replace(
+            verdict,
+            baseline=result.comparison.base,
+            confirmed=None if confirmed is None else tuple(sorted(confirmed)),
+            removed=result.comparison.removed if narrowed else None,
+            sequential=sequential,
+        )
     # With the statistics of every suite, lists of runs need not count trials.
     suites = [
         {"file": s.file, **s.summary.to_dict(), "statistics": s.statistics} for s in result.suites
     ]
     measured = {"statistics": result.statistics, "suites": suites}
-    return result.summary.to_dict() | measured | {"verdict": verdict}
+    return result.summary.to_dict() | measured | {"verdict": verdict.to_dict()}
 
 
 def head_of_suite(record: RunRecord, header: SuiteHeader) -> bytes:

@@ -277,7 +277,7 @@ class _Noise:
 
 def _with_baseline(record: RunRecord, noise: _Noise, store: Store) -> Basis | None:
     """From the run and its baseline, if it had one that is still there."""
-    name = record.verdict.get("baseline")
+    name = record.verdict.baseline
     if name is None:
         return None
     try:
