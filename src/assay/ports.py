@@ -27,11 +27,11 @@ from assay.model.context import Context
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.plain import TextLine
+from assay.model.reading import Reading
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluationScore
-from assay.model.shape import Reading
 from assay.model.suite import SuiteExecution
 from assay.model.test_case import NewTestCase, TestCase, TestCaseChanges, TestCasePage
 from assay.settings import Settings

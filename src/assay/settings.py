@@ -22,19 +22,11 @@ from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
 from assay.documents.source import is_absent, read_text
 from assay.errors import ConfigError, EvalFileErrors, Problem
+from assay.model.fields import Empty, Flag, Text
 from assay.model.options import RunOptions
-from assay.model.shape import (
-    Besides,
-    Empty,
-    Flag,
-    Reading,
-    Refusal,
-    Shape,
-    Text,
-    problem,
-    repeated,
-    shown,
-)
+from assay.model.reading import Reading
+from assay.model.refusal import Besides, Refusal, problem, repeated, shown
+from assay.model.shape import Shape
 from assay.model.source import AnySource, LiveSource
 from assay.model.target import Price
 

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from assay.documents.checking import check
 from assay.documents.document import Document, TextMark
 from assay.model.options import RunOptions
-from assay.model.shape import Reading
+from assay.model.reading import Reading
 
 #: Options that are called otherwise on the command line than in files.
 FLAGS = {"timeout_seconds": "--timeout", "evaluators": "--evaluator"}

@@ -9,9 +9,10 @@ from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, closed
 from assay.evaluators.prompt import material_of
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.fields import Text
+from assay.model.refusal import shown
 from assay.model.rubric import Rubric, Rubrics
 from assay.model.score import TOLERANCE, EvaluationScore, reaches, weighted
-from assay.model.shape import Text, shown
 from assay.ports import Check, Resources
 
 #: The share of its maximum from which a graded item is met, unless it says so itself.

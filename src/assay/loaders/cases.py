@@ -14,7 +14,7 @@ from assay.loaders.files import Finder
 from assay.loaders.locating import Locator
 from assay.model.case import EvalCase, Origin
 from assay.model.message import Message
-from assay.model.shape import Reading
+from assay.model.reading import Reading
 from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution
 from assay.registry import evaluators as registered
 from assay.seeds import Seeds

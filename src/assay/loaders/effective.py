@@ -9,8 +9,8 @@ from assay.errors import PluginError, UnknownName
 from assay.model.evaluator import EvaluatorSpec, named
 from assay.model.expect import ExpectBase
 from assay.model.message import ToolCall
+from assay.model.refusal import problem
 from assay.model.rubric import Rubric
-from assay.model.shape import problem
 from assay.model.suite import CaseExecution, CaseFile
 from assay.registry import evaluators as registered
 

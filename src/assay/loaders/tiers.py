@@ -17,7 +17,7 @@ from assay.loaders.suite import duplicate_ids
 from assay.model.case import CRITICAL_TIERS, EvalCase, Suite, Tier
 from assay.model.evaluator import named
 from assay.model.message import Message
-from assay.model.shape import shown
+from assay.model.refusal import shown
 from assay.model.tiers import TIERS, TierCase, TierFile, TierMetadata
 from assay.seeds import Seeds
 from assay.settings import Settings, shown_path

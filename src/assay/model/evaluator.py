@@ -19,19 +19,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from assay.model.shape import (
-    Flag,
-    Number,
-    Reading,
-    Refusal,
-    Shape,
-    Text,
-    problem,
-    raise_all,
-    repeated,
-    shown,
-    together,
-)
+from assay.model.fields import Flag, Number, Text
+from assay.model.reading import Reading
+from assay.model.refusal import Refusal, problem, raise_all, repeated, shown, together
+from assay.model.shape import Shape
 
 
 def _plain(value: Any) -> Any:

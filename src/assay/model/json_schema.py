@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from assay.errors import BadPattern
-from assay.model.shape import problem
+from assay.model.refusal import problem
 from assay.model.values import cut
 from assay.patterns import compile_pattern
 

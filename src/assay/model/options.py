@@ -12,18 +12,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from assay.model.case import Tier
-from assay.model.shape import (
-    AtLeastOne,
-    Count,
-    Flag,
-    Key,
-    Positive,
-    Rate,
-    Several,
-    Shape,
-    Text,
-    problem,
-)
+from assay.model.fields import AtLeastOne, Count, Flag, Positive, Rate, Several, Text
+from assay.model.refusal import problem
+from assay.model.shape import Shape
+from assay.model.spelling import Key
 
 Gate = Literal["regression", "strict", "non-inferiority"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from assay.errors import ObservationError
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation, Usage
-from assay.model.shape import kind_of
+from assay.model.refusal import kind_of
 
 _LISTS: dict[str, tuple[type, str]] = {
     "tool_calls": (ToolCall, "ToolCall('search', {'query': ...})"),

@@ -10,7 +10,7 @@ import msgspec
 from assay.documents.document import MAX_DEPTH, too_deep
 from assay.errors import ObservationError, nearest, printable
 from assay.model.observation import Observation
-from assay.model.shape import shown
+from assay.model.refusal import shown
 from assay.observations import agentv, anthropic, openai, otel, own, responses
 from assay.observations.made import made
 

@@ -24,7 +24,7 @@ from assay.errors import (
     nearest,
 )
 from assay.model.options import TIMEOUT_SECONDS, WORKERS
-from assay.model.shape import Reading
+from assay.model.reading import Reading
 from assay.model.target import RateLimits, TargetSpec
 from assay.ports import Target
 from assay.registry import targets as providers

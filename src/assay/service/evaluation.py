@@ -11,8 +11,8 @@ from assay.blocking import wait_for
 from assay.engine.grading import Preparation
 from assay.errors import UsageError
 from assay.model.case import EvalCase
+from assay.model.refusal import shown
 from assay.model.result import EvalCaseResult
-from assay.model.shape import shown
 from assay.observations.reading import read
 from assay.ports import Resources, Target
 from assay.roster.targets import Roster

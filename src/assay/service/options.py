@@ -12,8 +12,9 @@ from assay.documents.document import Document, TextMark
 from assay.errors import Problem, UsageError
 from assay.model.evaluator import Evaluators, EvaluatorSpec
 from assay.model.options import RunOptions
+from assay.model.reading import Reading
 from assay.model.run import RunRecord
-from assay.model.shape import Reading, Shape
+from assay.model.shape import Shape
 from assay.redaction import MARK
 from assay.settings import OVERRIDES, Settings, environment
 

@@ -14,7 +14,8 @@ from assay.documents.checking import check
 from assay.documents.document import Document
 from assay.errors import ConfigError, Problem, Problems, ToolRegistryError, nearest
 from assay.model.case import Suite
-from assay.model.shape import Reading, shown
+from assay.model.reading import Reading
+from assay.model.refusal import shown
 from assay.model.tool import ToolEntry
 from assay.settings import Settings
 from assay.suites.sources import document_of

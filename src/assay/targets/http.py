@@ -16,9 +16,10 @@ from urllib.parse import quote, urlsplit
 from pydantic import AfterValidator
 
 from assay.errors import nearest
+from assay.model.fields import Empty, Json, Positive, Text
 from assay.model.message import Message
 from assay.model.observation import Observation
-from assay.model.shape import Empty, Json, Positive, Text, problem
+from assay.model.refusal import problem
 from assay.model.target import Need, TargetSpec
 from assay.ports import Request, Target
 from assay.targets.address import is_address, shown_url

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 from assay.errors import MAX_MESSAGE, ObservationError, TargetError, UsageError, printable
 from assay.functions import imported, raised
 from assay.model.case import EvalCase
+from assay.model.fields import Text
 from assay.model.function import Function
 from assay.model.observation import Observation
-from assay.model.shape import Text
 from assay.model.target import TargetSpec
 from assay.observations.made import made
 from assay.observations.reading import read

@@ -18,8 +18,9 @@ import msgspec
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from assay.errors import nearest
+from assay.model.fields import Text, Words
 from assay.model.message import Message
-from assay.model.shape import Text, Words, problem, shown
+from assay.model.refusal import problem, shown
 from assay.ports import Request
 from assay.targets.address import is_address
 from assay.targets.chat import text_of
