@@ -13,6 +13,7 @@ from assay.model.fields import Text
 from assay.model.refusal import shown
 from assay.model.rubric import Rubric, Rubrics
 from assay.model.score import TOLERANCE, EvaluationScore, reaches, weighted
+from assay.model.values import cut
 from assay.ports import Check, Resources
 
 #: The share of its maximum from which a graded item is met, unless it says so itself.
@@ -190,8 +191,7 @@ def _result(item: Rubric, check: dict[str, Any]) -> dict[str, Any]:
 
 def _sentence(item: Rubric, result: dict[str, Any]) -> str:
     """One item, how it fared, and why."""
-    words = " ".join(item.description.split())
-    words = words if len(words) <= _SHOWN else words[: _SHOWN - 3] + "..."
+    words = cut(" ".join(item.description.split()), _SHOWN)
     if is_graded(item):
         words += f", {result['score']:g} of {item.max_score:g}"
     reason = result["reasoning"] or ("it is met" if result["met"] else "it is not met")
