@@ -62,6 +62,11 @@ class Document:
         self._marks, self._start = marks, start
         self._places: dict[int, dict[Any, int]] = {}  # of large mappings, by identity
 
+    @classmethod
+    def unplaced(cls, name: str, data: Any) -> Document:
+        """Data that stands in no text: problems with it name it, and no line."""
+        return cls(name, data, [], TextMark(-1, -1, 0))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Document, (self.file, self.data, self.problems, self.marks, self._start)
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from assay.documents.checking import check
-from assay.documents.document import DocPath, Document, TextMark
+from assay.documents.document import DocPath, Document
 from assay.errors import (
     AssayError,
     ConfigError,
@@ -89,7 +89,7 @@ class Roster:
                 return self._configured(("targets", index))
         raw = _inline(name)
         if raw is not None:
-            document = Document(f"target {name!r}", raw, [], TextMark(-1, -1, 0))
+            document = Document.unplaced(f"target {name!r}", raw)
             return self._spec(document, (), Path.cwd())
         return self._of_agentv(name)
 
