@@ -15,19 +15,18 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.brake import Brake
 from assay.engine.early import Early
 from assay.engine.gating import rubric_refusals
+from assay.engine.job import Job
 from assay.engine.journal import Journal
 from assay.engine.plan import TIERS, Plan, Planned, Trial
 from assay.engine.trial import Finished, Trials
 from assay.model.case import Tier
-from assay.model.events import Listener, Notice, TrialFinished
+from assay.model.events import Notice, TrialFinished
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
-from assay.model.run import RunStatus, TrialFacts, TrialRecord
+from assay.model.run import RunStatus, TrialFacts, TrialRecord, only
 from assay.model.score import TOLERANCE
-from assay.ports import Store
 
 #: So many trials in a row that could not connect or timed out end the asking.
 MOST_UNREACHABLE = 20
@@ -92,16 +91,14 @@ class Runner:
         self,
         plan: Plan,
         trials: Trials,
-        store: Store,
-        listen: Listener,
-        brake: Brake,
+        job: Job,
         early: Early | None,
         *,
         workers: int,
         live: bool,
     ) -> None:
-        self._plan, self.trials, self._store, self._listen = plan, trials, store, listen
-        self._workers, self._brake, self._live = workers, brake, live
+        self._plan, self.trials, self._workers, self._live = plan, trials, workers, live
+        self._store, self._listen, self._brake = job.store, job.listen, job.brake
         self._tally = Tally(plan.options)
         self._lanes: list[asyncio.Task[None]] = []
         #: The trials that are under way, and when the last one came back.
@@ -144,8 +141,7 @@ class Runner:
 
     async def confirm(self, planned: Planned, times: int) -> bool:
         """Ask a case again; did it fail every time? Each attempt is recorded, and made once."""
-        place = range(planned.position, planned.position + 1)
-        known = self._store.facts(self.trials.run_id, place)
+        known = self._store.facts(self.trials.run_id, only(planned.position))
         outcomes = {
             trial.repeat: trial.outcome for trial in known if trial.confirms and trial.final
         }

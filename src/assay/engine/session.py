@@ -147,7 +147,7 @@ class _Session:
         )
 
     def _runner(self, record: RunRecord) -> Runner:
-        job, options = self.job, self.job.options
+        job = self.job
         trials = Trials(
             record.id,
             [header.file for header in record.suites],
@@ -155,15 +155,13 @@ class _Session:
             self.preparation,
             self.redactor,
             self.cache,
-            lambda planned: options.timeout_seconds or planned.case.timeout_seconds,
+            job.options.timeout_seconds,
         )
         self.early = self._early(record)
         return Runner(
             self.plan,
             trials,
-            job.store,
-            job.listen,
-            job.brake,
+            job,
             self.early,
             workers=self.plan.workers or self.roster.workers,
             live=self.lineup.live,

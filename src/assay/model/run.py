@@ -38,6 +38,11 @@ def positions_of(suite: int) -> range:
     return range(position_of(suite, 0), position_of(suite + 1, 0))
 
 
+def only(position: int) -> range:
+    """The positions of a single case."""
+    return range(position, position + 1)
+
+
 def timestamp(moment: datetime) -> str:
     """The time as a run records it."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
