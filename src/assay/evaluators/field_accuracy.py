@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from assay.evaluators.answers import expected_output
-from assay.evaluators.comparing import Incomparable, near, same_date
+from assay.evaluators.field_values import Incomparable, near, same_date
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.fields import Empty, Flag, Number, Text

@@ -11,7 +11,7 @@ from assay.documents.document import DocPath, Document
 from assay.errors import Problem, Problems
 from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_expected
 from assay.loaders.files import Finder
-from assay.loaders.locating import Locator
+from assay.loaders.locators import Locator
 from assay.model.case import EvalCase, Origin
 from assay.model.message import Message
 from assay.model.reading import Reading

@@ -25,7 +25,7 @@ _SINGLE: dict[str, tuple[type, str]] = {
 _MAYBE = ("tool_calls", "usage", "error")
 
 
-def made(seen: Any) -> Observation:
+def checked(seen: Any) -> Observation:
     """The observation, with tuples where lists were given; raises ObservationError."""
     if not isinstance(seen, Observation):
         raise ObservationError(f"it is {kind_of(seen)}, not an Observation")

@@ -23,7 +23,7 @@ from assay.model.fields import Text
 from assay.model.function import Function
 from assay.model.observation import Observation
 from assay.model.target import TargetSpec
-from assay.observations.made import made
+from assay.observations.checked import checked
 from assay.observations.reading import read
 from assay.ports import Request, Target
 from assay.targets.apart import SHARED, Here, Outcome, Place
@@ -95,7 +95,7 @@ class _Python:
         if said is None:
             raise TargetError(f"{self.name} returned None, not a text, a mapping or an Observation")
         try:
-            record = made(said).to_dict() if isinstance(said, Observation) else said
+            record = checked(said).to_dict() if isinstance(said, Observation) else said
             return read(json.loads(json.dumps(record, allow_nan=False)))
         except ObservationError as error:
             message = f"{self.name} returned no observation: {error}"
