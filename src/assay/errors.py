@@ -197,7 +197,7 @@ class Problems:
                 message = (
                     f"there are more than {MAX_PROBLEMS:,} {severity}s; these were found first"
                 )
-                hint = "mend these first" if severity == "error" else ""
+                hint = "fix these first" if severity == "error" else ""
                 told.append(Problem(self.file, 0, 0, severity, "too-many-problems", message, hint))
         return told
 
@@ -252,7 +252,7 @@ class RunHeld(UsageError):
     """Another process is at work on the run right now."""
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"the run {run_id} is at work in another process")
+        super().__init__(f"the run {run_id} is held by another process")
 
 
 class ConfigError(AssayError):

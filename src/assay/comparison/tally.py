@@ -239,8 +239,8 @@ class _Tally(msgspec.Struct):
         """What a reader should know beside the decision."""
         if rules.sequential is not None:
             yield (
-                "the run was to stop when decided, so an e-process decides, which allows to look"
-                " at every case; the interval of the difference knows nothing of that"
+                "the run was to stop once decided, so an e-process decides, which may be looked"
+                " at after every case; the interval of the difference does not account for that"
             )
         if self.skipped:
             named = ", ".join(map(str, self.skipped[:NAMED]))

@@ -97,7 +97,7 @@ class Lineup:
         if len(targets) == 1:
             return targets[0].name
         known = ", ".join(target.name for target in targets)
-        hint = f"known are {known}" if known else "for example python:my_agent:answer"
+        hint = f"known: {known}" if known else "for example python:my_agent:answer"
         told = "no target is named: give --target, or target= in Python"
         listed = "" if known else ", or list one under 'targets' in assay.yaml"
         raise UsageError(f"{told} ({hint}){listed}")

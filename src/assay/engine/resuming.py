@@ -23,7 +23,9 @@ def resumable(job: Job, named: RunRecord | None) -> RunRecord:
     record = named or _newest(job)
     check_unfinished(record)
     if record.plan != plan_of(job):
-        raise UsageError(f"the run {record.id} has other paths or options: give them as they were")
+        raise UsageError(
+            f"the run {record.id} was begun with other paths or options: give the same ones"
+        )
     _check_files(record, headers_of(job, job.plan()))
     return record
 

@@ -77,7 +77,7 @@ class Tally(msgspec.Struct):
         if budget is not None and self.cost_usd >= budget:
             return f"the budget of ${budget:g} is spent"
         if most is not None and self.failures >= most:
-            return f"{self.failures} failed, and the run was to stop then"
+            return f"{self.failures} failed, as many as the run allows"
         for target, count in self.unreachable.items():
             if count >= MOST_UNREACHABLE:
                 return f"{target} could not be reached {count} times in a row"
@@ -268,12 +268,12 @@ class Runner:
         """Does it make sense to go on asking?"""
         if not self.gave_up and (reason := self._tally.reason_to_stop()):
             self.gave_up = reason
-            self._listen(Notice(f"no more is asked: {reason}"))
+            self._listen(Notice(f"stopped asking: {reason}"))
 
     def _miss_cost(self, target: str) -> None:
         """Tell once, while there is time to stop, that a budget does not see what is spent."""
         if self._plan.options.budget_usd is not None and not self.unpriced:
-            self.unpriced = f"the budget does not hold {target}: its answers tell no cost"
+            self.unpriced = f"the budget does not cover {target}: its answers do not report a cost"
             self._listen(Notice(self.unpriced))
 
     def _look(self, record: TrialRecord) -> None:
@@ -281,7 +281,7 @@ class Runner:
         if self._early is not None and not self.decided:
             self.decided = self._early.see(record)
             if self.decided:
-                self._listen(Notice(f"no more is asked: {self.decided}"))
+                self._listen(Notice(f"stopped asking: {self.decided}"))
 
     async def _leave(self, rest: list[Trial], trials: Iterator[Trial]) -> None:
         """Record what is not asked any more; for good, when that is not needed to decide."""

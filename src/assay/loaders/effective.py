@@ -22,7 +22,7 @@ def evaluator_class(name: str) -> type[EvaluatorSpec]:
     try:
         return registered.get(name)
     except UnknownName as error:
-        hint = error.hint or "known are " + ", ".join(registered)
+        hint = error.hint or "known: " + ", ".join(registered)
         message = f"no evaluator is called {name!r}"
         raise problem("unknown-evaluator", message, hint, "type") from None
     except PluginError as error:

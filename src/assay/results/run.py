@@ -230,7 +230,7 @@ def conclude(
             reasons.setdefault(4, []).extend(stale)
     if interrupted:
         again = f"`assay run --resume {result.id}`"
-        reasons[130] = [f"the run was interrupted; {again} goes on with it"]
+        reasons[130] = [f"the run was interrupted; {again} continues it"]
     code = next((code for code in PRECEDENCE if code in reasons), 0)
     told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
     return replace(result, exit_code=code, reasons=told)

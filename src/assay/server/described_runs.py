@@ -327,7 +327,7 @@ COMPARE = operation(
         ),
         parameter(
             *("margin", "query", {"type": "number", "minimum": 0, "maximum": 1, "default": 0.02}),
-            "The difference of pass rates that does not matter.",
+            "The difference in pass rates that does not matter.",
         ),
         parameter("strict", "query", {"type": "boolean"}, "No clear decision fails it too."),
     ),

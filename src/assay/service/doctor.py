@@ -130,7 +130,7 @@ def _project(settings: Settings) -> Iterator[Finding]:
     else:
         fix = "`assay init` writes an assay.yaml, which marks the root"
         yield Finding("project", "root", "warning", f"{root}, the working directory", fix)
-    yield Finding("project", "configuration", "ok", "there is none; defaults hold")
+    yield Finding("project", "configuration", "ok", "there is none; the defaults apply")
 
 
 def _plugins() -> Iterator[Finding]:

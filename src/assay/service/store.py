@@ -17,7 +17,7 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
     url = url or settings.config.store
     scheme, colon, _ = url.partition(":")
     if not colon:
-        raise UsageError(f"{url!r} is no URL of a store, such as 'sqlite:.assay/assay.db'")
+        raise UsageError(f"{url!r} is not the URL of a store, such as 'sqlite:.assay/assay.db'")
     opener = registry.stores.get(scheme)
     with blaming(f"the store {scheme!r} could not be opened", StoreError):
         store = opener(url, settings.root)
