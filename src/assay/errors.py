@@ -3,7 +3,7 @@
     AssayError                 slug (explained in docs/errors.md) and exit code
       UsageError         2     a wrong argument
         UnknownName      2     a name that no registry, file or command knows
-        ToolRegistryError 2    the registry of tools cannot be had
+        ToolRegistryError 2    the registry of tools cannot be read
         RunHeld          2     another process is at work on the run
       ConfigError        2     assay.yaml or [tool.assay] is wrong
       EvalFileError      2     one Problem of an eval file
@@ -169,7 +169,7 @@ class Problems:
             self._kept.append(problem)
 
     def __iadd__(self, found: Iterable[Problem]) -> Self:
-        """Take in what was found; a generator is not asked on when no more errors are told."""
+        """Take in what was found; a generator is left as soon as no more errors are kept."""
         for problem in found:
             self.append(problem)
             if self.full:
@@ -182,7 +182,7 @@ class Problems:
 
     @property
     def full(self) -> bool:
-        """Are there more errors than are told? Then there is no use in reading on."""
+        """Are there more errors than are reported? Then there is no use in reading on."""
         return self.errors > MAX_PROBLEMS
 
     def __bool__(self) -> bool:
@@ -285,7 +285,7 @@ class PluginError(AssayError):
 
 
 class FunctionError(PluginError):
-    """A function that a project names as an evaluator cannot be had, or cannot be one."""
+    """A function named as an evaluator cannot be found, or cannot be one."""
 
     exit_code = 2
 

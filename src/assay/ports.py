@@ -275,7 +275,7 @@ class Store(Cache, Protocol):
         ...
 
     def held(self, run_id: str) -> bool:
-        """Is somebody at work on the run right now? To ask keeps nobody from its lease."""
+        """Is the run held right now? Asking does not get in the way of a lease."""
         ...
 
     def set_baseline(self, name: str, run_id: str) -> None:
@@ -333,7 +333,7 @@ class Executor(Protocol):
 
 
 def no_judge(target: str | None, model: str | None) -> Target:
-    """The judge of whoever set none."""
+    """The judge where none is set."""
     raise UsageError("no judge is set: name one under 'judge' in assay.yaml")
 
 

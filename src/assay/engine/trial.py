@@ -87,7 +87,7 @@ class Trials:
     def unasked(
         self, planned: Planned, repeat: int, outcome: Outcome, reason: str, *, final: bool
     ) -> TrialRecord:
-        """The record of a trial that nobody was asked for."""
+        """The record of a trial that was not asked."""
         grader = self.preparation.grader(planned.case)
         result = EvalCaseResult(planned.case, outcome, None, None, (), Observation(), (reason,))
         return self.record(planned, repeat, grader, result, final=final)
@@ -190,7 +190,7 @@ def _with_judges(grader: Grader, result: EvalCaseResult) -> EvalCaseResult:
 
 
 def answer_key(target: Retrying, case: EvalCase, request: Request) -> str:
-    """What an answer depends on: whom we ask what, and how often before; never what we expect.
+    """What an answer depends on: the target, the question, the repeat; never what is expected.
 
     Beside the messages a target may be told which case it is, and the metadata of that.
     """

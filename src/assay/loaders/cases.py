@@ -76,7 +76,7 @@ class CaseReader:
         locate: Callable[[Sequence[str | int]], Origin] | None = None,
         default_id: str = "",
     ) -> EvalCase | None:
-        """The case of what was written; None when it has errors, be it such as no shape sees."""
+        """The case of what was written; None when it has errors, also those that no shape sees."""
         raw = document.get(path)
         if type(raw) is dict:
             self._warn(raw, document, path)

@@ -282,7 +282,7 @@ def _hash(identity: str) -> int:
 
 
 class UncheckedCases(Sequence[EvalCase]):
-    """The cases of a file that is checked while it is read, line by line, by whoever reads it."""
+    """The cases of a file that is checked line by line, while it is read."""
 
     def __init__(self, lines: CaseLines) -> None:
         self._lines = lines

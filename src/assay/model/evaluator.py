@@ -271,7 +271,7 @@ def _repeated(entries: Any) -> Iterator[Refusal]:
 def _entries(
     raw: Any, handler: Callable[[Any], Any], info: ValidationInfo
 ) -> tuple[EvaluatorSpec, ...]:
-    """The named entries; names that repeat are told together with entries that are wrong."""
+    """The named entries; repeated names are reported together with wrong entries."""
     reading: Reading | None = info.context
     if reading is None:
         return _one_by_one(raw, handler)

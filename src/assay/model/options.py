@@ -115,7 +115,7 @@ class RunOptions(Shape):
     )
 
     def plan(self) -> dict[str, Any]:
-        """The options that decide what is asked of whom: those a resumed run must share."""
+        """The options that decide what is asked of which target: a resumed run must share them."""
         names = {*PLANNING}
         return self.model_dump(mode="json", include=names, exclude_defaults=True)
 

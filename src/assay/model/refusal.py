@@ -51,7 +51,7 @@ def raise_all(refusals: Iterable[Refusal]) -> None:
 
 
 def Besides(check: Callable[[Any], Iterable[Refusal]]) -> WrapValidator:  # noqa: N802 - as below
-    """What `check` finds in a raw value is told together with what is wrong in its parts."""
+    """What `check` finds in a raw value is reported together with what is wrong in its parts."""
     return WrapValidator(lambda raw, handler: beside(check, raw, handler))
 
 

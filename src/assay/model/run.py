@@ -100,7 +100,7 @@ class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RunRecord(msgspec.Struct, frozen=True):
-    """A run: what was asked of whom, and what came of it once it has ended.
+    """A run: what was asked of which target, and what came of it once it has ended.
 
     A run whose process was killed stays `running`; like an `interrupted` one it can be resumed.
     Times are ISO 8601 texts. `plan` is what a resumed run must share: paths and options.
@@ -125,7 +125,7 @@ class RunRecord(msgspec.Struct, frozen=True):
 
     @property
     def cancelled(self) -> bool:
-        """Did somebody want it to stop for good? It may take a while until it does."""
+        """Was it cancelled for good? It may take a while until it stops."""
         return CANCELLED in self.environment
 
     @property

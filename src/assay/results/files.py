@@ -362,7 +362,7 @@ def _decoded(decode: Callable[[bytes], T], data: bytes, name: str, line: int) ->
 
 
 def _place(data: bytes, message: str, line: int) -> tuple[str, str]:
-    """Line and column of a fault that is told by its byte."""
+    """Line and column of a fault of which the byte is known."""
     found = _BYTE.search(message)
     before = data[: int(found[1])] if found else data.rstrip()
     line += before.count(b"\n")

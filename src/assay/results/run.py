@@ -131,7 +131,7 @@ def result_of(
 
 
 def draws_of(suites: int) -> int:
-    """The draws of a suite's bootstrap: of a thousand suites nobody waits for the last digit."""
+    """The draws of a suite's bootstrap: with a thousand suites the last digit is not worth it."""
     return DRAWS if suites <= _FEW else max(DRAWS * _FEW // suites, _LEAST_DRAWS)
 
 

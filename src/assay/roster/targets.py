@@ -125,7 +125,7 @@ class Roster:
 
     @property
     def workers(self) -> int:
-        """How many questions whoever may be asked most of those connected is asked at once."""
+        """The most questions that any of the connected targets may be asked at once."""
         return max((gate.workers for gate in self._gates.values()), default=self._workers)
 
     def judge_spec(self) -> TargetSpec | None:

@@ -65,7 +65,7 @@ def _free(folder: Path) -> int:
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """How the world is looked at: raises OSError when nobody listens; free bytes of a disk."""
+    """Looks at the world: `reach` raises OSError when nothing listens, `free` is in bytes."""
 
     reach: Callable[[str, int], None] = _reach
     free: Callable[[Path], int] = _free

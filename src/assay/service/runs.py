@@ -280,7 +280,7 @@ def _comparer(options: RunOptions, store: Store, base: Outcomes | None) -> Compa
 
 
 def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
-    """May large files be read as a stream? Nobody is asked, and nothing needs their number."""
+    """May large files be read as a stream? Only if answers are recorded and no count is needed."""
     counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
     if not order.stream or any(counted) or options.stop_when:
         return False
@@ -315,7 +315,7 @@ def _suites(
 def _loaded(
     files: list[Path], order: Order, options: RunOptions, settings: Settings
 ) -> Sequence[Suite]:
-    """The suites of eval files; what is warned of is told, and refused when the run is strict."""
+    """The suites of eval files; warnings are reported, or refused when the run is strict."""
     loaded = validate(files, stream=_streams(order, options, settings), settings=settings)
     if refusal := refusal_of(loaded.problems):
         raise refusal

@@ -29,7 +29,7 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
 
 
 def store_to_read(settings: Settings, url: str | None = None) -> Store:
-    """The store as it is, for those who add nothing: where there is no file, none is made."""
+    """The store for reading: where there is no file, none is made."""
     scheme, _, path = (url or settings.config.store).partition(":")
     if scheme == "sqlite" and path and is_absent(settings.root / path):
         url = "memory:"  # it has nothing either

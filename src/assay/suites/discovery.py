@@ -101,7 +101,7 @@ def _is_lone_lock(file: Path, found: Discovery) -> bool:
 
 
 def _unreachable(path: Path) -> str:
-    """Why nobody can tell whether the path exists; empty when that is clear."""
+    """Why it cannot be told whether the path exists; empty when it can."""
     try:
         os.lstat(path)
     except PermissionError as error:

@@ -47,7 +47,7 @@ class PythonTarget(TargetSpec):
 
     @staticmethod
     def of(function: Callable[[Any], Any], name: str = "", *, apart: bool = False) -> Target:
-        """A function at hand as a target; it is awaited on the loop of who asks, unless apart."""
+        """A function as a target; it is awaited on the loop of the caller, unless apart."""
         name = name or f"python:{getattr(function, '__module__', '')}:{_name(function)}"
         return _Python(name, function, _wish(function, name), SHARED.join() if apart else Here())
 
