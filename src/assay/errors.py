@@ -98,7 +98,7 @@ SLUGS: dict[str, str] = {
     "ledger-broken": "The regression lock file cannot be read.",
     # warnings
     "ignored-alias": "A key and its alias are both given; the alias is ignored.",
-    "deprecated-key": "The key is an old spelling.",
+    "deprecated-key": "The key no longer has an effect.",
     "unlocked-regression": "A regression case is not locked yet.",
     "unresolved-seed": "A seed token has no value in the seed manifest.",
     # lint

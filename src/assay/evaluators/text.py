@@ -193,7 +193,7 @@ def _finds(pattern: str, texts: tuple[str, ...]) -> bool:
 class _ManySpec(NegatableSpec):
     values: Annotated[
         list[Text],
-        Field(min_length=1, json_schema_extra={"aliases": ("value",), "deprecated": ()}),
+        Field(min_length=1, json_schema_extra={"aliases": ("value",)}),
         BeforeValidator(
             _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
         ),

@@ -1,4 +1,4 @@
-"""The keys of a shape: canonical names, aliases and old spellings, in files and in JSON Schema."""
+"""The keys of a shape, canonical names and aliases, in files and in JSON Schema."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ def Key(  # noqa: N802 - reads as part of the field's type
     default: Any = ...,
     *,
     aliases: tuple[str, ...] = (),
-    deprecated: tuple[str, ...] = (),
     legacy: bool = False,
     **rules: Any,
 ) -> Any:
     """A field of a shape, with its other accepted spellings; a legacy one has no effect."""
     if "default_factory" not in rules:
         rules["default"] = default
-    spelled: Any = {"aliases": aliases, "deprecated": deprecated, "legacy": legacy}
+    spelled: Any = {"aliases": aliases, "legacy": legacy}
     return Field(json_schema_extra=spelled, **rules)
 
 
@@ -39,16 +38,15 @@ MANY_SPELLINGS = 100
 
 
 class Spelling:
-    """The keys a shape accepts: canonical names, aliases, old spellings."""
+    """The keys that a shape accepts: canonical names and aliases."""
 
-    __slots__ = ("_names", "_renamed", "aliases", "any_key", "deprecated", "known", "legacy")
+    __slots__ = ("_names", "_renamed", "aliases", "any_key", "known", "legacy")
 
     def __init__(self, known: frozenset[str], *, any_key: bool = False) -> None:
         self.known, self.any_key = known, any_key
         self.aliases: dict[str, str] = {}
         self._names: dict[str, list[str]] = {}
         self._renamed: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-        self.deprecated: set[str] = set()
         self.legacy: set[str] = set()
 
     @classmethod
@@ -57,11 +55,9 @@ class Spelling:
         for name, info in fields.items():
             extra = info.json_schema_extra
             if isinstance(extra, dict):
-                old: Any = extra.get("deprecated", ())
-                new: Any = extra.get("aliases", ())
-                for alias in (*new, *old):
+                aliases: Any = extra.get("aliases", ())
+                for alias in aliases:
                     spelling.add(alias, name)
-                spelling.deprecated.update(old)
                 if extra.get("legacy"):
                     spelling.legacy.add(name)
         return spelling
@@ -96,8 +92,10 @@ class Spelling:
                 winner = self.in_force(raw, canonical)
                 if winner == key:
                     result[canonical] = value
-                if reading is not None and (winner != key or key in self.deprecated):
-                    self._note_alias(raw, key, canonical, winner, reading)
+                elif reading is not None:
+                    message = f"{key!r} is ignored because {winner!r} is given too"
+                    hint = "keep one of the two"
+                    reading.notes.append(Note(raw, key, "warning", "ignored-alias", message, hint))
             elif key.startswith("x-") or key == "$schema":
                 continue
             elif self.any_key or reading is None:
@@ -107,21 +105,10 @@ class Spelling:
                 reading.notes.append(self.unknown(raw, key, hinted=unknown < 100))
         # Cases of a file mostly have the same keys: what becomes of them is found once, when
         # all that is to be done is to rename them.
-        simple = all(key in known or (key in aliases and key not in self.deprecated) for key in raw)
+        simple = all(key in known or key in aliases for key in raw)
         if simple and len(result) == len(raw) and len(self._renamed) < MANY_SPELLINGS:
             self._renamed[keys] = [(key, aliases[key]) for key in keys if key not in known]
         return result
-
-    def _note_alias(
-        self, raw: dict[str, Any], key: str, canonical: str, winner: str, reading: Reading
-    ) -> None:
-        if winner != key:
-            message = f"{key!r} is ignored because {winner!r} is given too"
-            note = Note(raw, key, "warning", "ignored-alias", message, "keep one of the two")
-        else:
-            message, hint = f"{key!r} is an old spelling", f"write {canonical!r}"
-            note = Note(raw, key, "warning", "deprecated-key", message, hint)
-        reading.notes.append(note)
 
     def in_force(self, raw: Mapping[str, Any], canonical: str) -> str:
         """The spelling of a key that counts in a mapping: the first in the order declared."""
@@ -153,9 +140,9 @@ class Spelling:
         )
 
     def in_use(self) -> list[str]:
-        """The names that authors write: no dead or old ones, and no mere snake_case of another."""
+        """The names that authors write: no dead ones, and no mere snake_case of another."""
         other = {a for a, name in self.aliases.items() if a.replace("_", "") != name.lower()}
-        return sorted((self.known | other) - self.legacy - self.deprecated)
+        return sorted((self.known | other) - self.legacy)
 
     def describe(self, body: dict[str, Any]) -> None:
         """Make a JSON Schema accept what `canonical` accepts."""
@@ -164,7 +151,7 @@ class Spelling:
         for name in set(properties) - self.known:
             del properties[name]
         for shape in properties.values():
-            for word in ("title", "aliases", "deprecated", "legacy"):
+            for word in ("title", "aliases", "legacy"):
                 shape.pop(word, None)
         body["patternProperties"] = {r"^(x-|\$schema$)": {}}
         required = set(body.pop("required", ()))
