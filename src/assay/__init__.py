@@ -34,7 +34,8 @@ if TYPE_CHECKING:
         RegressionEvalCase,
         RubricEvalCase,
     )
-    from assay.service.eval_files import aevaluate, evaluate, lint, load, validate
+    from assay.service.eval_files import lint, load, validate
+    from assay.service.evaluation import aevaluate, evaluate
     from assay.service.history import compare
     from assay.service.result import Run
     from assay.service.runs import arun, regrade, run
@@ -98,7 +99,8 @@ _HOMES = {
         "RegressionEvalCase",
         "RubricEvalCase",
     ),
-    "assay.service.eval_files": ("aevaluate", "evaluate", "lint", "load", "validate"),
+    "assay.service.eval_files": ("lint", "load", "validate"),
+    "assay.service.evaluation": ("aevaluate", "evaluate"),
     "assay.service.history": ("compare",),
     "assay.service.result": ("Run",),
     "assay.service.runs": ("arun", "regrade", "run"),

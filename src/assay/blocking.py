@@ -24,7 +24,7 @@ def wait_for(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _beside_a_loop(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Whoever is interrupted while waiting takes the work down too: it may cost money."""
+    """An interrupted wait cancels the work as well, as it may cost money."""
     outcome: list[T] = []
     failure: list[BaseException] = []
     tasks: list[asyncio.Task[Any]] = []

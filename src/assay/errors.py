@@ -3,7 +3,7 @@
     AssayError                 slug (explained in docs/errors.md) and exit code
       UsageError         2     a wrong argument
         UnknownName      2     a name that no registry, file or command knows
-        ToolRegistryError 2    the registry of tools cannot be had
+        ToolRegistryError 2    the registry of tools cannot be read
         RunHeld          2     another process is at work on the run
       ConfigError        2     assay.yaml or [tool.assay] is wrong
       EvalFileError      2     one Problem of an eval file
@@ -98,7 +98,7 @@ SLUGS: dict[str, str] = {
     "ledger-broken": "The regression lock file cannot be read.",
     # warnings
     "ignored-alias": "A key and its alias are both given; the alias is ignored.",
-    "deprecated-key": "The key is an old spelling.",
+    "deprecated-key": "The key no longer has an effect.",
     "unlocked-regression": "A regression case is not locked yet.",
     "unresolved-seed": "A seed token has no value in the seed manifest.",
     # lint
@@ -169,7 +169,7 @@ class Problems:
             self._kept.append(problem)
 
     def __iadd__(self, found: Iterable[Problem]) -> Self:
-        """Take in what was found; a generator is not asked on when no more errors are told."""
+        """Take in what was found; a generator is left as soon as no more errors are kept."""
         for problem in found:
             self.append(problem)
             if self.full:
@@ -182,7 +182,7 @@ class Problems:
 
     @property
     def full(self) -> bool:
-        """Are there more errors than are told? Then there is no use in reading on."""
+        """Are there more errors than are reported? Then there is no use in reading on."""
         return self.errors > MAX_PROBLEMS
 
     def __bool__(self) -> bool:
@@ -197,7 +197,7 @@ class Problems:
                 message = (
                     f"there are more than {MAX_PROBLEMS:,} {severity}s; these were found first"
                 )
-                hint = "mend these first" if severity == "error" else ""
+                hint = "fix these first" if severity == "error" else ""
                 told.append(Problem(self.file, 0, 0, severity, "too-many-problems", message, hint))
         return told
 
@@ -252,7 +252,7 @@ class RunHeld(UsageError):
     """Another process is at work on the run right now."""
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"the run {run_id} is at work in another process")
+        super().__init__(f"the run {run_id} is held by another process")
 
 
 class ConfigError(AssayError):
@@ -285,7 +285,7 @@ class PluginError(AssayError):
 
 
 class FunctionError(PluginError):
-    """A function that a project names as an evaluator cannot be had, or cannot be one."""
+    """A function named as an evaluator cannot be found, or cannot be one."""
 
     exit_code = 2
 

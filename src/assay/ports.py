@@ -27,11 +27,11 @@ from assay.model.context import Context
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.plain import TextLine
+from assay.model.reading import Reading
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluationScore
-from assay.model.shape import Reading
 from assay.model.suite import SuiteExecution
 from assay.model.test_case import NewTestCase, TestCase, TestCaseChanges, TestCasePage
 from assay.settings import Settings
@@ -275,7 +275,7 @@ class Store(Cache, Protocol):
         ...
 
     def held(self, run_id: str) -> bool:
-        """Is somebody at work on the run right now? To ask keeps nobody from its lease."""
+        """Is the run held right now? Asking does not get in the way of a lease."""
         ...
 
     def set_baseline(self, name: str, run_id: str) -> None:
@@ -333,7 +333,7 @@ class Executor(Protocol):
 
 
 def no_judge(target: str | None, model: str | None) -> Target:
-    """The judge of whoever set none."""
+    """The judge where none is set."""
     raise UsageError("no judge is set: name one under 'judge' in assay.yaml")
 
 

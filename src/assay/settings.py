@@ -19,22 +19,14 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Validat
 
 from assay.documents import yaml
 from assay.documents.checking import check
-from assay.documents.document import Document, TextMark
+from assay.documents.document import Document
 from assay.documents.source import is_absent, read_text
 from assay.errors import ConfigError, EvalFileErrors, Problem
+from assay.model.fields import Empty, Flag, Text
 from assay.model.options import RunOptions
-from assay.model.shape import (
-    Besides,
-    Empty,
-    Flag,
-    Reading,
-    Refusal,
-    Shape,
-    Text,
-    problem,
-    repeated,
-    shown,
-)
+from assay.model.reading import Reading
+from assay.model.refusal import Besides, Refusal, problem, repeated, shown
+from assay.model.shape import Shape
 from assay.model.source import AnySource, LiveSource
 from assay.model.target import Price
 
@@ -238,7 +230,7 @@ def _toml(file: Path) -> Document | None:
     except EvalFileErrors as error:
         raise ConfigError(error.problems) from None
     # tomllib tells no positions: problems point at the file as a whole.
-    return None if table is None else Document(name, table, [], TextMark(-1, -1, 0))
+    return None if table is None else Document.unplaced(name, table)
 
 
 def _toml_fault(name: str, message: str) -> Problem:
@@ -266,7 +258,7 @@ def _overridden(config: Config) -> Config:
     for key, variable in OVERRIDES.items():
         if text := given.get(variable):
             raw = {key: _flag(text) if isinstance(getattr(config, key), bool) else text}
-            document = Document(f"environment variable {variable}", raw, [], TextMark(-1, -1, 0))
+            document = Document.unplaced(f"environment variable {variable}", raw)
             found, wrong = check(Config, document, (), raw, Reading())
             problems += wrong
             changes[key] = getattr(found, key, None)

@@ -224,7 +224,7 @@ def test_a_run_is_resumed_only_as_it_was_begun(
     gate.open()
     agent.seen.clear()
     other = project.call("run", "evals", "--resume", run_id, "--repeat", "3", code=2)
-    assert f"the run {run_id} has other paths or options" in other.stderr
+    assert f"the run {run_id} was begun with other paths or options" in other.stderr
     assert (
         "no unfinished run"
         in project.call("run", "evals", "--resume", "--seed", "7", code=2).stderr
@@ -244,7 +244,7 @@ def test_a_run_is_not_resumed_while_it_is_at_work(held: Project, gate: Gate) -> 
     gate.await_reached()
     [(run_id, _)] = held.runs()
     by_id = held.call("run", "--resume", run_id, code=2)
-    assert f"the run {run_id} is at work in another process" in by_id.stderr
+    assert f"the run {run_id} is held by another process" in by_id.stderr
     assert "no unfinished run" in held.call("run", "evals", "--resume", code=2).stderr
     gate.open()
     assert json.loads(ended(process, 0).stdout)["runId"] == run_id

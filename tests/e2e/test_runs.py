@@ -288,7 +288,7 @@ def test_another_store_is_read_by_its_url(place: Any) -> None:
     place.assay("compare", "main", "latest", code=2)
     place.assay("baseline", "rm", "main", *url)
     assert place.json("baseline", "list", "--json", *url) == []
-    assert "is no URL of a store" in place.assay("runs", "list", "--store", "x", code=2).stderr
+    assert "is not the URL of a store" in place.assay("runs", "list", "--store", "x", code=2).stderr
 
 
 @pytest.mark.parametrize(

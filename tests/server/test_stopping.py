@@ -53,7 +53,7 @@ def test_trials_in_flight_have_their_grace_when_the_server_ends(jobs: Jobs, agen
 
     run_id = asyncio.run(scenario())
     record = jobs.store.run(run_id)
-    assert (record.status, record.verdict["notes"]) == ("interrupted", [STOPPED])
+    assert (record.status, record.verdict.notes) == ("interrupted", (STOPPED,))
     assert len(agent.asked) == 1
     assert len(list(jobs.store.finished(run_id))) == 1, "what was in flight is recorded"
 
@@ -83,7 +83,7 @@ def test_a_second_signal_ends_runs_at_once(jobs: Jobs, agent: Agent) -> None:
 
     run_id = asyncio.run(scenario())
     record = jobs.store.run(run_id)
-    assert (record.status, record.verdict["notes"]) == ("interrupted", [STOPPED])
+    assert (record.status, record.verdict.notes) == ("interrupted", (STOPPED,))
     assert list(jobs.store.finished(run_id)) == []
 
 

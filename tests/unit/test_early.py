@@ -25,7 +25,7 @@ from assay.service import history
 from assay.service.runs import Door, Order, carry_out
 from unit.compared import case
 from unit.conftest import Project
-from unit.test_measuring import trial
+from unit.test_statistics import trial
 
 BASE = "base.yaml"
 SAYS: dict[bool, Outcome] = {True: "passed", False: "failed"}

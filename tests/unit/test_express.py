@@ -20,7 +20,7 @@ from assay.executors.local import Local
 from assay.model.run import TrialRecord
 from assay.registry import executors
 from assay.service import eval_files
-from assay.service.eval_files import project as find_project
+from assay.service.project import project as find_project
 from assay.service.store import open_store
 from unit.conftest import Project
 

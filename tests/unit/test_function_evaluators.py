@@ -15,6 +15,7 @@ from assay.errors import PluginError, UsageError
 from assay.evaluators.python import CONTEXT, score_of, spec_class
 from assay.model.score import EvaluationScore
 from assay.service import eval_files
+from assay.service.project import plugins
 
 CASE = """\
 cases:
@@ -306,7 +307,7 @@ def test_a_plugin_that_cannot_be_imported_is_told(project: Path, error: str, fau
     assert (first.file, first.line, first.code) == ("assay.yaml", 1, "plugin-failed")
     assert first.message == f"the plugin 'my_checks' could not be imported: {fault}"
     assert {(p.file, p.line) for p in others} == {("s.eval.yaml", 2)}  # 'tone' may be a plugin's
-    faults = [entry.fault for entry in eval_files.plugins() if entry.kind == "plugin"]
+    faults = [entry.fault for entry in plugins() if entry.kind == "plugin"]
     assert faults == [fault]
 
 

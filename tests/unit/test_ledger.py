@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 import assay
 from assay.errors import EvalFileErrors, LedgerError, UsageError
-from assay.service import eval_files
+from assay.service import eval_files, regressions
 from assay.suites import ledger
 
 
@@ -99,14 +99,14 @@ def test_deleting_the_whole_file_does_not_hide_its_locked_cases(file: Path, name
         ("regression-gone", lock, 5, 5),
     ]
     assert "rg-get_weather-001" in problems[0].message
-    (listed,) = eval_files.list_regressions(named).values()
+    (listed,) = regressions.entries(named).values()
     assert [(entry.id[-3:], entry.status) for entry in listed] == [
         ("001", "gone"),
         ("002", "gone"),
         ("003", "archived"),
     ]
     with pytest.raises(LedgerError, match="is gone"):
-        eval_files.lock_regressions(named)
+        regressions.lock(named)
 
 
 def test_a_broken_lock_of_a_file_that_is_gone_is_an_error(file: Path) -> None:
@@ -230,7 +230,7 @@ UNREADABLE = "/proc/self/mem"  # it opens, and breaks when it is read
 
 
 @pytest.mark.skipif(not Path(UNREADABLE).exists(), reason="needs such a file")
-@pytest.mark.parametrize("verb", [eval_files.lock_regressions, eval_files.list_regressions])
+@pytest.mark.parametrize("verb", [regressions.lock, regressions.entries])
 @pytest.mark.parametrize("broken", ["t.regression.json", "get_weather.regression.lock.json"])
 def test_a_file_that_breaks_while_it_is_read_is_a_problem(
     file: Path, verb: Callable[[str], object], broken: str
@@ -302,11 +302,11 @@ def test_adding_locks_no_other_case(file: Path) -> None:
 
 def test_adding_makes_the_file(file: Path) -> None:
     file.unlink()
-    assert eval_files.add_regression(".", "get_weather", BUG, TODAY) == (file, "rg-get_weather-001")
+    assert regressions.add(".", "get_weather", BUG, TODAY) == (file, "rg-get_weather-001")
     assert file.read_text() == json.dumps([added(1)], indent=2, ensure_ascii=False) + "\n"
     assert codes(file) == []
     other = replace(BUG, bug_ref="WX-213")
-    assert eval_files.add_regression(".", "get_weather", other, TODAY)[1] == "rg-get_weather-002"
+    assert regressions.add(".", "get_weather", other, TODAY)[1] == "rg-get_weather-002"
     assert file.read_text().count("\n  {\n") == 2
     assert not list(file.parent.glob(".*"))
 
@@ -365,11 +365,11 @@ def test_nothing_is_added_while_a_locked_case_is_changed_or_gone(file: Path) -> 
     for cases in ([case(1, bugRef="#99"), case(2), case(3)], [case(1)]):
         file.write_text(json.dumps(cases))
         with pytest.raises(LedgerError, match="archive"):
-            eval_files.add_regression(".", "get_weather", BUG, TODAY)
+            regressions.add(".", "get_weather", BUG, TODAY)
         assert json.loads(file.read_text()) == cases
     file.unlink()
     with pytest.raises(LedgerError, match="is gone"):
-        eval_files.add_regression(".", "get_weather", BUG, TODAY)
+        regressions.add(".", "get_weather", BUG, TODAY)
     assert ledger.lock_file(file).read_text() == lock
 
 
@@ -377,14 +377,14 @@ def test_nothing_is_added_while_a_locked_case_is_changed_or_gone(file: Path) -> 
 def test_nothing_is_added_to_a_file_that_does_not_load(file: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(EvalFileErrors):
-        eval_files.add_regression(".", "get_weather", BUG, TODAY)
+        regressions.add(".", "get_weather", BUG, TODAY)
     assert file.read_text() == text
 
 
 @pytest.mark.parametrize("tool", ["", ".", "..", "../x", "a/b", "a\\b", "a b", "a\0b", "c:x", ".x"])
 def test_a_tool_is_named_like_a_file(file: Path, tool: str) -> None:
     with pytest.raises(UsageError, match="is not the name of a tool"):
-        eval_files.add_regression(".", tool, BUG, TODAY)
+        regressions.add(".", tool, BUG, TODAY)
 
 
 def test_a_failed_write_adds_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,4 +402,4 @@ def test_a_failed_write_adds_nothing(file: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_folder_that_is_not_there_is_told(file: Path) -> None:
     with pytest.raises(LedgerError, match="cannot write"):
-        eval_files.add_regression("nowhere", "get_weather", BUG, TODAY)
+        regressions.add("nowhere", "get_weather", BUG, TODAY)

@@ -91,7 +91,7 @@ def test_files(store: Store, tmp_path: Path) -> None:
     assert outcomes_of("main", store, tmp_path).run_id == IDS[0]  # a name wins over a file
     with pytest.raises(ResultFileError, match="no such file"):
         outcomes_of("two.jsonl", store, tmp_path)
-    with pytest.raises(ResultFileError, match="these are no results"):
+    with pytest.raises(ResultFileError, match="these are not results"):
         outcomes_of("other.txt", store, tmp_path)
 
 

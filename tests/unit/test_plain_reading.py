@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from assay.documents.json import Reader, line_text, plain_object
 from assay.errors import EvalFileErrors
 from assay.loaders.cases import CaseReader
-from assay.loaders.locating import LineLocator
+from assay.loaders.locators import LineLocator
 from assay.loaders.plain import plain_case, plain_line
 from assay.model.case import EvalCase
-from assay.model.shape import Reading
+from assay.model.reading import Reading
 from assay.registry import evaluators
 from assay.settings import Settings
 

@@ -16,7 +16,7 @@ from assay.ports import Request, Target
 from assay.roster.retries import RetryPolicy
 from assay.roster.targets import Roster
 from assay.settings import Settings
-from unit.test_retrying import FakeClock
+from unit.test_retries import FakeClock
 from unit.virtual_time import LoopClock, at_once
 
 HELLO = Request((Message("user", "hello"),))

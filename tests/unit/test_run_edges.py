@@ -59,7 +59,7 @@ def test_a_run_that_had_nothing_left_to_ask_has_not_given_up() -> None:
 
 def test_a_budget_that_sees_no_cost_is_noted_once() -> None:
     write(*numbered(3))
-    note = "its answers tell no cost"
+    note = "its answers do not report a cost"
     assert [note in told for told in run(good_but(), budget_usd=1).notes] == [True]
     assert run(good_but()).notes == ()
     priced = assay.run(
@@ -211,7 +211,7 @@ def test_warnings_and_files_passed_over_are_told() -> None:
 
 def test_what_is_no_target_is_refused() -> None:
     write(*numbered(1))
-    with pytest.raises(UsageError, match="int is no target"):
+    with pytest.raises(UsageError, match="int is not a target"):
         assay.run("s.eval.jsonl", target=42)  # type: ignore[arg-type]
 
 

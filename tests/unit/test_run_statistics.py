@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay.service import history, runs
-from assay.service.eval_files import project as settings
+from assay.service.project import project as settings
 from assay.service.result import Run
 from assay.service.store import open_store
 from unit.conftest import Project

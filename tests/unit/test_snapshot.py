@@ -79,9 +79,9 @@ def test_it_works_beside_a_running_loop(project: Project, module: str) -> None:
         ("leaves", "raised SystemExit: 4"),
         ("interrupts", "raised KeyboardInterrupt"),
         ("listed", "gave a list, not a JSON object"),
-        ("unsayable", "returned something that is no JSON: Object of type object"),
-        ("endless", "returned something that is no JSON: Out of range float"),
-        ("cycle", "returned something that is no JSON: Circular"),
+        ("unsayable", "returned something that is not JSON: Object of type object"),
+        ("endless", "returned something that is not JSON: Out of range float"),
+        ("cycle", "returned something that is not JSON: Circular"),
         ("asks", "raised TypeError"),
     ],
 )

@@ -33,7 +33,7 @@ from assay.ports import Chunk
 from assay.replacement import Nameless
 from assay.service import eval_files
 from assay.service.calibration import Desk
-from assay.service.eval_files import project as find_project
+from assay.service.project import project as find_project
 from assay.service.runs import Door, Order, carry_out
 from assay.service.store import open_store
 from assay.testing.stores import SECONDS

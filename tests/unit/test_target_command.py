@@ -343,7 +343,7 @@ def test_closing_ends_a_healthcheck_that_nobody_waits_for(tmp_path: Path) -> Non
     ("settings", "words"),
     [
         ({"command": "agent {PROMT}"}, "did you mean 'PROMPT'?"),
-        ({"command": ["agent", "{SECRET}"]}, "known are {PROMPT}, {EVAL_ID}"),
+        ({"command": ["agent", "{SECRET}"]}, "known: {PROMPT}, {EVAL_ID}"),
         ({"command": "agent {PROMPT} | tee log"}, "'|' is for a shell, and none is used"),
         ({"command": "cd x && agent"}, "'&&' is for a shell"),
         ({"command": "agent > log"}, "'>' is for a shell"),

@@ -32,7 +32,7 @@ from unit import provider_server as provider
 from unit.asking import PATIENCE, answers, request
 from unit.provider_server import MEGABYTE, Answer, ProviderServer
 from unit.test_process import all_die
-from unit.test_retrying import FakeClock, Highest
+from unit.test_retries import FakeClock, Highest
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
 

@@ -305,7 +305,7 @@ def test_one_target_serves_many_at_once() -> None:
         ({"url": "http://{{id}}.example/x"}, "which host is asked"),
         ({"url": "http://host/{{massage}}"}, "did you mean 'message'?"),
         ({"body": {"a": [{"b": "{{massage}}"}]}}, "did you mean 'message'?"),
-        ({"body": "{{env}}"}, "known are message, messages"),
+        ({"body": "{{env}}"}, "known: message, messages"),
         ({"method": "DELETE"}, "method"),
         ({"paths": {"text": "a..b"}}, "not a path into a reply"),
         ({"paths": {"text": "a[x]"}}, "not a path into a reply"),

@@ -28,7 +28,7 @@ from assay.targets.openai import OpenAITarget
 from assay.targets.scripted import ScriptedTarget
 from unit import provider_server as provider
 from unit.provider_server import ProviderServer
-from unit.test_retrying import FakeClock
+from unit.test_retries import FakeClock
 
 KEY = "sk-very-secret-0123456789"
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}, "required": ["score"]}

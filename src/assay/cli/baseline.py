@@ -100,7 +100,7 @@ def remove(name: str, store: str | None) -> None:
       assay baseline rm release-2
     """
     history.remove_baseline(name, store=store)
-    click.echo(printable(f"{name} is no baseline any more; its run is still there"))
+    click.echo(printable(f"{name} is no longer a baseline; its run is still there"))
 
 
 def _row(name: str, run: RunRecord) -> dict[str, Any]:

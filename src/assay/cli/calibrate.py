@@ -86,7 +86,7 @@ def _show(answer: Answer, place: str) -> None:
 
 
 def _said() -> str:
-    """A known answer of the person; `q` when there is nobody any more."""
+    """A valid reply of the person; `q` when the input has ended."""
     while True:
         try:
             said: str = click.prompt(_PROMPT, err=True, default="", show_default=False)

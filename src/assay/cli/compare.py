@@ -124,7 +124,9 @@ def _score_line(score: dict[str, Any]) -> str:
     ends = [difference["low"], difference["high"]]
     spread = "" if None in ends else f" ({ends[0]:+.3f} to {ends[1]:+.3f})"
     change = f"{difference['estimate']:+.3f}{spread}"
-    return f"mean score{suite}: {change}, p = {test['adjusted']:.2g}; it decides nothing"
+    return (
+        f"mean score{suite}: {change}, p = {test['adjusted']:.2g}; it does not affect the decision"
+    )
 
 
 def _print_gate(found: Comparison) -> None:

@@ -47,7 +47,7 @@ def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Documents:
-    """The documents that were asked for; what cannot be written is told before the run."""
+    """The documents that were asked for; one that cannot be written is refused before the run."""
 
     def __init__(self, paths: tuple[str, ...], *, as_json: bool = False) -> None:
         self._as_json = as_json

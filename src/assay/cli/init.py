@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from assay.service import eval_files
+from assay.service.project import working_directory
+from assay.service.scaffold import write_project
 from assay.settings import shown_path
 
 
@@ -20,7 +21,7 @@ def command(folder: Path) -> None:
       assay init
       assay init my-agent
     """
-    for file in eval_files.start_project(folder):
+    for file in write_project(working_directory() / folder):
         click.echo(f"wrote {shown_path(file)}")
     there = "" if shown_path(folder) == "." else f"cd {shown_path(folder)} && "
     click.echo(f"now try: {there}assay run evals/", err=True)

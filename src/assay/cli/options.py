@@ -10,9 +10,9 @@ import click
 from pydantic.fields import FieldInfo
 
 from assay.documents.checking import check
-from assay.documents.document import Document, TextMark
+from assay.documents.document import Document
 from assay.model.options import RunOptions
-from assay.model.shape import Reading
+from assay.model.reading import Reading
 
 #: Options that are called otherwise on the command line than in files.
 FLAGS = {"timeout_seconds": "--timeout", "evaluators": "--evaluator"}
@@ -51,7 +51,7 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None and value != ()
     }
-    document = Document("options", written, [], TextMark(-1, -1, 0))
+    document = Document.unplaced("options", written)
     for problem in check(RunOptions, document, (), written, Reading())[1]:
         raise click.UsageError(
             re.sub(r"^'(\w+)(?:\[\d+\])?'", lambda found: _flag(found[1]), problem.advice)

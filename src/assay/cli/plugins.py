@@ -6,7 +6,7 @@ import click
 
 from assay.cli.json import echo_json
 from assay.errors import printable
-from assay.service import eval_files
+from assay.service.project import plugins
 
 
 @click.command("plugins")
@@ -22,7 +22,7 @@ def command(as_json: bool) -> None:
       assay plugins
       assay plugins --json
     """
-    entries = eval_files.plugins()
+    entries = plugins()
     if as_json:
         echo_json([entry._asdict() for entry in entries])
     else:

@@ -107,7 +107,7 @@ class Progress:
         return ", ".join(parts)
 
     def _speed(self, now: float) -> str:
-        """How fast it goes and how long that takes; nobody can tell while nothing comes."""
+        """How fast it goes and how long it still takes; unknown while no answers come."""
         if now - self._heard >= WAITING:
             return f"waiting for {duration(1000 * (now - self._heard))}"
         finished, elapsed = self._finished(), self._elapsed(now)

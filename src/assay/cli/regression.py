@@ -11,7 +11,7 @@ from assay.cli.completion import files
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
-from assay.service import bugs, eval_files
+from assay.service import bugs, regressions
 from assay.settings import shown_path
 
 _paths = click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=files)
@@ -78,7 +78,7 @@ def lock(paths: tuple[str, ...]) -> None:
       assay regression lock
       assay regression lock evals/get_weather.regression.json
     """
-    for file, added in eval_files.lock_regressions(paths or (".",)).items():
+    for file, added in regressions.lock(paths or (".",)).items():
         for identity in added:
             click.echo(printable(f"{file}: locked {identity}"))
         if not added:
@@ -96,7 +96,7 @@ def archive(identity: str, paths: tuple[str, ...]) -> None:
       assay regression archive rg-get_weather-001
       assay regression archive rg-get_weather-001 evals/
     """
-    target = eval_files.archive_regression(identity, paths or (".",))
+    target = regressions.archive(identity, paths or (".",))
     click.echo(f"moved {identity} to {shown_path(target)}")
 
 
@@ -111,7 +111,7 @@ def list_cases(paths: tuple[str, ...], as_json: bool) -> None:
       assay regression list
       assay regression list evals/ --json
     """
-    listed = eval_files.list_regressions(paths or (".",))
+    listed = regressions.entries(paths or (".",))
     if as_json:
         rows = [
             {"file": file, **asdict(entry)} for file, found in listed.items() for entry in found

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from assay.cli.json import echo_json
-from assay.service import eval_files
+from assay.service.schema import NAMES, schema
 
 
 @click.command("schema")
-@click.argument("name", type=click.Choice(eval_files.schema_names()))
+@click.argument("name", type=click.Choice(NAMES))
 def command(name: str) -> None:
     """Print the JSON Schema (2020-12) of a kind of file.
 
@@ -22,4 +22,4 @@ def command(name: str) -> None:
       assay schema golden
       assay schema config > assay.schema.json
     """
-    echo_json(eval_files.describe(name))
+    echo_json(schema(name))

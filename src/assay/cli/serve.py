@@ -11,7 +11,7 @@ import click
 from assay.cli.completion import files
 from assay.cli.documents import store_option
 from assay.errors import UsageError
-from assay.service import eval_files
+from assay.service.project import project, working_directory
 from assay.service.store import open_store
 from assay.settings import environment, shown_path
 
@@ -60,9 +60,9 @@ def command(
         _enter(Path(root))
     tokens = tokens_of(environment([TOKENS_VARIABLE]).get(TOKENS_VARIABLE, ""))
     access = Access.of(host, tokens, allow_host)
-    settings = eval_files.project()
+    settings = project()
     settings.lead_path()
-    served = eval_files.working_directory() if root is not None else settings.root
+    served = working_directory() if root is not None else settings.root
     with closing(open_store(settings, store)) as opened:
         serve(settings, opened, access, (host, port), served, lambda url: _tell(url, served))
 

@@ -266,7 +266,7 @@ def each(what: str, refs: Sequence[CaseRef]) -> Iterable[str]:
 
 
 def explain(finding: Finding, margin: float, unpaired: Mapping[str, int]) -> str:
-    """Two sentences for whoever never took statistics."""
+    """Two sentences for readers who never took statistics."""
     if finding.difference is None or finding.test is None:
         return _nothing_to_compare(unpaired)
     pairs = finding.pairs

@@ -83,17 +83,13 @@ def stored(run: RunRecord, store: Store, label: str = "") -> Outcomes:
     label = label or run.id
     unfinished = f"the run {run.id} is not complete: it is {run.status}"
     notes = [] if run.status == "finished" else [unfinished]
-    if _stopped_early(run):
+    test = run.verdict.sequential
+    if test is not None and test.verdict is not None:
         notes.append(
             f"the run {run.id} was stopped as soon as it was decided against its baseline;"
             " any other comparison with it is less sure than it looks"
         )
     return Outcomes(label, run.id, lambda: fold(store.facts(run.id)), tuple(notes))
-
-
-def _stopped_early(run: RunRecord) -> bool:
-    test = run.verdict.get("sequential") or {}
-    return test.get("verdict") is not None
 
 
 def find_run(reference: str, store: Store) -> RunRecord:

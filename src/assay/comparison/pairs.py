@@ -83,7 +83,7 @@ class _Table:
         return None
 
     def left(self) -> Iterator[CaseOutcome]:
-        """What nobody took, in order."""
+        """The cases that were not taken, in order."""
         return (self._case(row) for row, taken in enumerate(self._taken) if not taken)
 
     def _unlink(self, slot: int, previous: int, row: int) -> None:

@@ -99,7 +99,7 @@ def _exit_code(failed: bool, decision: str, strict: bool) -> int:
 
 
 class _Tally(msgspec.Struct):
-    """What is counted while the pairs go by; of a pair that is the same hardly anything is kept."""
+    """What is counted while the pairs go by; little is kept of pairs that agree."""
 
     both: int = 0
     lost: int = 0
@@ -146,7 +146,7 @@ class _Tally(msgspec.Struct):
             failed.append(now.ref)
 
     def _skip(self, before: CaseOutcome, now: CaseOutcome) -> None:
-        """Nobody was to judge it. In both runs that is no news; in one of them it is."""
+        """It was not to be judged. That is news only when it happened in one of the runs."""
         if before.outcome != now.outcome:
             self.skipped.append(now.ref)
         else:
@@ -239,8 +239,8 @@ class _Tally(msgspec.Struct):
         """What a reader should know beside the decision."""
         if rules.sequential is not None:
             yield (
-                "the run was to stop when decided, so an e-process decides, which allows to look"
-                " at every case; the interval of the difference knows nothing of that"
+                "the run was to stop once decided, so an e-process decides, which may be looked"
+                " at after every case; the interval of the difference does not account for that"
             )
         if self.skipped:
             named = ", ".join(map(str, self.skipped[:NAMED]))

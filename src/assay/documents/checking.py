@@ -10,7 +10,10 @@ from pydantic import ValidationError
 
 from assay.documents.document import DocPath, Document
 from assay.errors import MAX_PROBLEMS, Problem, nearest
-from assay.model.shape import ALIASES, Reading, Shape, shown
+from assay.model.reading import Reading
+from assay.model.refusal import shown
+from assay.model.shape import Shape
+from assay.model.spelling import ALIASES
 
 S = TypeVar("S", bound=Shape)
 

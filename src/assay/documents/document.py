@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
-from assay.errors import EvalFileErrors, Problem, Severity
+from assay.errors import EvalFileErrors, Problem
 
 DocPath = tuple[str | int, ...]
 Marks = Any  # recursive: Mark | list[Mark | Marks]
@@ -61,6 +61,11 @@ class Document:
         self.file, self.data, self.problems = file, data, problems
         self._marks, self._start = marks, start
         self._places: dict[int, dict[Any, int]] = {}  # of large mappings, by identity
+
+    @classmethod
+    def unplaced(cls, name: str, data: Any) -> Document:
+        """Data that stands in no text: problems with it name it, and no line."""
+        return cls(name, data, [], TextMark(-1, -1, 0))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Document, (self.file, self.data, self.problems, self.marks, self._start)
@@ -155,10 +160,8 @@ def _own(marks: Marks) -> Mark:
     return mark
 
 
-def problem_at(
-    file: str, mark: Mark, code: str, message: str, hint: str = "", severity: Severity = "error"
-) -> Problem:
-    return Problem(file, mark.line + 1, mark.column + 1, severity, code, message, hint)
+def problem_at(file: str, mark: Mark, code: str, message: str, hint: str = "") -> Problem:
+    return Problem(file, mark.line + 1, mark.column + 1, "error", code, message, hint)
 
 
 def fail(file: str, mark: Mark, code: str, message: str, hint: str = "") -> EvalFileErrors:

@@ -378,7 +378,7 @@ def _advice(message: str, before: str, text: str, mark: Mark) -> str:
     if "mapping values are not allowed" in message:
         if _KEY.fullmatch(before):
             above = "this line goes on with the one above"
-            return f"{above}: mend its indentation, or the space after a ':' there"
+            return f"{above}: fix its indentation, or the space after a ':' there"
         return "put text that contains ': ' in quotes"
     if "(while parsing a block" in message:
         if before.rstrip().endswith(("'", '"')):

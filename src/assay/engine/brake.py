@@ -12,7 +12,7 @@ class Brake:
 
     def __init__(self) -> None:
         self.presses = 0
-        #: What the run notes of why it was stopped.
+        #: The reason for the stop, which the run records.
         self.note = ""
         self.is_heeded = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -26,7 +26,7 @@ class Brake:
 
     @contextmanager
     def heeded(self) -> Iterator[None]:
-        """While somebody heeds it; at all other times a door has to stop by itself."""
+        """While a run reacts to the brake; at other times the door has to stop by itself."""
         self.is_heeded = True
         try:
             yield

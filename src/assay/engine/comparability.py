@@ -67,7 +67,7 @@ def _said(message: Message) -> dict[str, Any]:
 
 
 def _digest(part: ContentPart) -> str:
-    """A hash of the file; empty when it cannot be read, which whoever is asked tells."""
+    """A hash of the file; empty when it cannot be read, which the target will report."""
     try:
         with open(part.path or part.value, "rb") as file:
             return file_digest(file, "sha256").hexdigest()

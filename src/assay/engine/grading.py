@@ -25,10 +25,10 @@ from assay.model.score import (
 from assay.ports import Check, Resources, Target
 from assay.scoring import failed_gate, ready, scores_of
 
-#: How many prepared evaluators are kept, so that another repeat of their case finds them.
+#: How many prepared evaluators are kept for further repeats of their case.
 _KEPT = 1024
-#: The same of cases that pass by once.
-_PASSING = 64
+#: The same for the cases of a stream, which come once.
+_KEPT_OF_STREAM = 64
 _JUDGE_ID = 16
 
 
@@ -71,16 +71,16 @@ class Preparation:
         #: Every judge that was made ready, by its id and the evaluator's name.
         self.uses: dict[tuple[str, str], JudgeUse] = {}
 
-    def passing(self) -> Preparation:
-        """The same for cases that pass by once: of them hardly anything is kept."""
-        other = Preparation(replace(self.resources, judge=self._find_judge), _PASSING)
+    def for_stream(self) -> Preparation:
+        """The same for cases that come once: little is kept of them."""
+        other = Preparation(replace(self.resources, judge=self._find_judge), _KEPT_OF_STREAM)
         other.uses = self.uses
         return other
 
     def grader(self, case: EvalCase) -> Grader:
-        """The case with its evaluators ready; raises what a missing judge raises.
+        """The case with its evaluators ready; raises when a judge is missing.
 
-        A case that is skipped is judged by nobody, so it needs no judge.
+        A skipped case is not judged, so it needs no judge.
         """
         specs = case.evaluators if case.skip is None else ()
         return Grader(case, [self.ready(spec) for spec in specs])

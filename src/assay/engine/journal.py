@@ -36,7 +36,7 @@ class Journal:
         self._saved = asyncio.Event()
 
     async def keep(self, finished: Finished) -> None:
-        """Save it by and by; waits only when too much is unsaved."""
+        """Save it soon; waits only when too much is unsaved."""
         self._gathered.append(finished)
         self._unsaved += 1
         if not self._is_saving:
@@ -57,7 +57,7 @@ class Journal:
                     self._tell(finished)
             self._is_saving = False
         finally:
-            # The run was cancelled: what was asked is kept nevertheless, with nobody to be told.
+            # The run was cancelled: what was asked is saved all the same, but not reported.
             if self._gathered:
                 self._store.save(*_records(self._gathered))
 

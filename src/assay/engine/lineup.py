@@ -1,4 +1,4 @@
-"""Lineup: who is asked in a run. Everybody is looked up once, before the first question."""
+"""Lineup: the targets of a run, each looked up once, before the first question."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Lineup:
         return self._named(self._job.options.target)
 
     def of_suite(self, index: int) -> str:
-        """The name of whoever is asked the first case of a suite; empty when nobody is."""
+        """The name of the target of a suite's first case; empty when none is asked."""
         suite = self._job.suites[index]
         if suite.streamed:
             return self.of_streams().name
@@ -45,7 +45,7 @@ class Lineup:
 
     @property
     def names(self) -> list[str]:
-        """Everybody that was looked up so far."""
+        """All targets that were looked up so far."""
         return sorted({target.name for target in self._targets.values()})
 
     @property
@@ -97,7 +97,7 @@ class Lineup:
         if len(targets) == 1:
             return targets[0].name
         known = ", ".join(target.name for target in targets)
-        hint = f"known are {known}" if known else "for example python:my_agent:answer"
+        hint = f"known: {known}" if known else "for example python:my_agent:answer"
         told = "no target is named: give --target, or target= in Python"
         listed = "" if known else ", or list one under 'targets' in assay.yaml"
         raise UsageError(f"{told} ({hint}){listed}")

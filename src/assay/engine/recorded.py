@@ -10,7 +10,7 @@ import msgspec
 from assay.errors import TargetError
 from assay.model.case import EvalCase
 from assay.model.observation import Observation
-from assay.model.run import RunRecord, TrialRecord
+from assay.model.run import RunRecord, TrialRecord, only
 from assay.observations.reading import read_json
 from assay.ports import Request, Store
 from assay.redaction import MARK
@@ -43,7 +43,7 @@ class StoredAnswers:
         position = self._positions.get((request.suite, request.case.id))
         if position is None:
             raise TargetError(f"the run {self._run} has no such case")
-        for trial in self._store.trials(self._run, positions=range(position, position + 1)):
+        for trial in self._store.trials(self._run, positions=only(position)):
             if trial.repeat == request.repeat and not trial.confirms:
                 return self._read(trial)
         raise TargetError(f"the run {self._run} has no repeat {request.repeat + 1} of the case")

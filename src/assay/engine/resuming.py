@@ -1,4 +1,4 @@
-"""Which run is gone on with, and whether it may be."""
+"""Which run is resumed, and whether it may be."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from assay.ports import Store
 
 
 def resumable(job: Job, named: RunRecord | None) -> RunRecord:
-    """The run to go on with: the one that is named, else the newest unfinished one that fits."""
+    """The run to resume: the one that is named, else the newest unfinished one that fits."""
     record = named or _newest(job)
     check_unfinished(record)
     if record.plan != plan_of(job):
-        raise UsageError(f"the run {record.id} has other paths or options: give them as they were")
+        raise UsageError(
+            f"the run {record.id} was begun with other paths or options: give the same ones"
+        )
     _check_files(record, headers_of(job, job.plan()))
     return record
 
@@ -63,7 +65,7 @@ def _outdated(what: str, record: RunRecord) -> UsageError:
 
 
 def reopened(store: Store, run_id: str) -> RunRecord:
-    """The run, called running again, by whoever has its lease; others may have finished it."""
+    """The run, marked as running again by the holder of its lease; raises if it was finished."""
     record = store.run(run_id)
     check_unfinished(record)
     if record.cancelled:  # not any more

@@ -15,19 +15,18 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.brake import Brake
 from assay.engine.early import Early
 from assay.engine.gating import rubric_refusals
+from assay.engine.job import Job
 from assay.engine.journal import Journal
 from assay.engine.plan import TIERS, Plan, Planned, Trial
 from assay.engine.trial import Finished, Trials
 from assay.model.case import Tier
-from assay.model.events import Listener, Notice, TrialFinished
+from assay.model.events import Notice, TrialFinished
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
-from assay.model.run import RunStatus, TrialFacts, TrialRecord
+from assay.model.run import RunStatus, TrialFacts, TrialRecord, only
 from assay.model.score import TOLERANCE
-from assay.ports import Store
 
 #: So many trials in a row that could not connect or timed out end the asking.
 MOST_UNREACHABLE = 20
@@ -78,7 +77,7 @@ class Tally(msgspec.Struct):
         if budget is not None and self.cost_usd >= budget:
             return f"the budget of ${budget:g} is spent"
         if most is not None and self.failures >= most:
-            return f"{self.failures} failed, and the run was to stop then"
+            return f"{self.failures} failed, as many as the run allows"
         for target, count in self.unreachable.items():
             if count >= MOST_UNREACHABLE:
                 return f"{target} could not be reached {count} times in a row"
@@ -92,16 +91,14 @@ class Runner:
         self,
         plan: Plan,
         trials: Trials,
-        store: Store,
-        listen: Listener,
-        brake: Brake,
+        job: Job,
         early: Early | None,
         *,
         workers: int,
         live: bool,
     ) -> None:
-        self._plan, self.trials, self._store, self._listen = plan, trials, store, listen
-        self._workers, self._brake, self._live = workers, brake, live
+        self._plan, self.trials, self._workers, self._live = plan, trials, workers, live
+        self._store, self._listen, self._brake = job.store, job.listen, job.brake
         self._tally = Tally(plan.options)
         self._lanes: list[asyncio.Task[None]] = []
         #: The trials that are under way, and when the last one came back.
@@ -144,8 +141,7 @@ class Runner:
 
     async def confirm(self, planned: Planned, times: int) -> bool:
         """Ask a case again; did it fail every time? Each attempt is recorded, and made once."""
-        place = range(planned.position, planned.position + 1)
-        known = self._store.facts(self.trials.run_id, place)
+        known = self._store.facts(self.trials.run_id, only(planned.position))
         outcomes = {
             trial.repeat: trial.outcome for trial in known if trial.confirms and trial.final
         }
@@ -272,12 +268,12 @@ class Runner:
         """Does it make sense to go on asking?"""
         if not self.gave_up and (reason := self._tally.reason_to_stop()):
             self.gave_up = reason
-            self._listen(Notice(f"no more is asked: {reason}"))
+            self._listen(Notice(f"stopped asking: {reason}"))
 
     def _miss_cost(self, target: str) -> None:
         """Tell once, while there is time to stop, that a budget does not see what is spent."""
         if self._plan.options.budget_usd is not None and not self.unpriced:
-            self.unpriced = f"the budget does not hold {target}: its answers tell no cost"
+            self.unpriced = f"the budget does not cover {target}: its answers do not report a cost"
             self._listen(Notice(self.unpriced))
 
     def _look(self, record: TrialRecord) -> None:
@@ -285,7 +281,7 @@ class Runner:
         if self._early is not None and not self.decided:
             self.decided = self._early.see(record)
             if self.decided:
-                self._listen(Notice(f"no more is asked: {self.decided}"))
+                self._listen(Notice(f"stopped asking: {self.decided}"))
 
     async def _leave(self, rest: list[Trial], trials: Iterator[Trial]) -> None:
         """Record what is not asked any more; for good, when that is not needed to decide."""

@@ -1,4 +1,4 @@
-"""A run from its plan to its result: whoever is asked is found, all is asked, then compared."""
+"""A run from its plan to its result: find the targets, ask every case, compare."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def run(job: Job) -> RunResult:
 
 
 class _Session:
-    """One run with everybody that it asks."""
+    """One run with all its targets and judges."""
 
     def __init__(self, job: Job, plan: Plan, roster: Roster) -> None:
         self.job, self.plan, self.roster = job, plan, roster
@@ -112,7 +112,7 @@ class _Session:
             return self._finished(record, runner, status, self._selected_only(comparison))
 
     def _preflight(self) -> None:
-        """All that can be wrong before the first question is told before it."""
+        """Report everything that can be found wrong before the first question."""
         if self.job.judge is None and self.job.options.judge is not None:
             self.roster.spec(self.job.options.judge)  # even if no case needs it
         if self.plan.streams:
@@ -147,7 +147,7 @@ class _Session:
         )
 
     def _runner(self, record: RunRecord) -> Runner:
-        job, options = self.job, self.job.options
+        job = self.job
         trials = Trials(
             record.id,
             [header.file for header in record.suites],
@@ -155,15 +155,13 @@ class _Session:
             self.preparation,
             self.redactor,
             self.cache,
-            lambda planned: options.timeout_seconds or planned.case.timeout_seconds,
+            job.options.timeout_seconds,
         )
         self.early = self._early(record)
         return Runner(
             self.plan,
             trials,
-            job.store,
-            job.listen,
-            job.brake,
+            job,
             self.early,
             workers=self.plan.workers or self.roster.workers,
             live=self.lineup.live,

@@ -110,7 +110,7 @@ class ChunkGrader:
     ) -> None:
         self._suite, self._stream, self._plan = suite, stream, plan
         self._trials, self._answers, self._done = trials, answers, done
-        self._preparation = trials.preparation.passing()
+        self._preparation = trials.preparation.for_stream()
         self._spooled, self._express = spooled, express
         #: Else an answer that is used twice shows that an id is there twice.
         self._notes_ids = not plan.takes_all

@@ -35,7 +35,7 @@ class Streams:
         self._spools: dict[int, Spool] = {}
 
     async def run(self, record: RunRecord, runner: Runner) -> None:
-        """All of them; the record is told what only reading them tells."""
+        """Grade all of them; the record gets what only reading them can tell."""
         for index in self._plan.streams:
             self._runs.append(await self._run(index, record, runner))
 

@@ -58,11 +58,12 @@ class Trials:
         preparation: Preparation,
         redact: Redactor,
         cache: Cache | None,
-        timeout_of: Callable[[Planned], float | None],
+        timeout_seconds: float | None,
     ) -> None:
         self.run_id, self.files = run_id, files
         self.target_of, self.preparation = target_of, preparation
-        self.timeout_of = timeout_of
+        #: Wins over the limits of the cases.
+        self._timeout_seconds = timeout_seconds
         self.redact, self._cache = redact, cache
 
     async def run(self, planned: Planned, repeat: int, *, confirms: bool = False) -> Finished:
@@ -86,7 +87,7 @@ class Trials:
     def unasked(
         self, planned: Planned, repeat: int, outcome: Outcome, reason: str, *, final: bool
     ) -> TrialRecord:
-        """The record of a trial that nobody was asked for."""
+        """The record of a trial that was not asked."""
         grader = self.preparation.grader(planned.case)
         result = EvalCaseResult(planned.case, outcome, None, None, (), Observation(), (reason,))
         return self.record(planned, repeat, grader, result, final=final)
@@ -144,8 +145,9 @@ class Trials:
             key = answer_key(target, case, request)
             if (known := await asyncio.to_thread(cache.get, key)) is not None:
                 return Asked(read(known), cached=True)
+        timeout = self._timeout_seconds or case.timeout_seconds
         try:
-            seen = await target.ask(request, timeout=self.timeout_of(planned))
+            seen = await target.ask(request, timeout=timeout)
         except TargetError as error:
             return Asked(Observation(error=str(error)), unreachable=error.unreachable)
         except AssayError as error:
@@ -188,7 +190,7 @@ def _with_judges(grader: Grader, result: EvalCaseResult) -> EvalCaseResult:
 
 
 def answer_key(target: Retrying, case: EvalCase, request: Request) -> str:
-    """What an answer depends on: whom we ask what, and how often before; never what we expect.
+    """What an answer depends on: the target, the question, the repeat; never what is expected.
 
     Beside the messages a target may be told which case it is, and the metadata of that.
     """

@@ -36,7 +36,7 @@ def comparison(expected: Any, match: Any) -> Comparison | None:
 
 
 def texts_only(expected: Any, match: Any) -> Texts | None:
-    """Arguments that are told by some texts they must have; None when more is asked for."""
+    """The texts that arguments must have, if that is all they must; None when there is more."""
     if expected is None or expected == "any" or match == "ignore":
         return ()
     if match != "superset" or not isinstance(expected, dict) or is_condition(expected):

@@ -11,10 +11,10 @@ from assay.evaluators import measures
 from assay.evaluators.measures import Unjudged, number, within
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.fields import Count, Number
 from assay.model.observation import Observation
 from assay.model.rules import NeedsOne, Rule, Ruled
 from assay.model.score import EvaluationScore, checks
-from assay.model.shape import Count, Number
 from assay.ports import Check, Resources
 
 Limit = Annotated[Number, Field(ge=0)]

@@ -17,21 +17,14 @@ from assay.evaluators.verdict import wrong_key
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.fields import Empty, Json, Positive, Text
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
+from assay.model.reading import Note, Reading
+from assay.model.refusal import problem, shown
 from assay.model.score import EvaluationScore
 from assay.model.script import Script
-from assay.model.shape import (
-    Empty,
-    Json,
-    Note,
-    Positive,
-    Reading,
-    Spelling,
-    Text,
-    problem,
-    shown,
-)
+from assay.model.spelling import Spelling
 from assay.process import Finished, Limits, run, signal_name
 from assay.settings import HARMLESS, environment
 

@@ -20,10 +20,12 @@ from assay.evaluators.aggregators import (
 from assay.evaluators.llm_judge import Prompt
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
+from assay.model.fields import Empty, Number, Rate
+from assay.model.refusal import problem, raise_all
 from assay.model.rules import BelongsTo, Rule, Ruled
 from assay.model.score import EvaluationScore
 from assay.model.script import Script
-from assay.model.shape import Empty, Key, Number, Rate, problem, raise_all
+from assay.model.spelling import Key
 from assay.ports import Check, Resources
 from assay.scoring import ready, scores_of
 

@@ -8,12 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from assay.evaluators.answers import expected_output
-from assay.evaluators.comparing import Incomparable, near, same_date
+from assay.evaluators.field_values import Incomparable, near, same_date
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.fields import Empty, Flag, Number, Text
+from assay.model.refusal import problem
 from assay.model.rules import BelongsTo, Rule, Ruled
 from assay.model.score import EvaluationScore, weighted
-from assay.model.shape import Empty, Flag, Number, Text, problem
 from assay.model.values import MISSING, find_json, json_values, quoted, reach, same
 
 _PATH = r"(?:[^.\[\]]+|\[[0-9]+\])(?:\.[^.\[\]]+|\[[0-9]+\])*"

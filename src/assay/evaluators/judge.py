@@ -121,7 +121,7 @@ class Judge(msgspec.Struct, frozen=True):
         return EvaluationScore.errored(str(fault), **said, judge=self.spent(spending))
 
     async def fill_in(self, question: Question, spending: Spending) -> None:
-        """Ask until the form is complete; raises JudgeFault when that cannot be had."""
+        """Ask until the form is complete; raises JudgeFault when it does not get there."""
         key = self._key(question)
         remembered = self.cache.get(key) if self.cache is not None else None
         if remembered is not None and _recalled(question.form, remembered):

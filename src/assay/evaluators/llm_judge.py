@@ -25,8 +25,10 @@ from assay.evaluators.prompt import (
 from assay.evaluators.verdict import wrong_key
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.fields import AtLeastOne, Text
+from assay.model.reading import Reading
+from assay.model.refusal import problem, shown
 from assay.model.score import EvaluationScore, verdict_of
-from assay.model.shape import AtLeastOne, Reading, Text, problem, shown
 from assay.ports import Check, Resources
 
 _PROMPT_SUFFIXES = (".md", ".txt", ".prompt", ".j2", ".jinja", ".html", ".xml")

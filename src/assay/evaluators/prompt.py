@@ -217,7 +217,7 @@ def variables_of(prompt: str) -> list[str]:
 
 
 def unknown_variable(prompt: str, known: Collection[str]) -> str:
-    """What is wrong with the first variable that nobody knows; empty when all are known."""
+    """What is wrong with the first unknown variable; empty when all are known."""
     for name in variables_of(prompt):
         if name not in known:
             hint = nearest(name, known) or f"known: {', '.join(known)}"

@@ -31,8 +31,8 @@ from assay.functions import imported
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.function import REFERENCE
+from assay.model.refusal import problem
 from assay.model.score import EvaluationScore, Verdict
-from assay.model.shape import problem
 from assay.model.written import as_json
 from assay.ports import Check, Resources
 from assay.registry import evaluators as registered

@@ -9,9 +9,11 @@ from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, closed
 from assay.evaluators.prompt import material_of
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.fields import Text
+from assay.model.refusal import shown
 from assay.model.rubric import Rubric, Rubrics
 from assay.model.score import TOLERANCE, EvaluationScore, reaches, weighted
-from assay.model.shape import Text, shown
+from assay.model.values import cut
 from assay.ports import Check, Resources
 
 #: The share of its maximum from which a graded item is met, unless it says so itself.
@@ -189,8 +191,7 @@ def _result(item: Rubric, check: dict[str, Any]) -> dict[str, Any]:
 
 def _sentence(item: Rubric, result: dict[str, Any]) -> str:
     """One item, how it fared, and why."""
-    words = " ".join(item.description.split())
-    words = words if len(words) <= _SHOWN else words[: _SHOWN - 3] + "..."
+    words = cut(" ".join(item.description.split()), _SHOWN)
     if is_graded(item):
         words += f", {result['score']:g} of {item.max_score:g}"
     reason = result["reasoning"] or ("it is met" if result["met"] else "it is not met")

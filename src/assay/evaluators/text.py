@@ -26,10 +26,11 @@ from assay.evaluators.edit_distance import MAX_COMPARED, similarity
 from assay.model.context import Context
 from assay.model.evaluator import NegatableSpec
 from assay.model.expect import Regex
+from assay.model.fields import Json, Text
 from assay.model.json_schema import answer_schema, check_schema
+from assay.model.refusal import problem, shown
 from assay.model.rules import Excludes, NeedsOne, Rule, Ruled
 from assay.model.score import PASS_FROM, EvaluationScore, reaches
-from assay.model.shape import Json, Text, problem, shown
 from assay.model.tokens import as_text
 from assay.model.values import MISSING, parse_json, quoted
 from assay.patterns import compile_pattern
@@ -192,7 +193,7 @@ def _finds(pattern: str, texts: tuple[str, ...]) -> bool:
 class _ManySpec(NegatableSpec):
     values: Annotated[
         list[Text],
-        Field(min_length=1, json_schema_extra={"aliases": ("value",), "deprecated": ()}),
+        Field(min_length=1, json_schema_extra={"aliases": ("value",)}),
         BeforeValidator(
             _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
         ),

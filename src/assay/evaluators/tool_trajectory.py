@@ -28,24 +28,12 @@ from assay.model.context import Context
 from assay.model.diff import call_text
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.expect import Regex
+from assay.model.fields import Count, Empty, Flag, Json, Number, Positive, Text
 from assay.model.message import ToolCall
+from assay.model.refusal import Refusal, Steps, problem, shown, together
 from assay.model.rules import Asserts, Excludes, Holds, Needs, NeedsOne, Rule, Ruled
 from assay.model.score import EvaluationScore
-from assay.model.shape import (
-    Count,
-    Empty,
-    Flag,
-    Json,
-    Key,
-    Number,
-    Positive,
-    Refusal,
-    Steps,
-    Text,
-    problem,
-    shown,
-    together,
-)
+from assay.model.spelling import Key
 from assay.model.values import MISSING, reach
 from assay.ports import Check, Resources
 

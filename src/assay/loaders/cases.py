@@ -11,10 +11,10 @@ from assay.documents.document import DocPath, Document
 from assay.errors import Problem, Problems
 from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_expected
 from assay.loaders.files import Finder
-from assay.loaders.locating import Locator
+from assay.loaders.locators import Locator
 from assay.model.case import EvalCase, Origin
 from assay.model.message import Message
-from assay.model.shape import Reading
+from assay.model.reading import Reading
 from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution
 from assay.registry import evaluators as registered
 from assay.seeds import Seeds
@@ -76,7 +76,7 @@ class CaseReader:
         locate: Callable[[Sequence[str | int]], Origin] | None = None,
         default_id: str = "",
     ) -> EvalCase | None:
-        """The case of what was written; None when it has errors, be it such as no shape sees."""
+        """The case of what was written; None when it has errors, also those that no shape sees."""
         raw = document.get(path)
         if type(raw) is dict:
             self._warn(raw, document, path)

@@ -9,8 +9,8 @@ from assay.errors import PluginError, UnknownName
 from assay.model.evaluator import EvaluatorSpec, named
 from assay.model.expect import ExpectBase
 from assay.model.message import ToolCall
+from assay.model.refusal import problem
 from assay.model.rubric import Rubric
-from assay.model.shape import problem
 from assay.model.suite import CaseExecution, CaseFile
 from assay.registry import evaluators as registered
 
@@ -22,7 +22,7 @@ def evaluator_class(name: str) -> type[EvaluatorSpec]:
     try:
         return registered.get(name)
     except UnknownName as error:
-        hint = error.hint or "known are " + ", ".join(registered)
+        hint = error.hint or "known: " + ", ".join(registered)
         message = f"no evaluator is called {name!r}"
         raise problem("unknown-evaluator", message, hint, "type") from None
     except PluginError as error:

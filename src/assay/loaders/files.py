@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from assay.model.shape import problem
+from assay.model.refusal import problem
 from assay.settings import Settings, shown_path
 
 

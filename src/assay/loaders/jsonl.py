@@ -21,7 +21,7 @@ from assay.documents.json import Reader
 from assay.documents.source import UTF16_MARKS, decode, is_absent, open_binary, read_text
 from assay.errors import EvalFileErrors, Problem, Problems
 from assay.loaders.cases import CaseReader, reading_of
-from assay.loaders.locating import LineLocator
+from assay.loaders.locators import LineLocator
 from assay.loaders.plain import plain_case, plain_line, text_line
 from assay.loaders.suite import cases_key, suite_keys, suite_of
 from assay.memory import Hashes
@@ -282,7 +282,7 @@ def _hash(identity: str) -> int:
 
 
 class UncheckedCases(Sequence[EvalCase]):
-    """The cases of a file that is checked while it is read, line by line, by whoever reads it."""
+    """The cases of a file that is checked line by line, while it is read."""
 
     def __init__(self, lines: CaseLines) -> None:
         self._lines = lines

@@ -24,7 +24,7 @@ from assay.model.case import EvalCase, Origin
 from assay.model.evaluator import EvaluatorSpec, at_once
 from assay.model.message import Message
 from assay.model.plain import PlainLine, Said, TextLine
-from assay.model.shape import Reading
+from assay.model.reading import Reading
 from assay.model.suite import SuiteExecution
 
 Line = TypeVar("Line", bound=PlainLine)

@@ -10,7 +10,7 @@ from assay.documents.checking import check
 from assay.documents.document import DocPath, Document
 from assay.errors import EvalFileErrors, Problem, Problems
 from assay.model.case import EvalCase, Suite
-from assay.model.shape import Reading
+from assay.model.reading import Reading
 from assay.model.suite import CASES_KEYS, SuiteExecution, SuiteFile
 from assay.settings import shown_path
 

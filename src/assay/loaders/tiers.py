@@ -12,12 +12,12 @@ from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problems
 from assay.loaders.cases import reading_of
 from assay.loaders.effective import expect_evaluator, rubric_evaluator
-from assay.loaders.locating import Locator
+from assay.loaders.locators import Locator
 from assay.loaders.suite import duplicate_ids
 from assay.model.case import CRITICAL_TIERS, EvalCase, Suite, Tier
 from assay.model.evaluator import named
 from assay.model.message import Message
-from assay.model.shape import shown
+from assay.model.refusal import shown
 from assay.model.tiers import TIERS, TierCase, TierFile, TierMetadata
 from assay.seeds import Seeds
 from assay.settings import Settings, shown_path

@@ -14,7 +14,7 @@ from assay.errors import EvalFileErrors, Problem
 from assay.loaders.cases import CaseReader, reading_of
 from assay.loaders.suite import cases_key, duplicate_ids, name_of, suite_keys, suite_of
 from assay.model.case import EvalCase, Suite
-from assay.model.shape import shown
+from assay.model.refusal import shown
 from assay.model.suite import CASES_KEYS, INPUT_KEYS, OneCaseFile, SuiteFile
 from assay.settings import Settings, shown_path
 

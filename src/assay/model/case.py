@@ -92,7 +92,7 @@ class EvalCase(Record, frozen=True, eq=False):
     def origin_of(self, path: str | Sequence[str | int]) -> Origin:
         """Where a part of the case was written: `"evaluators.0.mode"` or `["evaluators", 0]`.
 
-        A part that the author did not write has the place of the nearest one that he did.
+        A part that the author did not write has the place of the nearest part that was written.
         """
         if self.locate is None:
             return Origin("", 0, 0)

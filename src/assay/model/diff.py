@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.errors import printable
+from assay.model.values import cut
 
 SIGNS = {"matched": "=", "missing": "-", "unexpected": "+", "wrong_args": "~"}
 #: The longest value and the longest call in a line.
@@ -37,12 +38,12 @@ def call_text(call: Mapping[str, Any]) -> str:
         return " or ".join(call_text(option) for option in call["any_of"])
     args = call.get("args")
     if args is None or args == "any":
-        return _cut(printable(call["tool"]), MAX_CALL)
+        return cut(printable(call["tool"]), MAX_CALL)
     if isinstance(args, dict):
         inside = ", ".join(f"{key}={value_text(value)}" for key, value in args.items())
     else:
         inside = value_text(args)
-    return _cut(printable(f"{call['tool']}({inside}"), MAX_CALL - 1) + ")"
+    return cut(printable(f"{call['tool']}({inside}"), MAX_CALL - 1) + ")"
 
 
 def difference_text(difference: Mapping[str, Any]) -> str:
@@ -59,8 +60,4 @@ def value_text(value: Any) -> str:
     """A value as JSON, cut to size."""
     if isinstance(value, str):
         value = value[: MAX_VALUE + 1]  # a text may be huge; the rest would be cut anyway
-    return _cut(printable(_as_json(value)), MAX_VALUE)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    return cut(printable(_as_json(value)), MAX_VALUE)

@@ -19,19 +19,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from assay.model.shape import (
-    Flag,
-    Number,
-    Reading,
-    Refusal,
-    Shape,
-    Text,
-    problem,
-    raise_all,
-    repeated,
-    shown,
-    together,
-)
+from assay.model.fields import Flag, Number, Text
+from assay.model.reading import Reading
+from assay.model.refusal import Refusal, problem, raise_all, repeated, shown, together
+from assay.model.shape import Shape
 
 
 def _plain(value: Any) -> Any:
@@ -280,7 +271,7 @@ def _repeated(entries: Any) -> Iterator[Refusal]:
 def _entries(
     raw: Any, handler: Callable[[Any], Any], info: ValidationInfo
 ) -> tuple[EvaluatorSpec, ...]:
-    """The named entries; names that repeat are told together with entries that are wrong."""
+    """The named entries; repeated names are reported together with wrong entries."""
     reading: Reading | None = info.context
     if reading is None:
         return _one_by_one(raw, handler)

@@ -13,21 +13,10 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from assay.errors import BadPattern, nearest
 from assay.model import tokens
+from assay.model.fields import AtLeastOne, Count, Empty, Flag, Json, Positive, Text
 from assay.model.json_schema import check_schema
+from assay.model.refusal import Refusal, Steps, problem, raise_all
 from assay.model.rules import Asserts, BelongsTo, Excludes, Holds, Rule, Ruled
-from assay.model.shape import (
-    AtLeastOne,
-    Count,
-    Empty,
-    Flag,
-    Json,
-    Positive,
-    Refusal,
-    Steps,
-    Text,
-    problem,
-    raise_all,
-)
 from assay.patterns import compile_pattern
 
 #: The keys whose texts may hold tokens; values of `toolParams` may too.

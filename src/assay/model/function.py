@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from assay.model.shape import Text, problem
+from assay.model.fields import Text
+from assay.model.refusal import problem
 
 _NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 REFERENCE = f"{_NAME}:{_NAME}"

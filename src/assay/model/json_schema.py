@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from assay.errors import BadPattern
-from assay.model.shape import problem
+from assay.model.refusal import problem
 from assay.model.values import cut
 from assay.patterns import compile_pattern
 
@@ -45,7 +45,7 @@ def check_schema(schema: Any) -> Any:
     try:
         answer_schema(schema)
     except ValueError as fault:
-        raise problem("wrong-value", f"is no valid JSON Schema: {fault}") from None
+        raise problem("wrong-value", f"is not a valid JSON Schema: {fault}") from None
     return schema
 
 

@@ -20,17 +20,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, core_schema
 
-from assay.model.shape import (
-    Json,
-    Number,
-    Reading,
-    Spelling,
-    Text,
-    Words,
-    problem,
-    shown,
-    together,
-)
+from assay.model.fields import Json, Number, Text, Words
+from assay.model.reading import Reading
+from assay.model.refusal import problem, shown, together
+from assay.model.spelling import Spelling
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = get_args(Role)

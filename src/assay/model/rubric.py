@@ -15,20 +15,10 @@ from pydantic import (
     model_validator,
 )
 
-from assay.model.shape import (
-    Besides,
-    Count,
-    Flag,
-    Key,
-    Number,
-    Positive,
-    Refusal,
-    Shape,
-    Text,
-    problem,
-    repeated,
-    shown,
-)
+from assay.model.fields import Count, Flag, Number, Positive, Text
+from assay.model.refusal import Besides, Refusal, problem, repeated, shown
+from assay.model.shape import Shape
+from assay.model.spelling import Key
 
 
 class ScoreRange(Shape):

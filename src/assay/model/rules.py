@@ -14,8 +14,9 @@ from pydantic import ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from assay.model.shape import Refusal, Shape, problem
+from assay.model.refusal import Refusal, problem
 from assay.model.shape import Rule as Rule
+from assay.model.shape import Shape
 
 
 class Ruled(Shape):

@@ -11,8 +11,10 @@ from uuid import UUID
 import msgspec
 
 from assay.model.case import Tier
+from assay.model.comparison import CaseRef
 from assay.model.result import Outcome
 from assay.patterns import quick_search
+from assay.stats.sequential import Sequential
 
 #: The low bits of a position are the place of the case in its suite.
 _PLACE_BITS = 28
@@ -34,6 +36,11 @@ def place_of(position: int) -> tuple[int, int]:
 def positions_of(suite: int) -> range:
     """All positions that the cases of a suite can have."""
     return range(position_of(suite, 0), position_of(suite + 1, 0))
+
+
+def only(position: int) -> range:
+    """The positions of a single case."""
+    return range(position, position + 1)
 
 
 def timestamp(moment: datetime) -> str:
@@ -68,8 +75,32 @@ class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     notes: list[str] = []
 
 
+class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
+    """How a run ended, and why; without an exit code it has not ended.
+
+    The rest is for a run with a `baseline`, so that it can be compared again. `confirmed` are the
+    critical regressions that failed in every rerun; None when all count. `removed` are the cases
+    that are gone for good, where the run was narrowed to some of its cases. `sequential` is the
+    test of a run that was to stop when it is decided.
+    """
+
+    exit_code: int | None = None
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    baseline: str | None = None
+    confirmed: tuple[CaseRef, ...] | None = None
+    removed: tuple[CaseRef, ...] | None = None
+    sequential: Sequential | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON that the store keeps; of a run with a baseline `confirmed` is always there."""
+        written: dict[str, Any] = msgspec.to_builtins(self)
+        kept = {"confirmed"} if self.baseline is not None else set[str]()
+        return {key: value for key, value in written.items() if value is not None or key in kept}
+
+
 class RunRecord(msgspec.Struct, frozen=True):
-    """A run: what was asked of whom, and what came of it once it has ended.
+    """A run: what was asked of which target, and what came of it once it has ended.
 
     A run whose process was killed stays `running`; like an `interrupted` one it can be resumed.
     Times are ISO 8601 texts. `plan` is what a resumed run must share: paths and options.
@@ -94,14 +125,13 @@ class RunRecord(msgspec.Struct, frozen=True):
 
     @property
     def cancelled(self) -> bool:
-        """Did somebody want it to stop for good? It may take a while until it does."""
+        """Was it cancelled for good? It may take a while until it stops."""
         return CANCELLED in self.environment
 
     @property
-    def verdict(self) -> dict[str, Any]:
-        """The part of the summary that says how it ended, and why; empty before that."""
-        found: dict[str, Any] = (self.summary or {}).get("verdict", {})
-        return found
+    def verdict(self) -> RunVerdict:
+        """The part of the summary that says how it ended, and why."""
+        return msgspec.convert((self.summary or {}).get("verdict", {}), RunVerdict)
 
 
 class TrialRecord(msgspec.Struct, frozen=True, array_like=True):

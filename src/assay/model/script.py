@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from assay.model.shape import Text, Words, problem, shown
+from assay.model.fields import Text, Words
+from assay.model.refusal import problem, shown
 
 
 def shell_argv(script: str) -> list[str]:

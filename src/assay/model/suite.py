@@ -10,22 +10,22 @@ from pydantic_core import CoreSchema
 
 from assay.model.evaluator import Evaluators
 from assay.model.expect import Expect
-from assay.model.message import ExpectedMessages, InputMessages
-from assay.model.rubric import Rubrics
-from assay.model.shape import (
+from assay.model.fields import (
     CaseId,
     Empty,
     Flag,
     Json,
-    Key,
     Positive,
     Rate,
     Several,
-    Shape,
     SkipReason,
     Text,
     Words,
 )
+from assay.model.message import ExpectedMessages, InputMessages
+from assay.model.rubric import Rubrics
+from assay.model.shape import Shape
+from assay.model.spelling import Key
 
 
 class CaseExecution(Shape):

@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, SecretStr
 
-from assay.model.shape import Number, Positive, Several, Shape, Text
+from assay.model.fields import Number, Positive, Several, Text
+from assay.model.shape import Shape
 
 Usd = Annotated[Number, Field(ge=0)]
 

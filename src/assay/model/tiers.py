@@ -11,22 +11,10 @@ from pydantic import AfterValidator, ConfigDict, Field, SkipValidation, model_va
 
 from assay.model import tokens
 from assay.model.expect import Expect, ExpectBase, GoldenExpect, refuse_tokens, texts_in
+from assay.model.fields import AtLeastOne, CaseId, Count, Empty, Flag, Json, SkipReason, Text, Words
+from assay.model.refusal import Refusal, beside, problem
 from assay.model.rubric import Dimensions
-from assay.model.shape import (
-    AtLeastOne,
-    CaseId,
-    Count,
-    Empty,
-    Flag,
-    Json,
-    Refusal,
-    Shape,
-    SkipReason,
-    Text,
-    Words,
-    beside,
-    problem,
-)
+from assay.model.shape import Shape
 
 DEFAULT_MAX_TURNS = 5
 

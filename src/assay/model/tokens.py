@@ -36,7 +36,7 @@ class Token(NamedTuple):
     def fault(self) -> str:
         """Why the token can never be resolved; empty when it is well-formed."""
         if self.source not in SOURCES:
-            return f"{self.source!r} is not a source of values; known are 'seed' and 'snapshot'"
+            return f"{self.source!r} is not a source of values; known: 'seed' and 'snapshot'"
         if not _PATH.match(self.path):
             return f"{self.path!r} is not a path like 'holdings[0].symbol'"
         return ""

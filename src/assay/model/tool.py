@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import ConfigDict
 
-from assay.model.shape import Flag, Shape, Text
+from assay.model.fields import Flag, Text
+from assay.model.shape import Shape
 
 
 class ToolEntry(Shape):

@@ -48,6 +48,7 @@ def quoted(value: Any, limit: int = 80) -> str:
 
 
 def cut(text: str, limit: int) -> str:
+    """The text in at most so many characters; `...` stands for what is left out."""
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

@@ -67,7 +67,7 @@ def role_of(record: Record) -> Role:
     role = record.needed("role")
     if role not in ROLES:
         known = ", ".join(ROLES)
-        raise broken(record.place("role"), f"is {role!r}; known are {known}")
+        raise broken(record.place("role"), f"is {role!r}; known: {known}")
     return ROLES[role]
 
 

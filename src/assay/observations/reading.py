@@ -10,9 +10,9 @@ import msgspec
 from assay.documents.document import MAX_DEPTH, too_deep
 from assay.errors import ObservationError, nearest, printable
 from assay.model.observation import Observation
-from assay.model.shape import shown
+from assay.model.refusal import shown
 from assay.observations import agentv, anthropic, openai, otel, own, responses
-from assay.observations.made import made
+from assay.observations.checked import checked
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ SHAPES = (
 def read(value: Any) -> Observation:
     """The observation that a text or a record of any known shape tells of."""
     if isinstance(value, Observation):
-        return made(value)
+        return checked(value)
     if isinstance(value, str):
         return Observation(response=value, raw=value)
     if not isinstance(value, (dict, list)):

@@ -6,7 +6,7 @@ import json
 from typing import Any, TypeGuard
 
 from assay.errors import MAX_MESSAGE, ObservationError, printable
-from assay.model.shape import shown
+from assay.model.refusal import shown
 from assay.model.values import from_json
 
 _TEXT_BLOCKS = ("text", "input_text", "output_text", "refusal")

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from assay.model.shape import shown
+from assay.model.refusal import shown
 from assay.observations.records import Record, broken, records
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)

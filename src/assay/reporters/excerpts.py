@@ -16,6 +16,7 @@ from assay.model.diff import render_diff
 from assay.model.result import Outcome
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult
+from assay.model.values import cut
 from assay.reporters.words import count
 
 #: How many cases of an outcome are told in full.
@@ -128,14 +129,10 @@ def excerpt(suite: EvalSuiteResult, case: CaseResult) -> Excerpt:
 def reasons_of(case: CaseResult) -> tuple[str, ...]:
     """Why the case did not pass: never nothing, and never too much."""
     reasons = case.failures or [case.error or "no reason was given"]
-    told = [_short(reason) for reason in reasons[:MAX_REASONS]]
+    told = [cut(reason, MAX_REASON) for reason in reasons[:MAX_REASONS]]
     if len(reasons) > MAX_REASONS:
         told.append(f"and {count(len(reasons) - MAX_REASONS, 'more reason')}")
     return tuple(told)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 3] + "..."
 
 
 def _repeats(case: CaseResult) -> str:

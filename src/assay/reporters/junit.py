@@ -9,6 +9,7 @@ from typing import TextIO
 from assay.errors import printable
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult, Summary
+from assay.model.values import cut
 from assay.reporters.excerpts import excerpt
 
 #: The longest `message` and the longest text of a failure, in characters.
@@ -66,7 +67,7 @@ def _outcome(suite: EvalSuiteResult, case: CaseResult) -> Iterator[str]:
     if case.outcome == "passed":
         return
     told = excerpt(suite, case)
-    message = _attributes(message=_cut("; ".join(told.reasons), MAX_MESSAGE))
+    message = _attributes(message=cut("; ".join(told.reasons), MAX_MESSAGE))
     if case.outcome == "skipped":
         yield f"<skipped{message}/>"
         return
@@ -102,8 +103,4 @@ def _quoted(value: str) -> str:
 def _text(lines: Iterable[str]) -> str:
     """Lines as text. What XML cannot hold, no line holds any more once it is printable."""
     shown = [printable(line[:MAX_BODY]) for line in lines]
-    return html.escape(_cut("\n".join(shown), MAX_BODY), quote=False)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    return html.escape(cut("\n".join(shown), MAX_BODY), quote=False)

@@ -34,7 +34,7 @@ def count(number: int, noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """`83.3 %`; all and nothing are told only when it is so."""
+    """`83.3 %`; 100 % and 0 % stand only for all and nothing."""
     text = f"{100 * share:.1f}"
     if text == "100.0" and share < 1:
         text = "99.9"

@@ -170,7 +170,7 @@ def _document_of(file: Path) -> ResultFile:
         ]
     if suites is None:
         raise ResultFileError(
-            f"{name}: these are no results: there is neither 'cases', 'suites' nor 'results'"
+            f"{name}: these are not results: there is neither 'cases', 'suites' nor 'results'"
         )
     run_id = found.run_id or next((suite.run_id for suite in suites), "")
     cases = [case for suite in suites for case in _cases(suite, name)]
@@ -264,7 +264,7 @@ def _foreign(line: _ForeignLine, place: str) -> _Row:
         outcome = _said(unjudged, line.success)
         return _promptfoo_id(line), outcome, _share(line.score), f"prompt {line.prompt_idx + 1}"
     keys = "'outcome' (Assay), 'eval_id' or 'test_id' with 'score' (AgentV), 'success' (promptfoo)"
-    raise ResultFileError(f"{place}: this is no result of a case: it has none of {keys}")
+    raise ResultFileError(f"{place}: this is not the result of a case: it has none of {keys}")
 
 
 def _said(unjudged: bool, passed: bool) -> Outcome:
@@ -362,7 +362,7 @@ def _decoded(decode: Callable[[bytes], T], data: bytes, name: str, line: int) ->
 
 
 def _place(data: bytes, message: str, line: int) -> tuple[str, str]:
-    """Line and column of a fault that is told by its byte."""
+    """Line and column of a fault of which the byte is known."""
     found = _BYTE.search(message)
     before = data[: int(found[1])] if found else data.rstrip()
     line += before.count(b"\n")

@@ -7,14 +7,21 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from assay.judges.judgements import JudgeStatistics
 from assay.model.calibration import Calibration
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord, positions_of
+from assay.model.run import (
+    RunRecord,
+    RunVerdict,
+    SuiteHeader,
+    TrialFacts,
+    TrialRecord,
+    positions_of,
+)
 from assay.model.run_result import RunResult
 from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, Summary, head_of
@@ -124,7 +131,7 @@ def result_of(
 
 
 def draws_of(suites: int) -> int:
-    """The draws of a suite's bootstrap: of a thousand suites nobody waits for the last digit."""
+    """The draws of a suite's bootstrap: with a thousand suites the last digit is not worth it."""
     return DRAWS if suites <= _FEW else max(DRAWS * _FEW // suites, _LEAST_DRAWS)
 
 
@@ -223,7 +230,7 @@ def conclude(
             reasons.setdefault(4, []).extend(stale)
     if interrupted:
         again = f"`assay run --resume {result.id}`"
-        reasons[130] = [f"the run was interrupted; {again} goes on with it"]
+        reasons[130] = [f"the run was interrupted; {again} continues it"]
     code = next((code for code in PRECEDENCE if code in reasons), 0)
     told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
     return replace(result, exit_code=code, reasons=told)
@@ -281,24 +288,21 @@ def recorded_summary(
 
     When the run was `narrowed` to some of its cases, only it knows which are gone for good.
     """
-    verdict: dict[str, Any] = {
-        "exitCode": result.exit_code,
-        "reasons": list(result.reasons),
-        "notes": list(result.notes),
-    }
+    verdict = RunVerdict(result.exit_code, result.reasons, result.notes)
     if result.comparison is not None:
-        verdict["baseline"] = result.comparison.base
-        verdict["confirmed"] = None if confirmed is None else sorted(map(list, confirmed))
-        if narrowed:
-            verdict["removed"] = list(map(list, result.comparison.removed))
-        if sequential is not None:
-            verdict["sequential"] = asdict(sequential)
+        verdict = replace(
+            verdict,
+            baseline=result.comparison.base,
+            confirmed=None if confirmed is None else tuple(sorted(confirmed)),
+            removed=result.comparison.removed if narrowed else None,
+            sequential=sequential,
+        )
     # With the statistics of every suite, lists of runs need not count trials.
     suites = [
         {"file": s.file, **s.summary.to_dict(), "statistics": s.statistics} for s in result.suites
     ]
     measured = {"statistics": result.statistics, "suites": suites}
-    return result.summary.to_dict() | measured | {"verdict": verdict}
+    return result.summary.to_dict() | measured | {"verdict": verdict.to_dict()}
 
 
 def head_of_suite(record: RunRecord, header: SuiteHeader) -> bytes:

@@ -14,7 +14,8 @@ from assay.documents.checking import check
 from assay.documents.document import Document
 from assay.documents.source import is_absent
 from assay.errors import ConfigError
-from assay.model.shape import Reading, Shape
+from assay.model.reading import Reading
+from assay.model.shape import Shape
 from assay.settings import TargetEntry, read_yaml
 
 FILES = (".agentv/targets.yaml", ".agentv/targets.yml")

@@ -113,7 +113,7 @@ class _Bucket:
         self._level, self._seen = self._size, clock.monotonic()
 
     def take(self, amount: float) -> None:
-        """Take it, be it there or not: what was used was used."""
+        """Take it, even if it is not there: it has been used already."""
         self._level = self._filled() - amount
 
     def wait(self) -> float:

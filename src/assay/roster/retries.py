@@ -17,7 +17,7 @@ import msgspec
 
 from assay.errors import ObservationError, TargetError
 from assay.model.observation import Observation
-from assay.observations.made import made
+from assay.observations.checked import checked
 from assay.ports import Request, Target
 
 #: The longest wait, in seconds, that a target may ask for: a run that sleeps for an hour looks
@@ -169,16 +169,16 @@ class Retrying:
             began = self._clock.monotonic()
             question.effort.waited += began - arrived
             question.effort.attempts += 1
-            seen = self._made(await question.within_limit(self.target, request))
+            seen = self._checked(await question.within_limit(self.target, request))
             spent = (self._clock.monotonic() - began) * 1000
             tokens = sum(seen.usage.to_dict().values()) if seen.usage else 0
             self._gate.charge(self._requests(seen) - 1, tokens)
         return seen if seen.duration_ms is not None else seen.replace(duration_ms=spent)
 
-    def _made(self, seen: Any) -> Observation:
+    def _checked(self, seen: Any) -> Observation:
         """What the target, which may be a stranger's, gave back."""
         try:
-            return made(seen)
+            return checked(seen)
         except ObservationError as error:
             raise TargetError(f"{self.name} returned no observation: {error}") from None
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from assay.documents.checking import check
-from assay.documents.document import DocPath, Document, TextMark
+from assay.documents.document import DocPath, Document
 from assay.errors import (
     AssayError,
     ConfigError,
@@ -24,7 +24,7 @@ from assay.errors import (
     nearest,
 )
 from assay.model.options import TIMEOUT_SECONDS, WORKERS
-from assay.model.shape import Reading
+from assay.model.reading import Reading
 from assay.model.target import RateLimits, TargetSpec
 from assay.ports import Target
 from assay.registry import targets as providers
@@ -89,7 +89,7 @@ class Roster:
                 return self._configured(("targets", index))
         raw = _inline(name)
         if raw is not None:
-            document = Document(f"target {name!r}", raw, [], TextMark(-1, -1, 0))
+            document = Document.unplaced(f"target {name!r}", raw)
             return self._spec(document, (), Path.cwd())
         return self._of_agentv(name)
 
@@ -125,7 +125,7 @@ class Roster:
 
     @property
     def workers(self) -> int:
-        """How many questions whoever may be asked most of those connected is asked at once."""
+        """The most questions that any of the connected targets may be asked at once."""
         return max((gate.workers for gate in self._gates.values()), default=self._workers)
 
     def judge_spec(self) -> TargetSpec | None:

@@ -8,7 +8,7 @@ from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN
 from assay.model.options import Gate, RunOptions
 from assay.model.result import Outcome
 from assay.model.run import RunStatus
-from assay.model.shape import plainly
+from assay.model.spelling import plainly
 from assay.model.test_case import MAX_TAG
 from assay.server.described_results import (
     ANY,
@@ -327,7 +327,7 @@ COMPARE = operation(
         ),
         parameter(
             *("margin", "query", {"type": "number", "minimum": 0, "maximum": 1, "default": 0.02}),
-            "The difference of pass rates that does not matter.",
+            "The difference in pass rates that does not matter.",
         ),
         parameter("strict", "query", {"type": "boolean"}, "No clear decision fails it too."),
     ),

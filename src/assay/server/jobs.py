@@ -282,7 +282,7 @@ def _reason(error: BaseException) -> str:
 def is_to_go_on(record: RunRecord) -> bool:
     """Was the run left behind, unless somebody is at work on it?"""
     if record.status == "interrupted":
-        return STOPPED in record.verdict.get("notes", ()) and not record.cancelled
+        return STOPPED in record.verdict.notes and not record.cancelled
     return record.status == "running"
 
 

@@ -145,7 +145,7 @@ async def _shown(run_id: str, state: State) -> dict[str, Any]:
         "options": record.options,
         "environment": record.environment,
         "summary": record.counts,
-        "reasons": list(record.verdict.get("reasons", ())),
-        "notes": list(record.verdict.get("notes", ())),
+        "reasons": list(record.verdict.reasons),
+        "notes": list(record.verdict.notes),
         "progress": progress,
     }

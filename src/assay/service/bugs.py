@@ -15,10 +15,12 @@ from assay.model import tokens
 from assay.model.case import EvalCase, Suite
 from assay.model.expect import Expect, ExpectBase
 from assay.model.result import Outcome
-from assay.model.run import RunRecord
+from assay.model.run import RunRecord, only
 from assay.ports import Store
 from assay.results.trials import by_case, outcome_of, repeats_of
-from assay.service.eval_files import add_regression, load, project
+from assay.service import regressions
+from assay.service.eval_files import load
+from assay.service.project import project
 from assay.service.store import store_to_read
 from assay.settings import Settings, shown_path
 from assay.suites.ledger import SUFFIX, Bug
@@ -69,7 +71,7 @@ def capture(
     folder, tool = _home(report, suite, expect)
     description = report.description or case.description or reason or case.id
     bug = Bug(_prompt(case), expect, description, report.bug_ref)
-    return add_regression(folder, tool, bug, today or date.today())
+    return regressions.add(folder, tool, bug, today or date.today())
 
 
 def _find(source: str, store: Store) -> _Found:
@@ -114,9 +116,8 @@ _MOST_NAMES = 10_000
 
 def _reason(found: _Found, store: Store) -> str:
     """Why the case failed, in the words of its first trial that did."""
-    place = range(found.position, found.position + 1)
     failed: tuple[Outcome, ...] = ("failed",)
-    for trial in store.trials(found.run.id, failed, place):
+    for trial in store.trials(found.run.id, failed, only(found.position)):
         details: dict[str, Any] = msgspec.json.decode(trial.result)["details"]
         misses = [miss for entry in details["evaluators"] for miss in entry.get("misses", ())]
         return str([*misses, *details["failures"], ""][0])

@@ -19,9 +19,10 @@ from assay.judges.judgements import Judgement, judgements, uses_of
 from assay.judges.labels import Label
 from assay.model.calibration import Calibration, JudgeUse
 from assay.model.comparison import CaseRef
-from assay.model.run import RunRecord
+from assay.model.run import RunRecord, only
 from assay.ports import Store
 from assay.service import eval_files
+from assay.service.project import project
 from assay.service.store import store_to_read
 from assay.settings import Settings, shown_path
 from assay.stats.calibration import (
@@ -99,7 +100,7 @@ class Desk:
         store: str | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._settings, self._file, self._now = eval_files.project(), Path(file), now
+        self._settings, self._file, self._now = project(), Path(file), now
         labels.check_file(self._file)
         self._url = store
         with closing(self._store()) as opened:
@@ -211,8 +212,7 @@ def _answers(
     asked = _questions({ref.suite for ref in refs}, settings)
     found = []
     for ref in refs:
-        position = verdicts[ref].position
-        trial = next(store.trials(record.id, positions=range(position, position + 1)))
+        trial = next(store.trials(record.id, positions=only(verdicts[ref].position)))
         entry: dict[str, Any] = msgspec.json.decode(trial.entry)
         answer = str(entry["details"].get("response", ""))
         found.append(Answer(ref, entry["description"], asked.get(ref, ""), answer))

@@ -26,7 +26,7 @@ from assay.roster.agentv import targets_file
 from assay.roster.secrets import secrets_of
 from assay.roster.targets import Roster, connected
 from assay.seeds import Seeds
-from assay.service.eval_files import plugins, working_directory
+from assay.service.project import find_settings, plugins
 from assay.service.store import open_store
 from assay.settings import Settings, environment, shown_path
 from assay.suites.staleness import load_registry
@@ -65,7 +65,7 @@ def _free(folder: Path) -> int:
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """How the world is looked at: raises OSError when nobody listens; free bytes of a disk."""
+    """Looks at the world: `reach` raises OSError when nothing listens, `free` is in bytes."""
 
     reach: Callable[[str, int], None] = _reach
     free: Callable[[Path], int] = _free
@@ -77,7 +77,7 @@ def examine(
     """Check everything; a target, or a store, in place of those that are configured."""
     probe = probe or Probe()
     try:
-        settings = Settings.find(working_directory())
+        settings = find_settings()
     except ConfigError as error:
         return list(_broken("config", "configuration", error))
     redact = Redactor(frozenset(secrets_of(settings))).text
@@ -130,7 +130,7 @@ def _project(settings: Settings) -> Iterator[Finding]:
     else:
         fix = "`assay init` writes an assay.yaml, which marks the root"
         yield Finding("project", "root", "warning", f"{root}, the working directory", fix)
-    yield Finding("project", "configuration", "ok", "there is none; defaults hold")
+    yield Finding("project", "configuration", "ok", "there is none; the defaults apply")
 
 
 def _plugins() -> Iterator[Finding]:

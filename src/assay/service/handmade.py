@@ -15,8 +15,8 @@ from assay.errors import UsageError
 from assay.model.case import EvalCase, Suite
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.message import Message
+from assay.model.refusal import kind_of
 from assay.model.run import MADE, RunRecord
-from assay.model.shape import kind_of
 from assay.settings import Settings
 from assay.suites.discovery import loader_for
 

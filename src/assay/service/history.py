@@ -36,7 +36,7 @@ from assay.model.run_result import RunResult
 from assay.ports import Store
 from assay.results.folder import files_of, folder_shown, results_folder
 from assay.results.run import conclude, recorded_summary, result_of
-from assay.service.eval_files import project, working_directory
+from assay.service.project import project, working_directory
 from assay.service.result import Run
 from assay.service.store import project_store, store_to_read
 from assay.settings import Settings, shown_path
@@ -65,7 +65,7 @@ class Listed(msgspec.Struct, frozen=True):
             "target": record.target,
             "suites": [suite.file or suite.name for suite in record.suites],
             **{name: summary.get(name) for name in counts},
-            "exitCode": record.verdict.get("exitCode"),
+            "exitCode": record.verdict.exit_code,
             "baselines": list(self.baselines),
         }
 
@@ -105,11 +105,10 @@ def _restored(record: RunRecord, store: Store, settings: Settings) -> RunResult:
     comparison, notes = _compared_again(record, options, store)
     known = calibrations.read(settings.root)
     result = result_of(store, record, comparison=comparison, notes=tuple(notes), calibrations=known)
-    if verdict:
-        reasons = tuple(verdict["reasons"])
-        result = replace(result, exit_code=verdict["exitCode"], reasons=reasons)
-    else:
+    if verdict.exit_code is None:
         result = conclude(result, options)
+    else:
+        result = replace(result, exit_code=verdict.exit_code, reasons=verdict.reasons)
     files = [file for file in files_of(result, results_folder(settings)) if file.is_file()]
     return replace(result, folder=folder_shown(files))
 
@@ -127,21 +126,20 @@ def _compared_again(
 ) -> tuple[Comparison | None, list[str]]:
     """The comparison that the run ended with, if its baseline is still there; what to say."""
     verdict = record.verdict
-    notes = list(verdict.get("notes", ()))
-    if not verdict and record.status == "running":
-        notes.append("the run has not ended: it is at work, or its process was killed")
-    base = verdict.get("baseline")
+    notes = list(verdict.notes)
+    if verdict.exit_code is None and record.status == "running":
+        notes.append("the run has not ended: it is still running, or its process was killed")
+    base = verdict.baseline
     if base is None:
         return None, notes
-    confirmed = verdict.get("confirmed")
-    refs = None if confirmed is None else frozenset(CaseRef(*ref) for ref in confirmed)
+    confirmed = None if verdict.confirmed is None else frozenset(verdict.confirmed)
     try:
         before = _base_again(base, options, store)
-        found = against(before, record, store, options, refs, _sequential(verdict))
+        found = against(before, record, store, options, confirmed, verdict.sequential)
     except AssayError as error:
         return None, [*notes, f"it was compared with {base}, which cannot be read now: {error}"]
-    if "removed" in verdict:
-        found = replace(found, removed=tuple(CaseRef(*ref) for ref in verdict["removed"]))
+    if verdict.removed is not None:
+        found = replace(found, removed=verdict.removed)
     return found, notes
 
 
@@ -155,12 +153,6 @@ def _base_again(base: str, options: RunOptions, store: Store) -> Outcomes:
             if found.name == base:
                 return found
         raise
-
-
-def _sequential(verdict: dict[str, Any]) -> Sequential | None:
-    """The test of a run that was to stop when it is decided."""
-    found = verdict.get("sequential")
-    return None if found is None else Sequential(**found)
 
 
 def against(

@@ -8,12 +8,13 @@ from typing import Any
 
 from assay import registry
 from assay.documents.checking import check
-from assay.documents.document import Document, TextMark
+from assay.documents.document import Document
 from assay.errors import Problem, UsageError
 from assay.model.evaluator import Evaluators, EvaluatorSpec
 from assay.model.options import RunOptions
+from assay.model.reading import Reading
 from assay.model.run import RunRecord
-from assay.model.shape import Reading, Shape
+from assay.model.shape import Shape
 from assay.redaction import MARK
 from assay.settings import OVERRIDES, Settings, environment
 
@@ -35,7 +36,7 @@ def options_of(
         known |= {k: v for k, v in earlier.options.items() if k not in forgotten}
         _check_complete(earlier, known.keys() - given.keys())
     written = known | {RunOptions.spelling.aliases.get(k, k): v for k, v in given.items()}
-    document = Document("options", written, [], TextMark(-1, -1, 0))
+    document = Document.unplaced("options", written)
     options, problems = check(RunOptions, document, (), written, _reading(settings))
     if options is None or problems:
         raise UsageError(_told(problems))
@@ -80,7 +81,7 @@ def default_evaluators(options: RunOptions, settings: Settings) -> tuple[Evaluat
     if not options.evaluators:
         return ()
     written = {"evaluators": list(options.evaluators)}
-    document = Document("options", written, [], TextMark(-1, -1, 0))
+    document = Document.unplaced("options", written)
     found, problems = check(_Judging, document, (), written, _reading(settings))
     if found is None:
         raise UsageError(f"evaluators: {_told(p for p in problems if p.severity == 'error')}")

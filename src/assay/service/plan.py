@@ -23,8 +23,9 @@ from assay.ports import Store
 from assay.results.trials import by_case, repeats_of
 from assay.roster.targets import Roster
 from assay.service import eval_files
-from assay.service.eval_files import Paths, as_paths, working_directory
+from assay.service.eval_files import Paths, as_paths
 from assay.service.options import options_of
+from assay.service.project import project, working_directory
 from assay.service.store import store_to_read
 from assay.settings import Settings
 from assay.stats.planning import (
@@ -183,7 +184,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
 def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast:
     """What the cases of the paths, of a run, or so many, could show of a difference."""
-    settings = eval_files.project()
+    settings = project()
     with closing(store_to_read(settings, store)) as opened:
         basis = _basis(wish, opened)
         if not as_paths(paths):
@@ -276,7 +277,7 @@ class _Noise:
 
 def _with_baseline(record: RunRecord, noise: _Noise, store: Store) -> Basis | None:
     """From the run and its baseline, if it had one that is still there."""
-    name = record.verdict.get("baseline")
+    name = record.verdict.baseline
     if name is None:
         return None
     try:

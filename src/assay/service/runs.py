@@ -35,9 +35,10 @@ from assay.roster.secrets import secrets_of
 from assay.roster.targets import Roster
 from assay.seeds import Seeds
 from assay.service import handmade
-from assay.service.eval_files import Paths, as_paths, project, validate, working_directory
+from assay.service.eval_files import Paths, as_paths, validate
 from assay.service.history import against
 from assay.service.options import ANEW, default_evaluators, options_of
+from assay.service.project import project, working_directory
 from assay.service.result import Run
 from assay.service.store import open_store
 from assay.settings import Settings
@@ -279,7 +280,7 @@ def _comparer(options: RunOptions, store: Store, base: Outcomes | None) -> Compa
 
 
 def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
-    """May large files be read as a stream? Nobody is asked, and nothing needs their number."""
+    """May large files be read as a stream? Only if answers are recorded and no count is needed."""
     counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
     if not order.stream or any(counted) or options.stop_when:
         return False
@@ -314,7 +315,7 @@ def _suites(
 def _loaded(
     files: list[Path], order: Order, options: RunOptions, settings: Settings
 ) -> Sequence[Suite]:
-    """The suites of eval files; what is warned of is told, and refused when the run is strict."""
+    """The suites of eval files; warnings are reported, or refused when the run is strict."""
     loaded = validate(files, stream=_streams(order, options, settings), settings=settings)
     if refusal := refusal_of(loaded.problems):
         raise refusal
@@ -350,7 +351,7 @@ def _target(target: AnyTarget | None, *, apart: bool = False) -> Target | None:
     if hasattr(target, "ask"):
         return cast("Target", target)
     if not callable(target):
-        what = f"{type(target).__name__} is no target"
+        what = f"{type(target).__name__} is not a target"
         raise UsageError(f"{what}: give a name, a function or an object with an 'ask' method")
     made: Target = cast("Any", registry.targets.get("python")).of(target, apart=apart)
     return made

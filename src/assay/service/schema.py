@@ -14,7 +14,7 @@ from assay.errors import UnknownName
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
 from assay.model.expect import ASSERTED, Expect
 from assay.model.message import MESSAGE
-from assay.model.shape import plainly
+from assay.model.spelling import plainly
 from assay.model.suite import CaseExecution, CaseFile, OneCaseFile, SuiteExecution, SuiteFile
 from assay.model.tiers import TIERS, TierFile, TierMetadata
 from assay.registry import evaluators, targets

@@ -8,7 +8,7 @@ from assay import registry
 from assay.documents.source import is_absent
 from assay.errors import PluginError, StoreError, UsageError, blaming
 from assay.ports import Cache, Store
-from assay.service.eval_files import project
+from assay.service.project import project
 from assay.settings import Settings
 
 
@@ -17,7 +17,7 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
     url = url or settings.config.store
     scheme, colon, _ = url.partition(":")
     if not colon:
-        raise UsageError(f"{url!r} is no URL of a store, such as 'sqlite:.assay/assay.db'")
+        raise UsageError(f"{url!r} is not the URL of a store, such as 'sqlite:.assay/assay.db'")
     opener = registry.stores.get(scheme)
     with blaming(f"the store {scheme!r} could not be opened", StoreError):
         store = opener(url, settings.root)
@@ -29,7 +29,7 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
 
 
 def store_to_read(settings: Settings, url: str | None = None) -> Store:
-    """The store as it is, for those who add nothing: where there is no file, none is made."""
+    """The store for reading: where there is no file, none is made."""
     scheme, _, path = (url or settings.config.store).partition(":")
     if scheme == "sqlite" and path and is_absent(settings.root / path):
         url = "memory:"  # it has nothing either

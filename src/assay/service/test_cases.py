@@ -31,7 +31,8 @@ from assay.model.test_case import (
     storable,
 )
 from assay.ports import Store
-from assay.service.eval_files import Paths, as_paths, project, validate
+from assay.service.eval_files import Paths, as_paths, validate
+from assay.service.project import project
 from assay.service.store import open_store, project_store
 from assay.settings import Settings, shown_path
 from assay.suites import test_cases

@@ -78,7 +78,9 @@ def read_drafts(file: Path) -> Drafts | None:
     if file.suffix == ".json" and not re.search(r"\.\w+\.json\Z", file.name):
         found = _document(Reader(name).parse(read_text(file, name)), file)
         if found is None:
-            message = "the file is no promptfoo config, and eval files of JSON have another name"
+            message = (
+                "the file is not a promptfoo config, and JSON eval files are named differently"
+            )
             raise EvalFileErrors([Problem(name, 1, 1, "error", "unknown-format", message)])
         return found
     return None

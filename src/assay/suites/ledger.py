@@ -24,7 +24,7 @@ from assay.documents.document import Document
 from assay.documents.editing import with_item, without_item
 from assay.documents.source import is_absent, read_text
 from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
-from assay.model.shape import Reading
+from assay.model.reading import Reading
 from assay.replacement import replacing
 from assay.settings import shown_path
 

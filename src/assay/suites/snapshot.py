@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.errors import SnapshotError
-from assay.model.shape import shown
+from assay.model.refusal import shown
 from assay.settings import Settings
 from assay.suites.sources import document_of
 

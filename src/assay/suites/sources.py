@@ -76,7 +76,7 @@ def _returned(source: Source, settings: Settings, failure: Failure) -> str:
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise failure(f"{source.label} returned something that is no JSON: {error}") from None
+        raise failure(f"{source.label} returned something that is not JSON: {error}") from None
 
 
 def _called(function: Callable[[], Any], source: Source, failure: Failure) -> Any:

@@ -14,7 +14,8 @@ from assay.documents.checking import check
 from assay.documents.document import Document
 from assay.errors import ConfigError, Problem, Problems, ToolRegistryError, nearest
 from assay.model.case import Suite
-from assay.model.shape import Reading, shown
+from assay.model.reading import Reading
+from assay.model.refusal import shown
 from assay.model.tool import ToolEntry
 from assay.settings import Settings
 from assay.suites.sources import document_of
@@ -88,7 +89,7 @@ def _read(document: Document, tools: dict[str, ToolEntry]) -> Iterator[Problem]:
 def suite_metadata(
     suite: Suite, registry: ToolRegistry | None, known_hash: str | None = None
 ) -> dict[str, Any]:
-    """What the tool of a suite is like now; what nobody knows is empty, or 0."""
+    """What the tool of a suite is like now; what is not known is empty, or 0."""
     if known_hash is None:
         known_hash = file_hash(Path(suite.file)) if suite.file else ""
     tool = registry.tools.get(suite.tool_name) if registry is not None else None

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from assay.errors import TargetError
+from assay.model.fields import AtLeastOne, Text
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
-from assay.model.shape import AtLeastOne, Text
 from assay.observations import anthropic
 from assay.ports import Request, Target
 from assay.targets.chat import Address, ChatTarget

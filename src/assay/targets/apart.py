@@ -2,7 +2,7 @@
 
 Apart: on an event loop of their own, in a daemon thread. Neither one that blocks its loop nor one
 that does not let itself be cancelled holds up us or the exit. Here: on the loop of a caller who
-is in one, as what his function uses may belong to it.
+is in one, as what their function uses may belong to it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Place(Protocol):
 
 
 class Here:
-    """On the running loop; whoever does not want the outcome any more waits for a grace only."""
+    """On the running loop; whoever cancels waits no longer than the grace period."""
 
     def __init__(self, grace: float = GRACE_SECONDS) -> None:
         self._grace = grace
@@ -102,7 +102,7 @@ class Apart:
     async def _does(
         self, loop: _Loop, work: Callable[[Future[None]], Coroutine[Any, Any, None]]
     ) -> bool:
-        """Does the loop come to do it, or is it stuck? Nobody else waits for what it does."""
+        """Does the loop get to it, or is it stuck?"""
         done: Future[None] = Future()
         done.set_running_or_notify_cancel()
         asyncio.run_coroutine_threadsafe(work(done), loop.loop)

@@ -15,9 +15,12 @@ from pydantic import AfterValidator, Field, ValidationInfo
 
 from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, ObservationError, TargetError
+from assay.model.fields import Empty, Positive, Text
 from assay.model.observation import Observation
 from assay.model.options import TIMEOUT_SECONDS
-from assay.model.shape import Empty, Key, Positive, Reading, Text, problem
+from assay.model.reading import Reading
+from assay.model.refusal import problem
+from assay.model.spelling import Key
 from assay.model.target import Need, TargetSpec
 from assay.model.values import from_json
 from assay.observations.reading import read

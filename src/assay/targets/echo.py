@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from assay.errors import TargetError
+from assay.model.fields import Text
 from assay.model.observation import Observation
-from assay.model.shape import Text
 from assay.model.target import TargetSpec
 from assay.ports import Request, Target
 

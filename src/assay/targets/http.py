@@ -16,9 +16,10 @@ from urllib.parse import quote, urlsplit
 from pydantic import AfterValidator
 
 from assay.errors import nearest
+from assay.model.fields import Empty, Json, Positive, Text
 from assay.model.message import Message
 from assay.model.observation import Observation
-from assay.model.shape import Empty, Json, Positive, Text, problem
+from assay.model.refusal import problem
 from assay.model.target import Need, TargetSpec
 from assay.ports import Request, Target
 from assay.targets.address import is_address, shown_url
@@ -32,7 +33,7 @@ _PLACE = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 def _check_places(text: str) -> None:
     for name in _PLACE.findall(text):
         if name not in PLACES:
-            hint = nearest(name, PLACES) or f"known are {', '.join(PLACES)}"
+            hint = nearest(name, PLACES) or f"known: {', '.join(PLACES)}"
             raise problem("wrong-value", f"the place {{{{{name}}}}} is not known", hint)
 
 
@@ -42,7 +43,7 @@ def _url(value: str) -> str:
     parts = urlsplit(value)
     if parts.username is not None:
         hint = "put them in headers: Authorization"
-        raise problem("wrong-value", "the address has a user's name or password in it", hint)
+        raise problem("wrong-value", "the address has a user name or password in it", hint)
     if _PLACE.search(parts.netloc):
         raise problem("wrong-value", "no case may say which host is asked")
     _check_places(value)

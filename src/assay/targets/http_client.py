@@ -22,7 +22,7 @@ import aiohttp
 import msgspec
 
 from assay.errors import TargetError, printable
-from assay.model.values import from_json
+from assay.model.values import cut, from_json
 from assay.redaction import SHORTEST_SECRET
 from assay.targets.address import shown_url
 from assay.targets.reply import require
@@ -129,8 +129,7 @@ class HttpClient:
         """A text of the server, fit for a message: no secrets, one line, cut to size."""
         for secret in self._secrets:  # before the cut, which could leave half of one
             text = text.replace(secret, "[hidden]")
-        text = printable(" ".join(text.split()))
-        return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 3] + "..."
+        return cut(printable(" ".join(text.split())), MAX_QUOTED)
 
     async def close(self) -> None:
         session = self._sessions.pop(asyncio.get_running_loop(), None)

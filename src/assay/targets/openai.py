@@ -8,9 +8,9 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from assay.errors import TargetError
+from assay.model.fields import Count, Text
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
-from assay.model.shape import Count, Text
 from assay.observations import openai
 from assay.ports import Request, Target
 from assay.targets.chat import Address, ChatTarget

@@ -19,11 +19,11 @@ from typing import Any, ClassVar
 from assay.errors import MAX_MESSAGE, ObservationError, TargetError, UsageError, printable
 from assay.functions import imported, raised
 from assay.model.case import EvalCase
+from assay.model.fields import Text
 from assay.model.function import Function
 from assay.model.observation import Observation
-from assay.model.shape import Text
 from assay.model.target import TargetSpec
-from assay.observations.made import made
+from assay.observations.checked import checked
 from assay.observations.reading import read
 from assay.ports import Request, Target
 from assay.targets.apart import SHARED, Here, Outcome, Place
@@ -47,7 +47,7 @@ class PythonTarget(TargetSpec):
 
     @staticmethod
     def of(function: Callable[[Any], Any], name: str = "", *, apart: bool = False) -> Target:
-        """A function at hand as a target; it is awaited on the loop of who asks, unless apart."""
+        """A function as a target; it is awaited on the loop of the caller, unless apart."""
         name = name or f"python:{getattr(function, '__module__', '')}:{_name(function)}"
         return _Python(name, function, _wish(function, name), SHARED.join() if apart else Here())
 
@@ -95,7 +95,7 @@ class _Python:
         if said is None:
             raise TargetError(f"{self.name} returned None, not a text, a mapping or an Observation")
         try:
-            record = made(said).to_dict() if isinstance(said, Observation) else said
+            record = checked(said).to_dict() if isinstance(said, Observation) else said
             return read(json.loads(json.dumps(record, allow_nan=False)))
         except ObservationError as error:
             message = f"{self.name} returned no observation: {error}"

@@ -23,8 +23,10 @@ from assay.errors import (
     TargetError,
     UsageError,
 )
+from assay.model.fields import Text
 from assay.model.observation import Observation
-from assay.model.shape import Reading, Text, shown
+from assay.model.reading import Reading
+from assay.model.refusal import shown
 from assay.model.target import TargetSpec
 from assay.observations.own import PlainRecord, of_plain, plain_record
 from assay.observations.reading import read

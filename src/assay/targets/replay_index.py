@@ -23,7 +23,7 @@ from assay.documents.document import MAX_LINE
 from assay.documents.json import Reader
 from assay.documents.source import decode, open_binary
 from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, Problems
-from assay.model.shape import shown
+from assay.model.refusal import shown
 
 #: How much is read at a time.
 _BLOCK = 64 * 1024

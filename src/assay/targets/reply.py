@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from assay.errors import ObservationError, TargetError
 from assay.model.observation import Observation, Usage
-from assay.model.shape import shown
+from assay.model.refusal import shown
 from assay.observations.measures import read_usage
 from assay.observations.records import Record
 

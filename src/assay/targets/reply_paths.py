@@ -9,8 +9,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from assay.errors import MAX_MESSAGE, ObservationError, TargetError, printable
+from assay.model.fields import Text
 from assay.model.observation import Observation
-from assay.model.shape import Shape, Text, problem, shown
+from assay.model.refusal import problem, shown
+from assay.model.shape import Shape
 from assay.observations.own import read
 from assay.observations.records import arguments, error_text
 

@@ -15,9 +15,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo
 
 from assay.errors import TargetError
+from assay.model.fields import Count, Flag, Json, Number, Text
 from assay.model.message import ToolCall
 from assay.model.observation import Observation, Usage
-from assay.model.shape import Count, Flag, Json, Number, Shape, Text, problem, shown
+from assay.model.refusal import problem, shown
+from assay.model.shape import Shape
 from assay.model.target import TargetSpec
 from assay.ports import Request, Target
 

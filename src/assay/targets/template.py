@@ -18,8 +18,9 @@ import msgspec
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from assay.errors import nearest
+from assay.model.fields import Text, Words
 from assay.model.message import Message
-from assay.model.shape import Text, Words, problem, shown
+from assay.model.refusal import problem, shown
 from assay.ports import Request
 from assay.targets.address import is_address
 from assay.targets.chat import text_of
@@ -60,7 +61,7 @@ def _known_places(words: list[str]) -> list[str]:
         for name in _PLACEHOLDER.findall(word):
             if name not in PLACEHOLDERS:
                 known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
-                hint = nearest(name, PLACEHOLDERS) or f"known are {known}"
+                hint = nearest(name, PLACEHOLDERS) or f"known: {known}"
                 raise problem("wrong-value", f"the place {{{name}}} is not known", hint)
     program = os.path.basename(words[0]).lower().removesuffix(".exe")
     for flag, script in pairwise(words) if program in _SHELLS else ():

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator
 
+from assay.model.fields import Json, Text
 from assay.model.json_schema import check_schema
 from assay.model.message import ToolCall
-from assay.model.shape import Besides, Json, Shape, Text, repeated
+from assay.model.refusal import Besides, repeated
+from assay.model.shape import Shape
 from assay.observations.pairing import NO_RESULT
 
 #: The parameters of a tool of which only the name is known.

@@ -175,7 +175,7 @@ def test_an_unknown_record_names_what_was_found_and_what_is_known(value: Any, fo
         ({"response": "x", "llmCalls": 1.5}, "'llmCalls' is 1.5, not a whole number"),
         ({"response": "x", "usage": 30}, "'usage' is 30, not a mapping"),
         ({"response": "x", "notes": [1]}, "'notes' is not a list of texts"),
-        ({"messages": [{"role": "admin"}]}, "'messages[0].role' is 'admin'; known are system,"),
+        ({"messages": [{"role": "admin"}]}, "'messages[0].role' is 'admin'; known: system,"),
         ({"messages": [3, {"role": "user"}]}, "'messages[0]' is 3, not a mapping"),
         ({"choices": [{"index": 0}]}, "'choices[0]' has no 'message'"),
         (

@@ -10,7 +10,7 @@ from typing import Any
 from assay.errors import ObservationError
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation, Usage
-from assay.model.shape import kind_of
+from assay.model.refusal import kind_of
 
 _LISTS: dict[str, tuple[type, str]] = {
     "tool_calls": (ToolCall, "ToolCall('search', {'query': ...})"),
@@ -25,7 +25,7 @@ _SINGLE: dict[str, tuple[type, str]] = {
 _MAYBE = ("tool_calls", "usage", "error")
 
 
-def made(seen: Any) -> Observation:
+def checked(seen: Any) -> Observation:
     """The observation, with tuples where lists were given; raises ObservationError."""
     if not isinstance(seen, Observation):
         raise ObservationError(f"it is {kind_of(seen)}, not an Observation")

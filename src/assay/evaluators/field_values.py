@@ -19,7 +19,7 @@ _AMBIGUOUS = re.compile(r"([0-9]{1,2})([/.-])([0-9]{1,2})\2[0-9]{4}\Z")
 
 
 class Incomparable(Exception):
-    """What is to be compared does not say what it means; this is nobody's miss."""
+    """The values cannot be compared, which is not the fault of the answer."""
 
 
 def near(wanted: Any, found: Any, tolerance: float, relative: bool) -> bool:

@@ -1,0 +1,61 @@
+"""The types of fields that many shapes have."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AllowInfNan, BeforeValidator, Field, Strict, StrictBool
+
+from assay.model.refusal import problem, shown
+
+
+def _whole(value: Any) -> Any:
+    """3.0 is the whole number 3, as in JSON Schema; true is not 1."""
+    if type(value) is int or (type(value) is float and value.is_integer()):
+        if -(2**63) <= value < 2**64:  # as far as the documents reader goes
+            return int(value)
+        raise problem("wrong-value", f"is {shown(value)}; it must fit 64 bits")
+    raise problem("wrong-type", f"is {shown(value)}; it must be a whole number")
+
+
+def _reason(value: Any) -> Any:
+    """A flag is what authors try first; quotes around it would make a poor reason."""
+    if value is True:
+        hint = "for example skip: waits for the new API"
+        raise problem("wrong-type", "is true; it must be the reason, as text", hint)
+    if value is False:
+        message, hint = "is false; it must be the reason, as text", "leave it out to run the case"
+        raise problem("wrong-type", message, hint)
+    return value
+
+
+def _single_line(value: str) -> str:
+    if not value or value != value.strip() or "\n" in value or "\r" in value:
+        raise problem("wrong-value", f"{value!r} is empty, has space around it or spans lines")
+    return value
+
+
+Json = Any  # the documents reader lets only JSON values through
+Flag = StrictBool
+# A limit that is infinite would be none; files have no such number either.
+Number = Annotated[float, Strict(), AllowInfNan(False)]
+Text = Annotated[str, Field(min_length=1)]
+Words = Annotated[str, Field(pattern=r"\S")]
+SkipReason = Annotated[Words, BeforeValidator(_reason)]
+CaseId = Annotated[
+    str,
+    AfterValidator(_single_line),
+    Field(json_schema_extra={"pattern": r"^\S([^\r\n]*\S)?$"}),
+]
+Rate = Annotated[Number, Field(ge=0, le=1)]
+Positive = Annotated[Number, Field(gt=0)]
+# Limits stand before the validator: behind it, JSON Schema would not show them.
+Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
+AtLeastOne = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
+#: Workers and repeats: more than that nobody means, and no machine has room for.
+Several = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_whole)]
+
+
+def Empty(factory: type) -> Any:  # noqa: N802 - reads as part of the field's type
+    """An empty default; made anew, because pydantic would deep-copy a shared one."""
+    return Field(default_factory=factory)

@@ -1,0 +1,205 @@
+"""The keys of a shape, canonical names and aliases, in files and in JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from pydantic import Field
+from pydantic.fields import FieldInfo
+
+from assay.errors import nearest
+from assay.model.reading import Note, Reading
+from assay.model.refusal import shown
+
+
+def Key(  # noqa: N802 - reads as part of the field's type
+    default: Any = ...,
+    *,
+    aliases: tuple[str, ...] = (),
+    legacy: bool = False,
+    **rules: Any,
+) -> Any:
+    """A field of a shape, with its other accepted spellings; a legacy one has no effect."""
+    if "default_factory" not in rules:
+        rules["default"] = default
+    spelled: Any = {"aliases": aliases, "legacy": legacy}
+    return Field(json_schema_extra=spelled, **rules)
+
+
+#: canonical key -> every alias that some shape declares for it; to find what the author wrote
+ALIASES: dict[str, list[str]] = {}
+
+
+#: How many lists of keys a shape remembers with the aliases in them.
+MANY_SPELLINGS = 100
+
+
+class Spelling:
+    """The keys that a shape accepts: canonical names and aliases."""
+
+    __slots__ = ("_names", "_renamed", "aliases", "any_key", "known", "legacy")
+
+    def __init__(self, known: frozenset[str], *, any_key: bool = False) -> None:
+        self.known, self.any_key = known, any_key
+        self.aliases: dict[str, str] = {}
+        self._names: dict[str, list[str]] = {}
+        self._renamed: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+        self.legacy: set[str] = set()
+
+    @classmethod
+    def of(cls, fields: Mapping[str, FieldInfo], *, any_key: bool) -> Spelling:
+        spelling = cls(frozenset(fields), any_key=any_key)
+        for name, info in fields.items():
+            extra = info.json_schema_extra
+            if isinstance(extra, dict):
+                aliases: Any = extra.get("aliases", ())
+                for alias in aliases:
+                    spelling.add(alias, name)
+                if extra.get("legacy"):
+                    spelling.legacy.add(name)
+        return spelling
+
+    def add(self, alias: str, canonical: str) -> None:
+        """Accept another spelling of a key."""
+        self._renamed.clear()
+        self.aliases[alias] = canonical
+        self._names.setdefault(canonical, []).append(alias)
+        ALIASES.setdefault(canonical, []).append(alias)
+
+    def canonical(self, raw: Any, reading: Reading | None) -> Any:
+        """Aliases become canonical keys; `x-` keys and `$schema` go; the rest is noted."""
+        if type(raw) is not dict or self.known.issuperset(raw):
+            return raw
+        aliases = self._renamed.get(keys := tuple(raw))
+        if aliases is None:
+            return self._rename(raw, keys, reading)
+        result = raw.copy()
+        for alias, canonical in aliases:
+            result[canonical] = result.pop(alias)
+        return result
+
+    def _rename(self, raw: dict[str, Any], keys: tuple[str, ...], reading: Reading | None) -> Any:
+        known, aliases = self.known, self.aliases
+        result: dict[str, Any] = {}
+        unknown = 0
+        for key, value in raw.items():
+            if key in known:
+                result[key] = value
+            elif (canonical := aliases.get(key)) is not None:
+                winner = self.in_force(raw, canonical)
+                if winner == key:
+                    result[canonical] = value
+                elif reading is not None:
+                    message = f"{key!r} is ignored because {winner!r} is given too"
+                    hint = "keep one of the two"
+                    reading.notes.append(Note(raw, key, "warning", "ignored-alias", message, hint))
+            elif key.startswith("x-") or key == "$schema":
+                continue
+            elif self.any_key or reading is None:
+                result[key] = value
+            else:
+                unknown += 1
+                reading.notes.append(self.unknown(raw, key, hinted=unknown < 100))
+        # Cases of a file mostly have the same keys: what becomes of them is found once, when
+        # all that is to be done is to rename them.
+        simple = all(key in known or key in aliases for key in raw)
+        if simple and len(result) == len(raw) and len(self._renamed) < MANY_SPELLINGS:
+            self._renamed[keys] = [(key, aliases[key]) for key in keys if key not in known]
+        return result
+
+    def in_force(self, raw: Mapping[str, Any], canonical: str) -> str:
+        """The spelling of a key that counts in a mapping: the first in the order declared."""
+        if canonical not in raw:
+            for alias in self.names(canonical):
+                if alias in raw:
+                    return alias
+        return canonical
+
+    def names(self, canonical: str) -> list[str]:
+        """The other spellings of a key."""
+        return self._names.get(canonical, [])
+
+    def has_slip_of(self, raw: Mapping[str, Any], canonical: str) -> bool:
+        """Whether a mapping has an unknown key whose nearest known one is this, in any spelling."""
+        known = [*self.known, *self.aliases]
+        hints = [nearest(name, (name,)) for name in (canonical, *self.names(canonical))]
+        unknown = (key for key in raw if key not in self.known and key not in self.aliases)
+        return any(nearest(key, known) in hints for key in unknown)
+
+    def unknown(self, raw: object, key: str, *, hinted: bool = True) -> Note:
+        """A note about a key; hints are found for the first of many only, as they take time."""
+        hint = ""
+        if hinted:
+            hint = nearest(key, [*self.known, *self.aliases])
+            hint = hint or "known here: " + ", ".join(self.in_use())
+        return Note(
+            raw, key, "error", "unknown-key", f"the key {shown(key)} is not known here", hint
+        )
+
+    def in_use(self) -> list[str]:
+        """The names that authors write: no dead ones, and no mere snake_case of another."""
+        other = {a for a, name in self.aliases.items() if a.replace("_", "") != name.lower()}
+        return sorted((self.known | other) - self.legacy)
+
+    def describe(self, body: dict[str, Any]) -> None:
+        """Make a JSON Schema accept what `canonical` accepts."""
+        body.pop("title", None)
+        properties = body.setdefault("properties", {})
+        for name in set(properties) - self.known:
+            del properties[name]
+        for shape in properties.values():
+            for word in ("title", "aliases", "legacy"):
+                shape.pop(word, None)
+        body["patternProperties"] = {r"^(x-|\$schema$)": {}}
+        required = set(body.pop("required", ()))
+        for canonical in dict.fromkeys(self.aliases.values()):
+            described = self.value_of(canonical, properties[canonical])
+            if others := self._described(canonical):
+                body["allOf"] = [*body.get("allOf", ()), *described["allOf"]]
+                properties.update((alias, {"deprecated": True}) for alias in others)
+        for name in sorted(required):
+            if self._described(name):
+                body["allOf"].append(self.written(name))
+            else:
+                body.setdefault("required", []).append(name)
+
+    def _described(self, canonical: str) -> list[str]:
+        """The other spellings of a key that a JSON Schema tells of."""
+        return [] if _PLAIN.get() else self.names(canonical)
+
+    def written(self, canonical: str) -> dict[str, Any]:
+        """The JSON Schema of a mapping that has the key in one of its spellings."""
+        return _one_of((canonical, *self._described(canonical)))
+
+    def value_of(self, canonical: str, schema: dict[str, Any]) -> dict[str, Any]:
+        """The JSON Schema of a mapping in which the value of the key, if any, fits a schema."""
+        result: dict[str, Any] = {"properties": {canonical: schema}}
+        earlier = [canonical]
+        for alias in self._described(canonical):
+            fits = {"properties": {alias: schema}}
+            # A spelling that is ignored may hold anything.
+            result.setdefault("allOf", []).append({"if": _one_of(earlier), "else": fits})
+            earlier.append(alias)
+        return result
+
+
+#: Do the schemas that are being made tell of canonical keys only?
+_PLAIN: ContextVar[bool] = ContextVar("plain", default=False)
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """JSON Schemas that are made meanwhile leave out all other spellings of keys."""
+    before = _PLAIN.set(True)
+    try:
+        yield
+    finally:
+        _PLAIN.reset(before)
+
+
+def _one_of(keys: Sequence[str]) -> dict[str, Any]:
+    choices = [{"required": [key]} for key in keys]
+    return {"anyOf": choices} if len(choices) > 1 else {"required": [keys[0]]}

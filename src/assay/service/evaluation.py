@@ -1,0 +1,49 @@
+"""One recorded observation of one case, graded without a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from assay.blocking import wait_for
+from assay.engine.grading import Preparation
+from assay.errors import UsageError
+from assay.model.case import EvalCase
+from assay.model.refusal import shown
+from assay.model.result import EvalCaseResult
+from assay.observations.reading import read
+from assay.ports import Resources, Target
+from assay.roster.targets import Roster
+from assay.seeds import Seeds
+from assay.service.project import project
+
+
+def evaluate(
+    case: EvalCase, observation: Any, *, judge: str | Target | None = None
+) -> EvalCaseResult:
+    """Grade one recorded observation of a case; nothing is asked but judges.
+
+    The observation has any shape that docs/observations.md names. `judge` is a target or the
+    name of one; without it the project's judge is asked.
+    """
+    return wait_for(lambda: aevaluate(case, observation, judge=judge))
+
+
+async def aevaluate(
+    case: EvalCase, observation: Any, *, judge: str | Target | None = None
+) -> EvalCaseResult:
+    """`evaluate` in a running event loop."""
+    if not isinstance(case, EvalCase):
+        told = f"the case is {shown(case)}, not an EvalCase; `assay.load` gives the cases of files"
+        raise UsageError(told)
+    observed = read(observation)
+    settings = project().for_file(Path(case.origin.file))
+    settings.lead_path()
+    async with Roster(settings, judge) as roster:
+        resources = Resources(roster.judge, {"seed": Seeds(settings).data})
+        result = await Preparation(resources).grader(case).graded(observed)
+    # Full marks are shared by all results of an evaluator; callers may change what they get.
+    own = tuple(replace(score, details=dict(score.details)) for score in result.scores)
+    return replace(result, scores=own)
