@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -194,11 +195,16 @@ def _limits(schema: dict[str, Any]) -> str:
 # Writing
 
 
+@cache
+def _shapes_of_files() -> dict[str, Any]:
+    return dict(schema("eval")["$defs"])
+
+
 def _properties(shape: type[Shape]) -> dict[str, Any]:
     if shape in (EvaluatorSpec, RunOptions):  # neither is a part of eval files as it is
         properties: dict[str, Any] = shape.model_json_schema()["properties"]
         return properties
-    body = schema("eval")["$defs"][shape.__name__]
+    body = _shapes_of_files()[shape.__name__]
     return dict(body.get("then", body)["properties"])
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -198,10 +199,14 @@ def test_the_example_is_without_a_warning(monkeypatch: pytest.MonkeyPatch) -> No
     assert len({p.code for p in slips}) >= 8
 
 
+@cache
+def validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(schema(name))
+
+
 def refused(name: str, data: Any) -> list[str]:
     """What an editor with the schema would mark."""
-    validator = Draft202012Validator(schema(name))
-    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(data)]
+    return [f"{error.json_path}: {error.message}" for error in validator(name).iter_errors(data)]
 
 
 @every_page

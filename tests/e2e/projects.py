@@ -19,6 +19,7 @@ import click.testing
 import yaml
 from aiohttp import web
 
+import warm
 from assay.cli.app import app
 from unit.provider_server import Answer, ProviderServer
 
@@ -63,8 +64,9 @@ class Project:
     def run(
         self, *arguments: str, code: int = 0, env: Mapping[str, str] = NOTHING
     ) -> subprocess.CompletedProcess[str]:
-        """The command from start to end."""
-        return ended(self.start(*arguments, env=env), code)
+        """The command from start to end, in a process of its own."""
+        done = warm.assay(*arguments, cwd=self.root, env=environment(env))
+        return fit(done, code)
 
     def call(self, *arguments: str, code: int = 0) -> click.testing.Result:
         """The command within this process, which is quicker."""
@@ -116,9 +118,15 @@ def ended(
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-    assert "Traceback" not in err, err
-    assert code is None or process.returncode == code, f"{process.returncode}: {out}{err}"
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+    return fit(subprocess.CompletedProcess(process.args, process.returncode, out, err), code)
+
+
+def fit(
+    done: subprocess.CompletedProcess[str], code: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    assert "Traceback" not in done.stderr, done.stderr
+    assert code is None or done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
+    return done
 
 
 _CHANGING = re.compile(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+
+import warm
+from e2e.projects import ASSAY, PATIENCE, fit
 
 GOOD = "cases:\n  - id: a\n    input: Hi\n    expected_output: Hello\n"
 BAD = "cases:\n  - id: a\n    inptu: Hi\n    expected_output: Hello\n  - id: b\n    input: x\n"
@@ -25,6 +28,10 @@ REGRESSION = {
 }
 
 
+#: Ids of runs, and how long something took.
+CHANGING = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4,12}){0,4}|[0-9.]+ m?s\b")
+
+
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -32,23 +39,52 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def assay(*arguments: str, code: int = 0, cwd: str = ".") -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("assay")), *arguments]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
-    assert "Traceback" not in done.stderr
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
+    return fit(warm.assay(*arguments, cwd=cwd), code)
+
+
+def started(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """The same from the start of Python on."""
+    command = [ASSAY, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    return fit(done, code)
 
 
 def test_version() -> None:
-    assert assay("--version").stdout == assay("-V").stdout
-    assert assay("--version").stdout.startswith("assay ")
+    assert started("--version").stdout == started("-V").stdout
+    assert started("--version").stdout.startswith("assay ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--help"], 0),
+        (["vaildate"], 2),
+        (["validate", "."], 2),
+        (["validate", "good.eval.yaml"], 0),
+        (["lint", ".", "--json"], 2),
+        (["schema", "eval"], 0),
+        (["run", "good.eval.yaml", "--target", "echo:"], 1),
+        (["runs", "list"], 0),
+        (["compare", "a", "b"], 2),
+    ],
+)
+def test_a_command_that_begins_with_all_modules_does_what_a_new_one_does(
+    arguments: list[str], code: int
+) -> None:
+    Path("good.eval.yaml").write_text(GOOD)
+    Path("bad.eval.yaml").write_text(BAD)
+    real, quick = started(*arguments, code=code), assay(*arguments, code=code)
+    for stream in ("stdout", "stderr"):
+        told, other = (CHANGING.sub("", getattr(done, stream)) for done in (real, quick))
+        assert told == other
 
 
 @pytest.mark.parametrize("command", ["--version", "--help", "schema eval", "schema --help"])
 def test_a_full_disk_under_stdout_is_told(command: str) -> None:
     script = f'"$0" {command} > /dev/full'
-    program = str(Path(sys.executable).with_name("assay"))
-    done = subprocess.run(["sh", "-c", script, program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["sh", "-c", script, ASSAY], capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.stderr == "assay: stdout cannot be written: No space left on device\n"
     assert done.returncode == 3
 
@@ -56,8 +92,9 @@ def test_a_full_disk_under_stdout_is_told(command: str) -> None:
 def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
     Path("bad.eval.yaml").write_text(BAD)
     script = '{ "$0" validate . --json; echo "exit $?" >&2; } | true'
-    program = str(Path(sys.executable).with_name("assay"))
-    done = subprocess.run(["sh", "-c", script, program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["sh", "-c", script, ASSAY], capture_output=True, text=True, timeout=PATIENCE
+    )
     assert "exit 2" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -66,8 +103,9 @@ def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
 def test_streams_that_were_closed_from_the_start_change_nothing_else(closed: str) -> None:
     Path("a.eval.yaml").write_text("cases: [{id: a, input: hi, expected_output: ho}]")
     script = f'"$0" run a.eval.yaml --target "command:echo hi" -o a.json {closed}; echo "exit $?"'
-    program = str(Path(sys.executable).with_name("assay"))
-    done = subprocess.run(["sh", "-c", script, program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["sh", "-c", script, ASSAY], capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.stdout.endswith("exit 1\n")
     assert "assay:" not in done.stderr
     (case,) = json.loads(Path("a.json").read_text())["suites"][0]["cases"]
@@ -193,7 +231,7 @@ def test_a_working_directory_that_is_gone(project: Path, arguments: list[str]) -
     gone.mkdir()
     os.chdir(gone)
     gone.rmdir()
-    assert "the working directory no longer exists" in assay(*arguments, code=2).stderr
+    assert "the working directory no longer exists" in started(*arguments, code=2).stderr
 
 
 def test_hostile_names_and_values_stay_text() -> None:

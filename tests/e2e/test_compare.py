@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import assay as api
+import warm
 from assay.stores.sqlite import SqliteStore
 from assay.testing.stores import a_run, a_trial, saved
+from e2e.projects import fit
 
 BASE, SAME, WORSE, UNSURE, OTHER = (f"0198c0d{i}-0000-7000-8000-000000000000" for i in range(5))
 
@@ -24,11 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def assay(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("assay")), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert "Traceback" not in done.stderr
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
+    return fit(warm.assay(*arguments), code)
 
 
 def add(store: SqliteStore, run_id: str, letters: str, key: str = "k") -> None:

@@ -193,5 +193,6 @@ sys.meta_path.insert(0, Pressed())
 
 def test_a_signal_before_there_is_a_command_ends_without_a_traceback(home: Project) -> None:
     home.write("early/sitecustomize.py", EARLY)
-    done = home.run("run", "evals", code=130, env={"PYTHONPATH": str(home.root / "early")})
+    env = {"PYTHONPATH": str(home.root / "early")}
+    done = ended(home.start("run", "evals", env=env), 130)
     assert (done.stdout, done.stderr) == ("", "")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import warm
 from assay.errors import UsageError
 from assay.judges import calibrations
 from assay.model.run_result import RunResult
@@ -229,8 +228,7 @@ def test_labelling_goes_on_where_it_was_left(judged: Project, name: str) -> None
 
 def test_a_skipped_answer_is_asked_again_and_the_end_of_input_stops(judged: Project) -> None:
     def piped(*arguments: str, typed: str) -> Any:  # a runner's input never ends in click 8.1
-        command = [sys.executable, "-m", "assay", "calibrate", "mine.csv", *arguments]
-        return subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
+        return warm.assay("calibrate", "mine.csv", *arguments, typed=typed)
 
     first = piped("--sample", "4", "--json", typed="s\np\n")
     assert json.loads(first.stdout)["labels"] == 1

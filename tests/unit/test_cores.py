@@ -23,17 +23,17 @@ class Tally:
 
     def __init__(self) -> None:
         self.held = self.most = 0
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     async def hold(self, cores: Cores) -> None:
         async with cores:
-            self._count(1)
+            self.count(1)
             for _ in range(5):
                 await asyncio.sleep(0)
-            self._count(-1)
+            self.count(-1)
 
-    def _count(self, change: int) -> None:
-        with self._lock:
+    def count(self, change: int) -> None:
+        with self.lock:
             self.held += change
             self.most = max(self.most, self.held)
 
@@ -48,23 +48,59 @@ def test_no_more_run_at_once_than_there_are_cores() -> None:
     assert tally.most == a_core().free == core_count()
 
 
+class Pair:
+    """Whoever comes waits for one more, from any loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._first: asyncio.Future[None] | None = None
+
+    async def meet(self) -> None:
+        own: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            other = self._first
+            self._first = own if other is None else None
+        if other is None:
+            await own
+        else:
+            other.get_loop().call_soon_threadsafe(other.set_result, None)
+
+
 def test_threads_with_loops_of_their_own_share_the_cores() -> None:
-    cores, tally = Cores(2), Tally()
+    """Who has a core keeps it until another has one too: with too few, nobody would go on."""
+    cores, tally, pair = Cores(2), Tally(), Pair()
+    tasks, threads = 20, 8
+    gone = 0
+    let_in: list[int] = []
+
+    async def hold() -> None:
+        nonlocal gone
+        async with cores:
+            tally.count(1)
+            await pair.meet()
+            # Whose turn it is has left the queue, whether it knows of it yet or not.
+            let_in.append(threads * tasks - len(cores._waiting) - gone)
+            with tally.lock:
+                gone += 1
+            tally.count(-1)
+
+    async def hold_often() -> None:
+        await asyncio.gather(*(hold() for _ in range(tasks)))
+
     # All threads have tasks that wait before any of them is let in.
     guarded(cores.__aenter__())
     guarded(cores.__aenter__())
-    threads = [
-        threading.Thread(target=lambda: guarded(tally.hold_often(cores, 20))) for _ in range(8)
-    ]
-    for thread in threads:
+    running = [threading.Thread(target=lambda: guarded(hold_often())) for _ in range(threads)]
+    for thread in running:
         thread.start()
-    while len(cores._waiting) < 8 * 20:
-        assert all(thread.is_alive() for thread in threads)
+    while len(cores._waiting) < threads * tasks:
+        assert all(thread.is_alive() for thread in running)
     guarded(cores.__aexit__())
     guarded(cores.__aexit__())
-    for thread in threads:
+    for thread in running:
         thread.join(60)
     assert (tally.held, tally.most, cores.free) == (0, 2, 2)
+    assert (gone, max(let_in)) == (threads * tasks, 2)
 
 
 async def steps(count: int) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import assay
+import warm
 from assay.registry import loaders
 from assay.settings import Settings
 from assay.suites.discovery import Discovery, discover, loader_for
@@ -667,14 +666,7 @@ def test_what_was_passed_over_is_listed_on_stderr(project: Project) -> None:
     project.write("a.eval.yaml", SUITE)
     project.write("notes.yaml", "a: 1\n")
     project.write("table.csv", CSV)
-    done = subprocess.run(
-        [sys.executable, "-m", "assay", "validate", "."],
-        cwd=project.root,
-        timeout=60,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm.assay("validate", ".", cwd=project.root)
     assert done.returncode == 0
     assert "notes.yaml" not in done.stdout
     assert "passed over notes.yaml: it has no cases" in done.stderr

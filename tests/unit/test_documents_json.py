@@ -123,12 +123,12 @@ def test_a_missing_part_has_the_place_of_the_nearest_that_exists() -> None:
     assert document.position(("list", 3, "flow", 1, "x", "y")) == (4, 29)
 
 
-def test_path_of() -> None:
+def test_paths_of() -> None:
     document = read(PLACES)
-    for path, value in paths(document.data):
-        if isinstance(value, (dict, list)):
-            assert document.path_of(value) == path
-    assert document.path_of({}) == ()
+    containers = [(p, v) for p, v in paths(document.data) if isinstance(v, (dict, list))]
+    for path, value in containers:
+        assert document.paths_of([value]) == {id(value): path}
+    assert document.paths_of([{}]) == {}
 
 
 def test_a_line_of_a_file_knows_its_number() -> None:
@@ -368,7 +368,8 @@ def test_what_json_writes_is_read_and_places_point_at_the_values(
         if path and isinstance(path[-1], str):
             assert decode(text, offset(text, document.position(path, key=True)))[0] == path[-1]
         if isinstance(value, (dict, list)):
-            assert document.path_of(_at(document.data, path)) == path
+            container = _at(document.data, path)
+            assert document.paths_of([container]) == {id(container): path}
 
 
 def _at(tree: Any, path: DocPath) -> Any:

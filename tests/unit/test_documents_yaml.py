@@ -328,20 +328,20 @@ def test_an_empty_document_has_a_place() -> None:
     assert read("# nothing\n").position(("a", 0), key=True) == (1, 1)
 
 
-def test_path_of() -> None:
+def test_paths_of() -> None:
     document = read(PLACES)
-    for path, value in paths(document.data):
-        if isinstance(value, (dict, list)):
-            assert document.path_of(value) == path
-    assert document.path_of({}) == ()
-    assert document.path_of("quoted") == ()
+    containers = [(p, v) for p, v in paths(document.data) if isinstance(v, (dict, list))]
+    for path, value in containers:
+        assert document.paths_of([value]) == {id(value): path}
+    together = document.paths_of([{}, *(value for _, value in containers), "quoted"])
+    assert together == {id(value): path for path, value in containers}
 
 
 def test_path_of_a_shared_part_leads_to_it() -> None:
     document = read("a: &x {k: [1]}\nb: [*x, *x]\n")
     shared = document.data["a"]
     found: Any = document.data
-    for step in document.path_of(shared):
+    for step in document.paths_of([shared])[id(shared)]:
         found = found[step]
     assert found is shared
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import assay
+import warm
 from assay.documents.source import read_text
 from assay.errors import SLUGS
 
@@ -44,26 +45,32 @@ def golden(**more: Any) -> str:
 def command(
     *arguments: str,
     cwd: Path,
-    timeout: float = 60,
     memory: int = 0,
-    encoding: str = "utf-8",
+    encoding: str = "",
 ) -> tuple[int, str]:
     """Exit code and output of the real command, in a process with so many bytes of memory."""
-    start = "from assay.cli.main import main; main()"
+    if not (memory or encoding):
+        told = warm.assay(*arguments, cwd=cwd)
+        return told.returncode, untroubled(told.stdout + told.stderr)
+    seconds = warm.CPU_SECONDS
+    start = f"import resource; resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds})); "
     if memory:
-        limit = f"resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))"
-        start = f"import resource; {limit}; {start}"
+        start += f"resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory})); "
+    start += "from assay.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", start, *arguments],
         cwd=cwd,
-        timeout=timeout,
+        timeout=warm.PATIENCE,
         capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": encoding},
+        env={**os.environ, "PYTHONIOENCODING": encoding or "utf-8"},
         check=False,
     )
-    output = (done.stdout + done.stderr).decode("utf-8", "replace")
+    return done.returncode, untroubled((done.stdout + done.stderr).decode("utf-8", "replace"))
+
+
+def untroubled(output: str) -> str:
     assert "Traceback" not in output, output[-3000:]
-    return done.returncode, output
+    return output
 
 
 def refused_by_command(cwd: Path, *paths: str, **options: Any) -> str:
@@ -383,13 +390,7 @@ def test_problems_as_json(tmp_path: Path) -> None:
     for file, content, _ in REFUSED.values():
         raw = content()
         (tmp_path / file).write_bytes(raw if isinstance(raw, bytes) else raw.encode())
-    done = subprocess.run(
-        [sys.executable, "-m", "assay", "validate", ".", "--json"],
-        cwd=tmp_path,
-        timeout=60,
-        capture_output=True,
-        check=False,
-    )
+    done = warm.assay("validate", ".", "--json", cwd=tmp_path)
     assert done.returncode == 2
     problems = json.loads(done.stdout)
     assert {problem["file"] for problem in problems} == {file for file, _, _ in REFUSED.values()}
@@ -481,7 +482,7 @@ def test_composites_90_levels_deep_are_read_or_refused(project: Project) -> None
 def test_a_fault_40_composites_deep_has_its_place(tmp_path: Path) -> None:
     text = "{type: composite, evaluators: [" * 40 + "{type: is_jsn}" + "]}" * 40
     (tmp_path / "a.yaml").write_text(f"id: a\ninput: x\nevaluators: [{text}]\n")
-    output = refused_by_command(tmp_path, "a.yaml", timeout=20)  # and not after 2 ** 40 attempts
+    output = refused_by_command(tmp_path, "a.yaml")  # and not after 2 ** 40 attempts
     assert f"a.yaml:3:{14 + 31 * 40 + 7}: error[unknown-evaluator]" in output
     assert "did you mean 'is_json'?" in output
 
@@ -494,7 +495,7 @@ def test_a_fault_deep_in_composites_is_found_after_one_that_is_right(tmp_path: P
         f"- {{id: c{i}, input: x, evaluators: [{e}]}}\n" for i, e in enumerate((right, nested))
     ]
     (tmp_path / "a.eval.yaml").write_text("".join(cases))
-    output = refused_by_command(tmp_path, "a.eval.yaml", timeout=20)
+    output = refused_by_command(tmp_path, "a.eval.yaml")
     assert "error[unknown-evaluator]" in output
 
 
@@ -719,7 +720,7 @@ LONELY = [[f"{number}"] for number in range(3000)]
 )
 def test_the_time_grows_with_the_file_and_not_faster(tmp_path: Path, file: str, text: str) -> None:
     (tmp_path / file).write_text(text)
-    code, _ = command("lint", file, cwd=tmp_path, timeout=20, memory=GIGABYTE)
+    code, _ = command("lint", file, cwd=tmp_path, memory=GIGABYTE)
     assert code in (0, 2)
 
 
@@ -761,7 +762,7 @@ def test_a_folder_that_links_to_itself(tmp_path: Path, target: str) -> None:
     folder.mkdir(parents=True)
     (folder / "a.eval.yaml").write_text(CASE)
     (folder / "loop").symlink_to(target)
-    output = refused_by_command(tmp_path, "project", timeout=20)
+    output = refused_by_command(tmp_path, "project")
     assert "project/evals/deep/loop: error[symlink-loop]" in output
     assert "1 suite with 1 case loaded; 1 error" in output
 
@@ -771,7 +772,7 @@ def test_folders_that_link_to_each_other(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.eval.yaml").write_text(CASE)
         (tmp_path / name / other).symlink_to(f"../{other}")
-    output = refused_by_command(tmp_path, ".", timeout=20)
+    output = refused_by_command(tmp_path, ".")
     assert "symlink-loop" in output
     assert "2 suites with 2 cases loaded" in output
 
@@ -785,7 +786,7 @@ def test_folders_that_are_reached_in_a_million_ways(tmp_path: Path) -> None:
         folder.mkdir()
         for name in ("left", "right"):
             (folder / name).symlink_to(f"../d{level - 1}")
-    code, output = command("validate", "d20", cwd=tmp_path, timeout=20)
+    code, output = command("validate", "d20", cwd=tmp_path)
     assert code == 0, output
     assert "1 suite with 1 case loaded" in output
 
@@ -801,7 +802,7 @@ def test_what_is_no_regular_file(tmp_path: Path) -> None:
             server.bind("socket.eval.csv")
         finally:
             os.chdir(here)
-        output = refused_by_command(tmp_path, ".", timeout=20)
+        output = refused_by_command(tmp_path, ".")
     for name, kind in (
         ("pipe.eval.yaml", "a named pipe"),
         ("pipe.jsonl", "a named pipe"),
@@ -814,7 +815,7 @@ def test_what_is_no_regular_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["p.yaml", "p.eval.jsonl", "p.csv", "p.rubric.json"])
 def test_a_pipe_named_directly_does_not_block(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
-    assert f"{name}: error[not-a-file]" in refused_by_command(tmp_path, name, timeout=20)
+    assert f"{name}: error[not-a-file]" in refused_by_command(tmp_path, name)
 
 
 def test_pipes_beside_a_file_do_not_block(tmp_path: Path) -> None:
@@ -823,7 +824,7 @@ def test_pipes_beside_a_file_do_not_block(tmp_path: Path) -> None:
     case = {**GOLDEN, "id": "rg-t-001", "difficulty": "regression", "createdAt": "2026-01-15"}
     (tmp_path / "t.regression.json").write_text(json.dumps([{**case, "bugRef": "#1"}]))
     os.mkfifo(tmp_path / "t.regression.lock.json")
-    output = refused_by_command(tmp_path, "a.jsonl", "t.regression.json", timeout=20)
+    output = refused_by_command(tmp_path, "a.jsonl", "t.regression.json")
     assert "t.regression.lock.json: error[not-a-file]" in output
 
 
@@ -966,13 +967,12 @@ def as_nobody(cwd: Path, *paths: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, "validate", *paths],
         cwd=cwd,
-        timeout=60,
+        timeout=warm.PATIENCE,
         capture_output=True,
         text=True,
         check=False,
     )
-    output = done.stdout + done.stderr
-    assert "Traceback" not in output, output[-3000:]
+    output = untroubled(done.stdout + done.stderr)
     assert done.returncode == 2, output[-3000:]
     return output
 

@@ -33,9 +33,10 @@ def check(
         counted = (fault for fault in faults if not _follows_from_another(fault))
         problems = [_problem(document, path, f, shape) for f in islice(counted, MAX_PROBLEMS + 1)]
     # Errors come first: of very many notes no more are looked at than can be told.
-    notes = sorted(reading.notes, key=lambda note: note.severity)
-    for note in notes[: MAX_PROBLEMS + 1]:
-        where = (*document.path_of(note.container, path), note.key)
+    notes = sorted(reading.notes, key=lambda note: note.severity)[: MAX_PROBLEMS + 1]
+    places = document.paths_of((note.container for note in notes), path)
+    for note in notes:
+        where = (*places.get(id(note.container), path), note.key)
         line, column = document.position(where, key=True)
         problems.append(
             Problem(document.file, line, column, note.severity, note.code, note.message, note.hint)

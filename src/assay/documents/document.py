@@ -140,19 +140,22 @@ class Document:
         """A warning about the key at `path`."""
         return Problem(self.file, *self.position(path, key=True), "warning", code, message, hint)
 
-    def path_of(self, container: object, below: DocPath = ()) -> DocPath:
-        """Where a container stands, found by identity among what is below a path."""
+    def paths_of(self, containers: Iterable[object], below: DocPath = ()) -> dict[int, DocPath]:
+        """Where containers stand below a path, by identity; those that do not are left out."""
+        wanted = {id(container) for container in containers}
+        found: dict[int, DocPath] = {}
         todo: list[tuple[DocPath, Any]] = [(below, self.get(below))]
         seen: set[int] = set()
-        while todo:
+        while todo and len(found) < len(wanted):
             path, node = todo.pop()
-            if node is container:
-                return path
-            if id(node) not in seen and isinstance(node, (dict, list)):
-                seen.add(id(node))
-                items = node.items() if isinstance(node, dict) else enumerate(node)
-                todo += [((*path, k), v) for k, v in items if isinstance(v, (dict, list))]
-        return below
+            if id(node) in seen or not isinstance(node, (dict, list)):
+                continue
+            seen.add(id(node))
+            if id(node) in wanted:
+                found[id(node)] = path
+            items = node.items() if isinstance(node, dict) else enumerate(node)
+            todo += [((*path, k), v) for k, v in items if isinstance(v, (dict, list))]
+        return found
 
 
 def _own(marks: Marks) -> Mark:
