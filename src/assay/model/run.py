@@ -45,7 +45,7 @@ def timestamp(moment: datetime) -> str:
 TEST_CASES = "store:"
 #: What stands in place of a file, before its name, for a suite that was made in Python.
 MADE = "suite:"
-#: What the environment of a run has when somebody cancelled it.
+#: How often somebody cancelled a run, in its environment; not there when nobody did.
 CANCELLED = "cancelled"
 RunStatus = Literal["running", "finished", "interrupted"]
 
