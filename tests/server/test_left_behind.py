@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from starlette.testclient import TestClient
 
 from assay.errors import StoreError
-from assay.model.run import CANCELLED, RunRecord
+from assay.model.run import CANCELLED, DOOR, RunRecord
 from assay.server import jobs, runs
 from assay.server.app import create_app
-from assay.server.jobs import DOOR, STOPPED
+from assay.server.jobs import SERVE, STOPPED
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from server.conftest import ADDRESS, PATIENCE, Agent
@@ -119,7 +119,7 @@ def test_a_run_whose_server_is_gone_can_be_cancelled_by_another(
 ) -> None:
     with TestClient(create_app(project, store), ADDRESS) as other:
         dead = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
-        store.begin(replace(dead, environment={"door": DOOR}))
+        store.begin(replace(dead, environment={DOOR: SERVE}))
         if not killed:
             verdict = {"verdict": {"notes": [STOPPED]}}
             store.finish(dead.id, "interrupted", "2026-01-15T10:00:01.000Z", verdict)
@@ -195,7 +195,7 @@ def test_a_run_that_is_cancelled_while_the_server_ends_does_not_go_on(
         "2026-01-15T10:00:00.000Z",
         "interrupted",
         "agent",
-        environment={"door": DOOR, CANCELLED: True},
+        environment={DOOR: SERVE, CANCELLED: True},
         summary={"verdict": {"notes": [STOPPED]}},
     )
     store.begin(record)

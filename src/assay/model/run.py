@@ -47,6 +47,8 @@ TEST_CASES = "store:"
 MADE = "suite:"
 #: How often somebody cancelled a run, in its environment; not there when nobody did.
 CANCELLED = "cancelled"
+#: The door through which a run was begun or resumed, in its environment, when that matters.
+DOOR = "door"
 RunStatus = Literal["running", "finished", "interrupted"]
 
 
@@ -91,6 +93,11 @@ class RunRecord(msgspec.Struct, frozen=True):
         """The rest of the summary: what was counted and measured; None before the end."""
         counts = {name: value for name, value in (self.summary or {}).items() if name != "verdict"}
         return counts or None
+
+    @property
+    def door(self) -> str:
+        """Who is at work on it, or was; empty unless it matters who goes on with it."""
+        return str(self.environment.get(DOOR, ""))
 
     @property
     def cancelled(self) -> bool:

@@ -32,8 +32,8 @@ from assay.service import history, runs
 from assay.settings import Settings
 
 log = logging.getLogger("assay.server")
-#: What runs of a server record of their door; only these are resumed by a server.
-DOOR = "serve"
+#: The door of the runs of a server; only these are resumed by a server.
+SERVE = "serve"
 #: More runs than that at once would only be in each other's way.
 MOST = 16
 #: What a run says that the end of the server stopped: it is to go on with the next one.
@@ -186,7 +186,7 @@ class Jobs:
         reason = "the process that ran it was killed"
         if record.cancelled:
             reason = WAS_CANCELLED
-        elif record.environment.get("door") == DOOR:
+        elif record.door == SERVE:
             try:
                 await self._begin(self._order(resume=record.id), {})
                 return
@@ -247,7 +247,7 @@ class Jobs:
                 loop.call_soon_threadsafe(job.begun.set_result, event.run_id)
 
         def work() -> None:
-            door = runs.Door(listen, job.brake, DOOR)
+            door = runs.Door(listen, job.brake, SERVE)
             result = self._carried_out(job, replace(order, door=door), given)
             loop.call_soon_threadsafe(self._ended, job, result)
 
