@@ -203,13 +203,18 @@ class Store(Cache, Protocol):
 
     Every method may be called from any thread. Whatever goes wrong is a StoreError, and then
     nothing of that call was written; a run or baseline that is not there is a NotInStore.
-    `put` is the exception: it returns at once, and a reply that could not be kept is only
-    asked for again. `assay.testing.stores.StoreConformance` holds a store to all of this. A
-    store may have `remote = True`, when reading means to wait for another machine.
+    `put` is the exception: it returns at once, and a reply that could not be written is only
+    asked for again; `keep` is for what nobody could ask again.
+    `assay.testing.stores.StoreConformance` holds a store to all of this. A store may have
+    `remote = True`, when reading means to wait for another machine.
     """
 
     @property
     def test_cases(self) -> TestCaseStore: ...
+
+    def keep(self, key: str, value: dict[str, Any]) -> None:
+        """As `put`, but it is on disk when this returns."""
+        ...
 
     def begin(self, run: RunRecord) -> None:
         """Add a run; its id must be new."""

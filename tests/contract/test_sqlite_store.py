@@ -289,6 +289,15 @@ def test_a_full_disk_is_told_of_and_work_goes_on_when_there_is_room(file: Path) 
     assert sound(file)
 
 
+def test_what_is_to_be_kept_and_does_not_fit_is_told_of(file: Path) -> None:
+    with closing(SqliteStore(file)) as store:
+        store._file.writer.execute("PRAGMA max_page_count = 20")
+        store.put("reply", {"text": "r" * 500_000})
+        with pytest.raises(StoreError, match="the disk is full"):
+            store.keep("pins", {"text": "r" * 500_000})
+        assert store.get("reply") is store.get("pins") is None
+
+
 # What is in the file already
 
 

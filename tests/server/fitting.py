@@ -29,7 +29,7 @@ JSON = {"content-type": "application/json"}
 #: Parts of refusals of what a schema admits: it depends on what there is at that moment, or
 #: on how parts of the request go together. All else that is refused, a schema has to refuse.
 BEYOND = (
-    "there is nothing to cancel here",  # the run has ended meanwhile
+    "there is nothing to cancel",  # the run has ended meanwhile
     "runs are under way",  # as many as a server takes
     "has no model that could be",  # the judge of the project
     # Evaluators

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -143,3 +144,15 @@ def test_an_interrupt_before_the_first_question_does_not_end_the_server(
         response = running.post("/api/runs", json=SUITES)
     assert response.json()["error"]["message"] == "It could not begin: KeyboardInterrupt"
     assert finished(running, SUITES)["status"] == "finished"
+
+
+def test_a_run_does_not_begin_when_its_test_cases_cannot_be_pinned(project: Settings) -> None:
+    class Full(MemoryStore):
+        def keep(self, key: str, value: dict[str, Any]) -> None:
+            raise StoreError("the disk is full")
+
+    store = Full()
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        client.post("/api/test-cases", json={"input": "a", "expected_output": "b", "tags": ["t"]})
+        refused(client.post("/api/runs", json={"tag": "t"}), 500, "INTERNAL_ERROR")
+    assert store.runs(1) == []

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from starlette.testclient import TestClient
 
 from assay.errors import StoreError
-from assay.model.run import CANCELLED, RunRecord
+from assay.model.run import CANCELLED, DOOR, RunRecord
 from assay.server import jobs, runs
 from assay.server.app import create_app
-from assay.server.jobs import DOOR, STOPPED
+from assay.server.jobs import SERVE, STOPPED
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from server.conftest import ADDRESS, PATIENCE, Agent
@@ -45,7 +45,7 @@ def store() -> Behind:
 
 def shown(client: TestClient, run_id: str) -> dict[str, Any]:
     """The run, once it is known whether it goes on here."""
-    refused(client.post(f"/api/runs/{run_id}/cancel", json={}), 400, "INVALID_INPUT")
+    client.head(f"/api/runs/{run_id}/events")  # waits for that
     data: dict[str, Any] = client.get(f"/api/runs/{run_id}").json()["data"]
     return data
 
@@ -119,7 +119,7 @@ def test_a_run_whose_server_is_gone_can_be_cancelled_by_another(
 ) -> None:
     with TestClient(create_app(project, store), ADDRESS) as other:
         dead = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
-        store.begin(replace(dead, environment={"door": DOOR}))
+        store.begin(replace(dead, environment={DOOR: SERVE}))
         if not killed:
             verdict = {"verdict": {"notes": [STOPPED]}}
             store.finish(dead.id, "interrupted", "2026-01-15T10:00:01.000Z", verdict)
@@ -128,6 +128,46 @@ def test_a_run_whose_server_is_gone_can_be_cancelled_by_another(
     with TestClient(create_app(project, store), ADDRESS) as next_one:
         data = shown(next_one, dead.id)
     assert (data["status"], data["notes"]) == ("interrupted", ["it was cancelled"])
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_run_at_work_can_be_cancelled_at_another_server(
+    project: Settings, agent: Agent, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Twice, and the trials in flight are not waited for."""
+    monkeypatch.setattr(jobs, "WATCH_SECONDS", 0.0)
+    store = MemoryStore()
+    agent.open.clear()
+    with ExitStack() as servers:
+        one, other = (
+            servers.enter_context(TestClient(create_app(project, store), ADDRESS)) for _ in "ab"
+        )
+        run_id = start(one, SUITES | {"options": {"workers": 1}})["runId"]
+        assert agent.reached.wait(PATIENCE)
+        for _ in range(times):
+            answer = other.post(f"/api/runs/{run_id}/cancel", json={})
+            assert (answer.status_code, answer.json()["data"]["status"]) == (202, "running")
+        (job,) = one.app.state.assay.jobs._jobs  # type: ignore[attr-defined]
+        while job.brake.presses < times:
+            one.get("/api/health")
+        if times == 1:
+            agent.open.set()
+        assert events(one, run_id)[-1][2] == {"status": "interrupted"}
+        agent.open.set()
+        data = shown(other, run_id)
+    assert (data["status"], data["notes"]) == ("interrupted", ["it was cancelled"])
+    assert len(agent.asked) == 1
+
+
+def test_a_run_of_a_command_that_is_at_work_cannot_be_cancelled(
+    project: Settings, store: Behind, running: TestClient
+) -> None:
+    at_work = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
+    store.begin(at_work)
+    with store.lease(at_work.id):
+        answer = running.post(f"/api/runs/{at_work.id}/cancel", json={})
+    assert "A command is at work on the run" in refused(answer, 400, "INVALID_INPUT")
+    assert store.run(at_work.id) == at_work
 
 
 def test_a_run_that_was_cancelled_before_the_server_was_killed_does_not_go_on(
@@ -155,7 +195,7 @@ def test_a_run_that_is_cancelled_while_the_server_ends_does_not_go_on(
         "2026-01-15T10:00:00.000Z",
         "interrupted",
         "agent",
-        environment={"door": DOOR, CANCELLED: True},
+        environment={DOOR: SERVE, CANCELLED: True},
         summary={"verdict": {"notes": [STOPPED]}},
     )
     store.begin(record)

@@ -145,6 +145,17 @@ def test_an_endless_head_is_refused(port: int) -> None:
     assert "larger than 65536 bytes" in json.loads(body)["error"]["message"]
 
 
+def test_a_head_that_is_too_large_is_refused_although_it_came_at_once(port: int) -> None:
+    with connected(port) as connection:
+        padding = b"X-Padding: " + b"x" * protocol.MAX_HEAD
+        connection.sendall(
+            b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n" + padding + b"\r\n\r\n"
+        )
+        head, body = answer(connection)
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["error"]["code"] == "INVALID_INPUT"
+
+
 def test_only_a_head_counts_as_one(port: int) -> None:
     """A large body before it, which came with it, does not."""
     body = json.dumps({"suites": ["x"] * 20_000}).encode()

@@ -231,6 +231,17 @@ def test_a_cancelled_run_that_is_resumed_is_cancelled_no_more(job: Job) -> None:
     assert done.record.environment == known.environment
 
 
+@pytest.mark.parametrize(("begun", "resumed_by"), [("serve", ""), ("", "serve")])
+def test_a_run_knows_the_door_of_whoever_resumes_it(job: Job, begun: str, resumed_by: str) -> None:
+    """Only who is at work on it can be told to stop."""
+    job.brake.press()
+    stopped, _ = carried_out(replace(job, door=begun))
+    assert stopped.record.door == begun
+    again = replace(resumed(job, stopped.record), door=resumed_by, brake=type(job.brake)())
+    done, _ = carried_out(again)
+    assert (done.record.status, done.record.door) == ("finished", resumed_by)
+
+
 # Faults of the store
 
 

@@ -14,7 +14,7 @@ from assay.engine.plan import Plan
 from assay.errors import UsageError
 from assay.model.case import EvalCase
 from assay.model.comparison import CaseRef
-from assay.model.run import CANCELLED, RunRecord, SuiteHeader, place_of
+from assay.model.run import CANCELLED, DOOR, RunRecord, SuiteHeader, place_of
 from assay.ports import Store
 
 
@@ -64,14 +64,15 @@ def _outdated(what: str, record: RunRecord) -> UsageError:
     return UsageError(f"{what} since the run {record.id} began: start a new run")
 
 
-def reopened(store: Store, run_id: str) -> RunRecord:
+def reopened(store: Store, run_id: str, door: str) -> RunRecord:
     """The run, marked as running again by the holder of its lease; raises if it was finished."""
     record = store.run(run_id)
     check_unfinished(record)
-    if record.cancelled:  # not any more
-        kept = {name: value for name, value in record.environment.items() if name != CANCELLED}
-        record = replace(record, environment=kept)
-        store.describe(run_id, record.suites, kept)
+    kept = {n: value for n, value in record.environment.items() if n not in (CANCELLED, DOOR)}
+    environment = kept | ({DOOR: door} if door else {})
+    if environment != record.environment:  # it is cancelled no more, or at work elsewhere
+        record = replace(record, environment=environment)
+        store.describe(run_id, record.suites, environment)
     store.reopen(run_id)
     return replace(record, status="running", finished_at=None, summary=None)
 

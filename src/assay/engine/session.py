@@ -25,7 +25,7 @@ from assay.judges.judgements import recorded_uses
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
 from assay.model.options import TIMEOUT_SECONDS, WORKERS
-from assay.model.run import RunRecord, RunStatus, new_run_id, timestamp
+from assay.model.run import DOOR, RunRecord, RunStatus, new_run_id, timestamp
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import Resources, Target
@@ -101,7 +101,7 @@ class _Session:
             if job.resumed is None:
                 job.store.begin(record)
             else:
-                record = reopened(job.store, record.id)
+                record = reopened(job.store, record.id, job.door)
             runner = self._runner(record)
             with job.brake.heeded():
                 status = await self._asked(runner, record)
@@ -132,7 +132,7 @@ class _Session:
         environment = environment_of(job.settings.root)
         environment["settings"] = job.settings.recorded()
         if job.door:
-            environment["door"] = job.door
+            environment[DOOR] = job.door
         if uses := self.preparation.uses:
             environment["judges"] = recorded_uses(uses.values())
         return RunRecord(

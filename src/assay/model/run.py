@@ -52,8 +52,10 @@ def timestamp(moment: datetime) -> str:
 TEST_CASES = "store:"
 #: What stands in place of a file, before its name, for a suite that was made in Python.
 MADE = "suite:"
-#: What the environment of a run has when somebody cancelled it.
+#: How often somebody cancelled a run, in its environment; not there when nobody did.
 CANCELLED = "cancelled"
+#: The door through which a run was begun or resumed, in its environment, when that matters.
+DOOR = "door"
 RunStatus = Literal["running", "finished", "interrupted"]
 
 
@@ -122,6 +124,11 @@ class RunRecord(msgspec.Struct, frozen=True):
         """The rest of the summary: what was counted and measured; None before the end."""
         counts = {name: value for name, value in (self.summary or {}).items() if name != "verdict"}
         return counts or None
+
+    @property
+    def door(self) -> str:
+        """Who is at work on it, or was; empty unless it matters who goes on with it."""
+        return str(self.environment.get(DOOR, ""))
 
     @property
     def cancelled(self) -> bool:

@@ -32,15 +32,17 @@ from assay.service import history, runs
 from assay.settings import Settings
 
 log = logging.getLogger("assay.server")
-#: What runs of a server record of their door; only these are resumed by a server.
-DOOR = "serve"
+#: The door of the runs of a server; only these are resumed by a server.
+SERVE = "serve"
 #: More runs than that at once would only be in each other's way.
 MOST = 16
 #: What a run says that the end of the server stopped: it is to go on with the next one.
 STOPPED = "stopped with the server"
+#: What a run says that somebody stopped for good.
+WAS_CANCELLED = "it was cancelled"
 #: How often a store that cannot be reached is tried again, in seconds.
 RETRY_SECONDS = 2.0
-#: How often it is looked for runs that other servers left behind, in seconds.
+#: How often it is looked for what other servers left behind or cancelled, in seconds.
 WATCH_SECONDS = 5.0
 #: So many of the newest runs are looked at then, beside those that others were at work on.
 WATCHED = 100
@@ -112,17 +114,17 @@ class Jobs:
                 job.brake.press(STOPPED)
             job.feed.close()
 
-    async def cancel(self, job: Job, record: RunRecord) -> None:
-        """Stop a run for good; that is recorded before it is tried."""
-        if not record.cancelled:
-            known = record.environment | {CANCELLED: True}
-            await asyncio.to_thread(self.store.describe, record.id, record.suites, known)
-        job.brake.press()
+    async def cancel(self, job: Job | None, record: RunRecord) -> None:
+        """Stop a run for good; that is recorded, for another server too that is at work on it."""
+        known = record.environment | {CANCELLED: record.environment.get(CANCELLED, 0) + 1}
+        await asyncio.to_thread(self.store.describe, record.id, record.suites, known)
+        if job is not None:
+            job.brake.press(WAS_CANCELLED)
 
     async def give_up(self, run_id: str) -> bool:
         """End a run that nobody works on; False when somebody does."""
         find = partial(self.store.run, run_id)
-        return await asyncio.to_thread(self._interrupted, find, "it was cancelled")
+        return await asyncio.to_thread(self._interrupted, find, WAS_CANCELLED)
 
     def hurry(self) -> None:
         """Let all runs end at once, without what is in flight."""
@@ -151,7 +153,15 @@ class Jobs:
             await self._go_on()
             await asyncio.sleep(WATCH_SECONDS)
             with suppress(StoreError):  # it is looked again
+                await asyncio.to_thread(self._heed)
                 self._note(await asyncio.to_thread(self._left_since))
+
+    def _heed(self) -> None:
+        """Stop the runs here that were cancelled at another server, as often as they were."""
+        for job in list(self._jobs):
+            record = self.store.run(job.run_id) if job.run_id else None
+            if record and job.brake.presses < record.environment.get(CANCELLED, 0):
+                job.brake.press(WAS_CANCELLED)
 
     def _note(self, left: Iterable[str]) -> None:
         loop = asyncio.get_running_loop()
@@ -175,8 +185,8 @@ class Jobs:
             return
         reason = "the process that ran it was killed"
         if record.cancelled:
-            reason = "it was cancelled"
-        elif record.environment.get("door") == DOOR:
+            reason = WAS_CANCELLED
+        elif record.door == SERVE:
             try:
                 await self._begin(self._order(resume=record.id), {})
                 return
@@ -237,7 +247,7 @@ class Jobs:
                 loop.call_soon_threadsafe(job.begun.set_result, event.run_id)
 
         def work() -> None:
-            door = runs.Door(listen, job.brake, DOOR)
+            door = runs.Door(listen, job.brake, SERVE)
             result = self._carried_out(job, replace(order, door=door), given)
             loop.call_soon_threadsafe(self._ended, job, result)
 

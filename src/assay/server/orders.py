@@ -151,10 +151,10 @@ def _paths(value: Any) -> tuple[str, ...]:
 
 
 def _ids(value: Any) -> list[str]:
-    if not isinstance(value, list) or not value:
-        raise invalid("Field 'test_cases' must be an array of at least one id")
-    if len(value) > MOST_IDS:
-        raise ApiError("INVALID_LENGTH", f"Field 'test_cases' must have at most {MOST_IDS} items")
+    if not isinstance(value, list):
+        raise invalid("Field 'test_cases' must be an array of ids")
+    if not 1 <= len(value) <= MOST_IDS:
+        raise ApiError("INVALID_LENGTH", f"Field 'test_cases' must have 1-{MOST_IDS} items")
     read = bodies.uuid("An item of field 'test_cases'")
     ids = [read(one) for one in value]
     if len(set(ids)) != len(ids):

@@ -40,6 +40,7 @@ class PatientProtocol(HttpToolsProtocol):
     _in_head = True
     #: How much has come since the request began, as far as it came by itself.
     _size = 0
+    _headers_size = 0
     #: What is being read, how many requests begin in it, and what of it is to be read again.
     _data = memoryview(b"")
     _begun = 0
@@ -91,7 +92,8 @@ class PatientProtocol(HttpToolsProtocol):
         self._await_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if len(self.headers) >= MAX_HEADERS:
+        self._headers_size += len(name) + len(value)
+        if len(self.headers) >= MAX_HEADERS or self._headers_size > MAX_HEAD:
             raise ValueError("too many headers")  # the parser stops, and refuses the request
         super().on_header(name, value)
 
@@ -156,7 +158,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def _await_head(self) -> None:
-        self._in_head, self._size = True, 0
+        self._in_head, self._size, self._headers_size = True, 0, 0
         self._wait(HEAD_SECONDS)
 
     def _wait(self, seconds: float | None) -> None:

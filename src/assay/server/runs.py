@@ -18,7 +18,7 @@ from assay.server import bodies, described_runs
 from assay.server.bodies import json_object, known_uuid
 from assay.server.envelope import ApiError, invalid, success, success_of
 from assay.server.feed import Sent
-from assay.server.jobs import is_to_go_on
+from assay.server.jobs import SERVE, is_to_go_on
 from assay.server.orders import order_of
 from assay.server.searching import OUTCOMES, Search, progress_of
 from assay.server.state import State, state_of
@@ -93,13 +93,13 @@ async def cancel(request: Request) -> Response:
     bodies.read_fields(bodies.object_of(raw), {})
     job = await state.jobs.settled(run_id)
     record = await _record(request)
-    if job is not None:
+    if job is None and not is_to_go_on(record):
+        raise invalid(f"The run is {record.status}; there is nothing to cancel")
+    if job is not None or not await state.jobs.give_up(run_id):
+        if record.door != SERVE:
+            raise invalid("A command is at work on the run; there is nothing to cancel here")
         await state.jobs.cancel(job, record)
-    elif not is_to_go_on(record):
-        raise invalid(f"The run is {record.status}; there is nothing to cancel here")
-    elif not await state.jobs.give_up(run_id):
-        raise invalid("The run is at work in another process; there is nothing to cancel here")
-    return success(await _shown(record.id, state), 202)
+    return success(await _shown(run_id, state), 202)
 
 
 async def _encoded(events: AsyncIterator[Sent]) -> AsyncIterator[bytes]:

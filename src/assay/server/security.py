@@ -149,12 +149,17 @@ class Guard:
 def _check_path(scope: Scope) -> None:
     """Refuse a path that the router would take for another one."""
     raw: bytes = scope["raw_path"]
-    try:
-        unquote_to_bytes(raw).decode()
-    except UnicodeDecodeError:
-        raise invalid("The path is not UTF-8") from None
-    if b"%2f" in raw.lower():  # a part of a name, and no border between two
+    # An escaped slash is a part of a name, and no border between two.
+    if b"%2f" in raw.lower() or not _is_text(unquote_to_bytes(raw)):
         raise ApiError("NOT_FOUND", f"There is no route {raw.decode('latin-1')}")
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _allowed(written: str) -> str:

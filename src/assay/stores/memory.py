@@ -166,6 +166,8 @@ class MemoryStore:
         with self._open():
             self._replies[key] = msgspec.json.encode(value)
 
+    keep = put
+
     def close(self) -> None:
         with self._lock:
             self._closed = True

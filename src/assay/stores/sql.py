@@ -243,6 +243,12 @@ class SqlStore:
             return msgspec.json.decode(value, type=dict[str, Any])
 
     def put(self, key: str, value: dict[str, Any]) -> None:
+        self._put(key, value)
+
+    def keep(self, key: str, value: dict[str, Any]) -> None:
+        self._put(key, value).result()
+
+    def _put(self, key: str, value: dict[str, Any]) -> Future[None]:
         encoded = msgspec.json.encode(value)
 
         def act(connection: Connection) -> None:
@@ -257,6 +263,7 @@ class SqlStore:
             write = self._writer.hand_in(act)
             self._unwritten[key] = encoded
         write.add_done_callback(forget)
+        return write
 
     def close(self) -> None:
         self._writer.close()

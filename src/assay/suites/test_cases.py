@@ -45,7 +45,7 @@ def pinned(cases: Iterable[TestCase], store: Store) -> str:
     """The reference that stands for just these versions; the store remembers which they are."""
     pins = [[case.id, case.version] for case in cases]
     digest = sha256(msgspec.json.encode(pins)).hexdigest()[:_DIGEST]
-    store.put(_key(digest), {"test_cases": pins})
+    store.keep(_key(digest), {"test_cases": pins})
     return TEST_CASES + digest
 
 

@@ -386,6 +386,11 @@ class StoreConformance(ABC):
             store.put("key", {"reply": i})
             assert store.get("key") == {"reply": i}
 
+    def test_what_is_kept_is_found_as_what_was_put(self, store: Store) -> None:
+        store.put("key", {"reply": 1})
+        store.keep("key", {"reply": 2})
+        assert store.get("key") == {"reply": 2}
+
     # Closing
 
     def test_closing_waits_for_what_is_under_way(self, tmp_path: Path) -> None:
@@ -408,6 +413,7 @@ class StoreConformance(ABC):
             lambda: store.runs(1),
             lambda: store.baselines(),
             lambda: store.put("key", {}),
+            lambda: store.keep("key", {}),
             lambda: store.get("key"),
         ]
         for call in calls:
