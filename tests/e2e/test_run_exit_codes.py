@@ -36,7 +36,7 @@ def project_of(home: Project, *names: str) -> Project:
     [
         (["good"], [], 0, "PASSED (exit code 0)"),
         (["good", "bad", "broken"], [], 1, "1 case failed"),
-        (["good", "broken"], [], 3, "1 of 2 cases were judged, 100 % are needed"),
+        (["good", "broken"], [], 3, "1 of 2 cases were judged; 100 % required"),
         (["good"], ["--filter", "gd"], 5, "no case was selected: none fits --filter gd"),
     ],
 )

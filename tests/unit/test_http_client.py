@@ -156,7 +156,7 @@ def test_invalid_utf8_is_told_with_its_place() -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"", "is not JSON"),
+        (b"", "is empty; it should be JSON"),
         (b"[1]", "is a list, not a mapping"),
         (b"<html>Sign in</html>", "Sign in"),
         (b"[" * 100_000, "is not JSON"),

@@ -107,7 +107,7 @@ def test_what_is_in_flight_when_the_brake_is_pressed_has_the_grace_or_nothing(
     assert (result.exit_code, result.record.status) == (130, "interrupted")
     assert result.summary.total_cases == 0
     again = f"`assay run --resume {result.id}`"
-    assert result.reasons[0] == f"the run was interrupted; {again} goes on with it"
+    assert result.reasons[0] == f"the run was interrupted; {again} continues it"
 
 
 def test_it_is_told_who_is_waited_for_less_and_less_often(job: Job) -> None:

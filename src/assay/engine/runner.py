@@ -78,7 +78,8 @@ class Tally(msgspec.Struct):
         if budget is not None and self.cost_usd >= budget:
             return f"the budget of ${budget:g} is spent"
         if most is not None and self.failures >= most:
-            return f"{self.failures} failed, and the run was to stop then"
+            cases = "1 case" if self.failures == 1 else f"{self.failures} cases"
+            return f"{cases} failed, and max-failures is {most}"
         for target, count in self.unreachable.items():
             if count >= MOST_UNREACHABLE:
                 return f"{target} could not be reached {count} times in a row"
@@ -272,7 +273,7 @@ class Runner:
         """Does it make sense to go on asking?"""
         if not self.gave_up and (reason := self._tally.reason_to_stop()):
             self.gave_up = reason
-            self._listen(Notice(f"no more is asked: {reason}"))
+            self._listen(Notice(f"stopped asking: {reason}"))
 
     def _miss_cost(self, target: str) -> None:
         """Tell once, while there is time to stop, that a budget does not see what is spent."""
@@ -285,7 +286,7 @@ class Runner:
         if self._early is not None and not self.decided:
             self.decided = self._early.see(record)
             if self.decided:
-                self._listen(Notice(f"no more is asked: {self.decided}"))
+                self._listen(Notice(f"stopped asking: {self.decided}"))
 
     async def _leave(self, rest: list[Trial], trials: Iterator[Trial]) -> None:
         """Record what is not asked any more; for good, when that is not needed to decide."""

@@ -201,6 +201,7 @@ def conclude(
     reasons: dict[int, list[str]] = {2: list(faults)} if faults else {}
     summary, comparison = result.summary, result.comparison
     interrupted = result.record.status == "interrupted" and not gave_up
+    again = f"`assay run --resume {result.id}`"
     if not summary.total_cases and not interrupted:
         reasons[5] = [_nothing_selected(options)]
     if comparison is not None:
@@ -214,16 +215,16 @@ def conclude(
         reasons.setdefault(1, []).extend(unknown)
     coverage = 1.0 if summary.coverage is None else summary.coverage
     if gave_up or not (interrupted or reaches(coverage, options.min_coverage)):
-        unjudged = f"{summary.judged:,} of {summary.planned:,} cases were judged"
-        needed = f"{_percent(options.min_coverage)} are needed"
-        reasons[3] = [*([gave_up] if gave_up else []), f"{unjudged}, {needed}"]
+        judged = f"{summary.judged:,} of {summary.planned:,} cases were judged"
+        reasons[3] = [f"{judged}; {_percent(options.min_coverage)} required"]
+        if gave_up:
+            reasons[3] = [gave_up, *reasons[3], f"{again} asks the rest once the cause is gone"]
     if options.strict:
         stale = [f"{s.name}: {warning}" for s in result.suites for warning in s.staleness_warnings]
         if stale:
             reasons.setdefault(4, []).extend(stale)
     if interrupted:
-        again = f"`assay run --resume {result.id}`"
-        reasons[130] = [f"the run was interrupted; {again} goes on with it"]
+        reasons[130] = [f"the run was interrupted; {again} continues it"]
     code = next((code for code in PRECEDENCE if code in reasons), 0)
     told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
     return replace(result, exit_code=code, reasons=told)
@@ -248,13 +249,13 @@ def _failed(summary: Summary, min_pass_rate: float | None) -> str:
         cases = "1 case" if summary.failed == 1 else f"{summary.failed:,} cases"
         return f"{cases} failed" if summary.failed else ""
     if summary.skipped and summary.skipped == summary.total_cases and min_pass_rate > 0:
-        return f"no case was judged, {_percent(min_pass_rate)} of them must pass"
+        return f"no case was judged; {_percent(min_pass_rate)} must pass"
     rate = summary.passed / summary.judged if summary.judged else 1.0
     if reaches(rate, min_pass_rate):
         return ""
     # Not the rate: rounded, it may look like the one that is needed.
     passed = f"{summary.passed:,} of {summary.judged:,} judged cases passed"
-    return f"{passed}, {_percent(min_pass_rate)} are needed"
+    return f"{passed}; {_percent(min_pass_rate)} required"
 
 
 def _percent(share: float) -> str:
