@@ -276,7 +276,8 @@ def test_a_file_of_labels_that_is_not_there_is_told(judged: Project) -> None:
     ("name", "text", "message"),
     [
         ("l.txt", "", "ends in .csv or .jsonl"),
-        ("l.csv", "id,verdict\nc1,pass\n", "l.csv:1: the columns are"),
+        ("l.csv", "id,verdict\nc1,pass\n", "l.csv:1: the columns are 'id', 'verdict';"),
+        ("l.csv", "", "l.csv:1: the columns are missing;"),
         ("l.csv", "id,label\nc1,maybe\n", "l.csv:2: the label of 'c1' is 'maybe'"),
         ("l.csv", "id,label\n,pass\n", "l.csv:2: the id is ''"),
         ("l.csv", "id,label\nc1,pass\nc1,fail\n", "l.csv:3: 'c1' is labelled otherwise on line 2"),

@@ -105,7 +105,8 @@ def _print(found: Calibrated) -> None:
     about = f"of {found.judged:,} answers that it judged in the run {found.run_id}"
     click.echo(f"labels    {table.n:,} {about}")
     if found.unknown:
-        click.echo(f"          {found.unknown:,} labels belong to no such answer")
+        labels = "1 label belongs" if found.unknown == 1 else f"{found.unknown:,} labels belong"
+        click.echo(f"          {labels} to no such answer")
     click.echo()
     click.echo(f"{'':20}{'judge passes':>14}{'judge fails':>14}")
     click.echo(f"{'a person passes':20}{table.right_passes:>14,}{table.wrong_failures:>14,}")

@@ -85,6 +85,9 @@ def _scores(found: Forecast) -> Iterator[str]:
     """Repeats make mean scores surer, down to what lies between cases."""
     if not found.by_scores:
         return
+    if found.scores_alike:
+        yield "mean score: unknown, as all scores of the run are equal"
+        return
     attempts = count(found.repeat, "attempt")
     if found.score_detectable is not None:
         shown = f"a difference of {found.score_detectable:.3f} of the mean score"
@@ -106,7 +109,7 @@ def _costs(found: Forecast) -> Iterator[str]:
         yield f"about {duration(found.duration_ms)} with {count(found.workers, 'worker')}"
     unknown = [suite.file for suite in found.suites if suite.run_id is None]
     if unknown:
-        yield f"not known yet, as no finished run had it: {', '.join(unknown)}"
+        yield f"no estimate, as no finished run has it: {', '.join(unknown)}"
     unpriced = any(suite.run_id and suite.cost_usd is None for suite in found.suites)
     if unpriced:
-        yield "the cost is not told by every target"
+        yield "cost unknown: not every target reports it"

@@ -296,6 +296,8 @@ def _syntax(text: str, file: str, first_line: int, error: json.JSONDecodeError) 
     before = text[: error.pos].rstrip()
     if before.endswith(",") and text[error.pos : error.pos + 1] in ("}", "]"):
         hint = "remove the comma before the closing bracket"
+    elif error.msg == "Extra data" and text[error.pos :].strip() == ",":
+        hint = "remove the comma at the end"
     elif text[error.pos : error.pos + 1] == "'":
         hint = "JSON text stands in double quotes"
     elif text[error.pos : error.pos + 2] in ("//", "/*"):

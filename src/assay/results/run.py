@@ -268,7 +268,10 @@ def _nothing_selected(options: RunOptions) -> str:
     chosen = {"filter": options.filter, "tag": options.tag, "tier": options.tier}
     given = [f"--{name} {value}" for name, values in chosen.items() for value in values]
     given += [f"--shard {options.shard}"] if options.shard else []
-    return "no case was selected" + (f": none fits {' '.join(given)}" if given else "")
+    if not given:
+        return "no case was selected"
+    hint = "; a filter must match the whole id" if options.filter else ""
+    return f"no case was selected: none matches {' '.join(given)}{hint}"
 
 
 def recorded_summary(

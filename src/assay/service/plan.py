@@ -132,8 +132,13 @@ class Forecast(msgspec.Struct, frozen=True):
         return self.repeat > 1 or self.basis.graded
 
     @property
+    def scores_alike(self) -> bool:
+        """All scores that are known are equal: how much they vary cannot be told from them."""
+        return not self.basis.variances.total()
+
+    @property
     def score_detectable(self) -> float | None:
-        if self.cases is None:
+        if self.cases is None or self.scores_alike:
             return None
         repeats = (self.repeat, self.repeat)
         found = score_detectable_difference(self.cases, self.basis.variances, *repeats, self.aim)
@@ -141,7 +146,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
     @property
     def score_needed(self) -> int | None:
-        if not self.wish.difference:
+        if not self.wish.difference or self.scores_alike:
             return None
         repeats = (self.repeat, self.repeat)
         return score_cases_needed(self.wish.difference, self.basis.variances, *repeats, self.aim)
