@@ -636,7 +636,7 @@ def test_the_longest_text(text: str) -> None:
         ("a: |x\n  y\n", "1:5", ""),
         ("%YAML 9.9\n---\na: 1\n", "1", ""),
         ("%YAML 1.1\n%YAML 1.1\n---\n", "2", ""),
-        ("a: 1\n  b: 2\n", "2:4", "mend its indentation"),
+        ("a: 1\n  b: 2\n", "2:4", "fix its indentation"),
         ("- a:b\n  c: 1\n", "2:4", "the space after a ':'"),
         ('a: "\\q"\n', "1", "write a backslash twice"),
         ("a: *\n", "1", "alias"),

@@ -185,7 +185,7 @@ def test_what_is_no_http_is_told_and_no_status_that_nobody_sent() -> None:
 def test_a_redirect_is_not_followed() -> None:
     error = fault(provider.sends({}, 307, Location="/elsewhere"))
     assert "answered 307 Temporary Redirect" in str(error)
-    assert "give the address of the place itself" in str(error)
+    assert "give the final address" in str(error)
 
 
 def test_an_impossible_address_is_told() -> None:

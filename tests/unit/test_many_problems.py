@@ -58,7 +58,7 @@ def test_no_more_than_a_thousand_errors_are_told(project: Project, name: str) ->
     assert slug in {problem.code for problem in problems}
     closing = problems[-1]
     assert (closing.file, closing.line, closing.severity) == (file, 0, "error")
-    assert (closing.code, closing.hint) == ("too-many-problems", "mend these first")
+    assert (closing.code, closing.hint) == ("too-many-problems", "fix these first")
     assert closing.message == "there are more than 1,000 errors; these were found first"
     assert "too-many-problems" not in {problem.code for problem in problems[:-1]}
 

@@ -213,7 +213,7 @@ def test_warnings_and_files_passed_over_are_told() -> None:
 
 def test_what_is_no_target_is_refused() -> None:
     write(*numbered(1))
-    with pytest.raises(UsageError, match="int is no target"):
+    with pytest.raises(UsageError, match="int is not a target"):
         assay.run("s.eval.jsonl", target=42)  # type: ignore[arg-type]
 
 

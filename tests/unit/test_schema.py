@@ -52,14 +52,14 @@ ONLY_THE_LOADER_SAYS = re.compile(
             "is above the highest score of the item",
             # what stands inside a text
             "the prompt's variable .* is unknown",
-            "is no valid JSON Schema",
+            "is not a valid JSON Schema",
             # names among others
             "names no member",
             "the path .* is not in 'args'",
             "two evaluators are called",
             "two rubric items",
             "the dimension .* appears twice",
-            "looks like a slip",
+            "looks like a typo",
         )
     )
 )

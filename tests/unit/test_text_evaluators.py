@@ -380,7 +380,7 @@ def test_an_invalid_schema_is_refused_when_loaded(project: Project, schema: str,
     )
     place, message = project.refused(evaluator)
     assert place == "5:14 wrong-value"
-    assert message.startswith("'value' is no valid JSON Schema: ")
+    assert message.startswith("'value' is not a valid JSON Schema: ")
     assert said in message
     place, message = project.refused(f"- id: a\n  input: x\n  expect:\n    json_schema: {schema}")
     assert place == "4:18 wrong-value"

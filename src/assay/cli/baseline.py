@@ -32,7 +32,7 @@ def command() -> None:
 @click.argument("run", default="latest", metavar="[RUN]")
 @store_option
 def set_name(name: str, run: str, store: str | None) -> None:
-    """Call a run by a name; the name leaves the run that had it.
+    """Give a run a name, taking it from the run that had it.
 
     RUN is an id, the start of one, another baseline, or `latest`, the default.
 
@@ -100,7 +100,7 @@ def remove(name: str, store: str | None) -> None:
       assay baseline rm release-2
     """
     history.remove_baseline(name, store=store)
-    click.echo(printable(f"{name} is no baseline any more; its run is still there"))
+    click.echo(printable(f"{name} is no longer a baseline; its run is still there"))
 
 
 def _row(name: str, run: RunRecord) -> dict[str, Any]:

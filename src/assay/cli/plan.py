@@ -17,7 +17,7 @@ from assay.service.plan import Forecast, Wish
 
 @click.command("plan")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=files)
-@click.option("--cases", type=click.IntRange(1), help="What do so many cases show?")
+@click.option("--cases", type=click.IntRange(1), help="What can this many cases show?")
 @click.option(
     "--difference",
     type=click.FloatRange(0, 1, min_open=True),
@@ -28,10 +28,10 @@ from assay.service.plan import Forecast, Wish
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.8,
     show_default=True,
-    help="How surely a real difference is to be found.",
+    help="How likely a real difference is to be found.",
 )
-@click.option("--repeat", type=click.IntRange(1), help="How often each case is asked.")
-@click.option("--run", metavar="RUN", help="A run that tells how much cases change by chance.")
+@click.option("--repeat", type=click.IntRange(1), help="How many times each case is asked.")
+@click.option("--run", metavar="RUN", help="A run that shows how much cases change by chance.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 @store_option
 def command(
@@ -44,7 +44,7 @@ def command(
     as_json: bool,
     store: str | None,
 ) -> None:
-    """Tell what a run could show, and what it would cost, before it is paid for.
+    """Show what a run could prove, and what it would cost, before it is paid for.
 
     The smallest difference that some cases show, and how many cases a difference needs. With
     PATHs also what asking them takes, as far as the last runs of these suites tell. --run takes

@@ -29,7 +29,7 @@ def read(root: Path) -> list[Calibration]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, msgspec.MsgspecError) as error:
-        reason = f"is no list of calibrations: {error}; `assay calibrate` writes it"
+        reason = f"is not a list of calibrations: {error}; `assay calibrate` writes it"
         raise UsageError(f"{shown_path(file)} {reason}") from None
 
 

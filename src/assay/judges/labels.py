@@ -117,9 +117,9 @@ def _jsonl_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             value = msgspec.json.decode(row)
         except msgspec.DecodeError as error:
-            raise _wrong(file, line, f"is no JSON: {error}") from None
+            raise _wrong(file, line, f"is not JSON: {error}") from None
         if not isinstance(value, dict):
-            raise _wrong(file, line, "is no object with 'id' and 'label'")
+            raise _wrong(file, line, "is not an object with 'id' and 'label'")
         yield line, value
 
 

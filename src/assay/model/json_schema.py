@@ -45,7 +45,7 @@ def check_schema(schema: Any) -> Any:
     try:
         answer_schema(schema)
     except ValueError as fault:
-        raise problem("wrong-value", f"is no valid JSON Schema: {fault}") from None
+        raise problem("wrong-value", f"is not a valid JSON Schema: {fault}") from None
     return schema
 
 

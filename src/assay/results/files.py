@@ -264,7 +264,7 @@ def _foreign(line: _ForeignLine, place: str) -> _Row:
         outcome = _said(unjudged, line.success)
         return _promptfoo_id(line), outcome, _share(line.score), f"prompt {line.prompt_idx + 1}"
     keys = "'outcome' (Assay), 'eval_id' or 'test_id' with 'score' (AgentV), 'success' (promptfoo)"
-    raise ResultFileError(f"{place}: this is no result of a case: it has none of {keys}")
+    raise ResultFileError(f"{place}: this is not the result of a case: it has none of {keys}")
 
 
 def _said(unjudged: bool, passed: bool) -> Outcome:

@@ -129,7 +129,7 @@ def _compared_again(
     verdict = record.verdict
     notes = list(verdict.get("notes", ()))
     if not verdict and record.status == "running":
-        notes.append("the run has not ended: it is at work, or its process was killed")
+        notes.append("the run has not ended: it is still running, or its process was killed")
     base = verdict.get("baseline")
     if base is None:
         return None, notes

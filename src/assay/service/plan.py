@@ -206,7 +206,7 @@ def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast
 
 
 def _workers(asked: Iterable[EvalCase], chosen: Plan, settings: Settings) -> int:
-    """How many trials are under way at once: as the suites say, and as the targets allow."""
+    """How many trials run at once: as the suites say, and as the targets allow."""
     targets = settings.config.targets
     only = targets[0].name if len(targets) == 1 else None
     names = {chosen.options.target or case.target or only for case in asked}

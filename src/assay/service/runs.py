@@ -350,7 +350,7 @@ def _target(target: AnyTarget | None, *, apart: bool = False) -> Target | None:
     if hasattr(target, "ask"):
         return cast("Target", target)
     if not callable(target):
-        what = f"{type(target).__name__} is no target"
+        what = f"{type(target).__name__} is not a target"
         raise UsageError(f"{what}: give a name, a function or an object with an 'ask' method")
     made: Target = cast("Any", registry.targets.get("python")).of(target, apart=apart)
     return made

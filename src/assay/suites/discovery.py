@@ -50,7 +50,7 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
                 with _noting_plugins(file, found):
                     _consider(file, own, found)
             if len(found.files) + len(found.lost) + len(found.problems) == before:
-                hint = "they are called as weather.eval.yaml or get_weather.golden.json are"
+                hint = "eval files have names such as weather.eval.yaml or get_weather.golden.json"
                 message = "there is no eval file in this directory"
                 _note(found, path, "no-eval-files", message, hint)
         elif reason := _unreachable(path):
@@ -82,7 +82,7 @@ def _take(file: Path, settings: Settings, found: Discovery) -> None:
     elif loader_for(file) is not None:
         found.files.append(file)
     else:
-        message = "this is no eval file that Assay can load"
+        message = "this is not an eval file that Assay can load"
         _note(found, file, "unknown-format", message, _formats())
 
 

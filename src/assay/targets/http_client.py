@@ -184,7 +184,7 @@ class HttpClient:
             message += f": {said}"
         hint = _HINTS.get(status)
         if 300 <= status < 400:
-            hint = "it redirects; give the address of the place itself"
+            hint = "it redirects; give the final address"
         retryable = status in (408, 429) or status >= 500
         after = retry_after(reply.headers.get("Retry-After", ""), self._now())
         return TargetError(
