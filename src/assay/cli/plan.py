@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Show what a run could prove, and what it would cost, before it is paid for.
 
-    The smallest difference that some cases show, and how many cases a difference needs. With
+    The smallest difference that some cases can show, and how many cases a difference needs. With
     PATHs also what asking them takes, as far as the last runs of these suites tell. --run takes
     the noise from a recorded run: from its baseline, from its repeats, or at worst from its
     pass rate.
