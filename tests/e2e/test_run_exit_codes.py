@@ -105,7 +105,7 @@ def test_a_path_that_leads_nowhere_in_any_reply_is_2(home: Project, agent: Agent
     home.write("assay.yaml", {"targets": [target]})
     home.write("one.eval.yaml", {"cases": [case("good"), skipped]})
     done = home.run("run", ".", "--cache", code=2)
-    assert "a: 'paths.usage': nothing stood at 'tokens' in any of 1 replies" in done.stdout
+    assert "a: 'paths.usage': nothing was found at 'tokens' in any of 1 replies" in done.stdout
     target["paths"] = {"tool_calls": "steps"}
     home.write("assay.yaml", {"targets": [target]})
     home.run("run", ".", "--cache")

@@ -375,6 +375,8 @@ def test_wrong_settings_are_told_with_their_place(
         roster(tmp_path, f"targets:\n  - {entry}\n").target("x")
     assert f"assay.yaml:{place}: error[" in str(caught.value)
     assert words in str(caught.value)
+    if words == "not set":
+        assert len(caught.value.problems) == 1, "that it is empty follows from it"
 
 
 @pytest.mark.parametrize("written", ["${{ MY_MODEL }}", "{{ env.MY_MODEL }}", "${{MY_MODEL}}"])

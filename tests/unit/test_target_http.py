@@ -202,10 +202,10 @@ def test_paths_that_lead_nowhere_in_every_reply_are_told() -> None:
     replies = [{"response": "x", "steps": [{"name": "t"}]}, {"response": "y", "cost": 1}]
     paths = {"tool_calls": "steps", "cost_usd": "cost", "tool_args": "input", "usage": "meta.usage"}
     assert told(*replies, paths=paths | {"duration_ms": "took", "input_tokens": "in"}) == [
-        "'paths.tool_args': nothing stood at 'input' in any of 1 tool calls",
-        "'paths.usage': nothing stood at 'meta.usage' in any of 2 replies",
-        "'paths.input_tokens': nothing stood at 'in' in any of 2 replies",
-        "'paths.duration_ms': nothing stood at 'took' in any of 2 replies",
+        "'paths.tool_args': nothing was found at 'input' in any of 1 tool calls",
+        "'paths.usage': nothing was found at 'meta.usage' in any of 2 replies",
+        "'paths.input_tokens': nothing was found at 'in' in any of 2 replies",
+        "'paths.duration_ms': nothing was found at 'took' in any of 2 replies",
     ]
 
 

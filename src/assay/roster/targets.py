@@ -259,7 +259,9 @@ class Roster:
             defaults["prices"] = self.settings.config.prices
         reading = Reading(base.joinpath, base.joinpath)
         spec, found = check(cls, document, path, {**defaults, **values}, reading)
-        problems += found
+        # What is wrong because a variable is not set need not be told as well.
+        unset = {(problem.line, problem.column) for problem in problems}
+        problems += [p for p in found if (p.line, p.column) not in unset]
         if spec is None or problems:
             raise ConfigError(problems)
         return spec

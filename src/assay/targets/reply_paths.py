@@ -121,7 +121,7 @@ class ReplyReader:
             of_call = name in _CALL
             count, what = (self._calls, "tool calls") if of_call else (self._replies, "replies")
             if count:
-                place = f"'paths.{name}': nothing stood at {self._paths[name]!r}"
+                place = f"'paths.{name}': nothing was found at {self._paths[name]!r}"
                 found.append(f"{place} in any of {count} {what}")
         return found
 
