@@ -29,7 +29,7 @@ lint: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 docs: $(VENV)/installed-dev
-	$(BIN)/python tests/docs/tables.py
+	PYTHONPATH=tests $(BIN)/python tests/docs/tables.py
 	$(BIN)/python tests/server/openapi_file.py
 
 bench: $(VENV)/installed-dev

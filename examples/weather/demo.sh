@@ -65,7 +65,7 @@ printed '- get_alerts(city="Oslo")'
 printed 'gate failed'
 
 echo
-echo "4. A file with slips never gets as far as the agent."
+echo "4. A file with mistakes never reaches the agent."
 most=4
 step 2 assay validate broken/
 

@@ -59,7 +59,7 @@ SLUGS: dict[str, str] = {
     "bad-character": "The text has a character that cannot be stored.",
     "too-large": "The file, line or value is larger than the limit.",
     "too-deep": "The document is nested deeper than the limit.",
-    "too-many-problems": "The file has more problems than are told.",
+    "too-many-problems": "The file has more problems than are shown.",
     # syntax
     "yaml-syntax": "The file is not valid YAML.",
     "yaml-tag": "YAML tags are not supported.",
@@ -103,7 +103,7 @@ SLUGS: dict[str, str] = {
     "unresolved-seed": "A seed token has no value in the seed manifest.",
     # lint
     "few-golden-values": "A golden case should check at least two exact values.",
-    "echoed-prompt": "Every expected text already stands in the prompt.",
+    "echoed-prompt": "Every expected text is already in the prompt.",
     "ambiguous-one-way": "An ambiguous case should accept more than one set of tools.",
     "edge-no-negative": "An edge case should say what must not happen.",
     "duplicate-prompt": "Two cases ask the same.",

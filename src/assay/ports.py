@@ -284,7 +284,7 @@ class Store(Cache, Protocol):
         ...
 
     def set_baseline(self, name: str, run_id: str) -> None:
-        """Call a run by a name; the name leaves the run that had it."""
+        """Give a run a name, taking it from the run that had it."""
         ...
 
     def baseline(self, name: str) -> str:

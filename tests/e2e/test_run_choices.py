@@ -155,7 +155,7 @@ def test_asking_ends_after_so_many_failed_cases(home: Project) -> None:
     project.document(".", "--max-failures", "1")  # trials failed, but no case did
     project = project_of(home, cases, c="no")
     done = project.call("run", ".", "--json", "--max-failures", "2", "--workers", "1", code=1)
-    assert "stopped asking: 2 failed, as many as the run allows" in done.stderr
+    assert "stopped asking: 2 cases failed, and max-failures is 2" in done.stderr
     counts = list(outcomes(done.stdout).values())
     assert counts.count("errored") > 10
     again = project.call("run", ".", "--json", "--max-failures", "2", "--resume", code=1)

@@ -36,8 +36,13 @@ def project_of(home: Project, *names: str) -> Project:
     [
         (["good"], [], 0, "PASSED (exit code 0)"),
         (["good", "bad", "broken"], [], 1, "1 case failed"),
-        (["good", "broken"], [], 3, "1 of 2 cases were judged, 100 % are needed"),
-        (["good"], ["--filter", "gd"], 5, "no case was selected: none fits --filter gd"),
+        (["good", "broken"], [], 3, "1 of 2 cases were judged; 100 % required"),
+        (
+            ["good"],
+            ["--filter", "gd"],
+            5,
+            "no case was selected: none matches --filter gd; a filter must match the whole id",
+        ),
     ],
 )
 def test_a_run_ends_with_its_code(
@@ -60,8 +65,8 @@ def test_a_run_ends_with_its_code(
         (["--resume", "x", "--rerun-failed", "y"], "--rerun-failed y name two runs to go back to"),
         (["--tier", "gold"], "gold"),
         (["nope"], "nope"),
-        (["-o", "report.xyz"], "a report ends in one of"),
-        (["-o", "gone/report.md"], "its folder is not there"),
+        (["-o", "report.xyz"], "the name of a report ends in one of"),
+        (["-o", "gone/report.md"], "gone/report.md: the folder gone does not exist"),
     ],
 )
 def test_what_a_user_wrote_wrong_is_told_before_anybody_is_asked(
@@ -100,7 +105,7 @@ def test_a_path_that_leads_nowhere_in_any_reply_is_2(home: Project, agent: Agent
     home.write("assay.yaml", {"targets": [target]})
     home.write("one.eval.yaml", {"cases": [case("good"), skipped]})
     done = home.run("run", ".", "--cache", code=2)
-    assert "a: 'paths.usage': nothing stood at 'tokens' in any of 1 replies" in done.stdout
+    assert "a: 'paths.usage': nothing was found at 'tokens' in any of 1 replies" in done.stdout
     target["paths"] = {"tool_calls": "steps"}
     home.write("assay.yaml", {"targets": [target]})
     home.run("run", ".", "--cache")

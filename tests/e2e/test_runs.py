@@ -180,7 +180,7 @@ def test_results_are_exported(place: Any) -> None:
     place.assay("export", "--format", "csv", "-o", "out.csv")
     with open("out.csv", encoding="utf-8", newline="") as stream:
         assert [row["id"] for row in csv.DictReader(stream)] == ["warm", "cold", "later"]
-    assert "its folder is not there" in place.assay("export", "-o", "no/x.csv", code=2).stderr
+    assert "the folder no does not exist" in place.assay("export", "-o", "no/x.csv", code=2).stderr
     assert "is a folder" in place.assay("export", "-o", "evals", code=2).stderr
 
 

@@ -309,7 +309,7 @@ def test_gate_regression_fails_on_a_flip_of_all_repeats(
 ) -> None:
     found = compare([case("a", trials=before)], [case("a", "failed", trials=now)])
     assert found.exit_code == code
-    wanted = f"a case passed every time before and never now: {SUITE}: a"
+    wanted = f"a case that always passed before never passes now: {SUITE}: a"
     assert found.gate_failures == ((wanted,) if code else ())
 
 
@@ -332,7 +332,9 @@ def test_a_critical_flip_is_told_once_and_needs_no_confirmation() -> None:
     candidate = [case("a", "failed", trials=(0, 2), critical=True)]
     assert len(compare(base, candidate).gate_failures) == 1
     found = compare(base, candidate, Rules(confirmed=()))
-    assert found.gate_failures == (f"a case passed every time before and never now: {SUITE}: a",)
+    assert found.gate_failures == (
+        f"a case that always passed before never passes now: {SUITE}: a",
+    )
     assert not [note for note in found.notes if note.startswith("not counted")]
 
 
@@ -370,10 +372,10 @@ def test_cases_without_a_baseline_must_pass(gate: Any) -> None:
     assert compare(base, [*candidate, case("new")], rules).exit_code == 0
     assert compare(base, [*candidate, case("new", "errored")], rules).exit_code == 0
     found = compare(base, [*candidate, case("new", "failed")], rules)
-    assert found.gate_failures == (f"a case that is new fails: {SUITE}: new",)
+    assert found.gate_failures == (f"a new case fails: {SUITE}: new",)
     base = [*base, case("changed", "failed", key="old")]
     found = compare(base, [*candidate, case("changed", "failed", key="new")], rules)
-    assert found.gate_failures == (f"a case that was changed since fails: {SUITE}: changed",)
+    assert found.gate_failures == (f"a case that has changed since fails: {SUITE}: changed",)
 
 
 def test_a_pass_rate_may_be_enough_for_cases_without_a_baseline() -> None:
@@ -507,30 +509,30 @@ def test_scores_that_only_say_pass_or_fail_are_not(before: list[float], now: lis
     [
         (
             (30, 12, 5, 3),
-            "It cannot be told yet: 17 of 50 cases changed, 12 for the worse and 5 for the better,"
-            " and two equally good runs differ as much in about 14 of 100 comparisons. About 93"
+            "Too early to tell: 17 of 50 cases changed, 12 for the worse and 5 for the better,"
+            " and two equally good runs differ by as much in about 14 of 100 comparisons. About 93"
             " more cases like these would settle it.",
         ),
         (
             (50, 0, 0, 0),
-            "Nothing changed: 50 cases did the same in both runs. As far as so many cases tell,"
+            "Nothing changed: 50 cases did the same in both runs. Judging by this many cases,"
             " the difference lies between -7.1 and +7.1 points.",
         ),
         (
             (20, 6, 0, 4),
-            "The candidate is worse: of 30 cases, 6 lost their pass and 0 gained one, from 86.7 %"
-            " to 66.7 %. This is hardly luck: two equally good runs differ as much in about 31 of"
-            " 1,000 comparisons.",
+            "The candidate is worse: of 30 cases, 6 stopped passing and 0 started to, from 86.7 %"
+            " to 66.7 %. This is unlikely to be luck: two equally good runs differ by as much in"
+            " about 31 of 1,000 comparisons.",
         ),
         (
             (20, 0, 60, 20),
-            "The candidate is better: of 100 cases, 0 lost their pass and 60 gained one, from"
-            " 20.0 % to 80.0 %. This is hardly luck: two equally good runs differ as much in fewer"
-            " than 1 of 1,000 comparisons.",
+            "The candidate is better: of 100 cases, 0 stopped passing and 60 started to, from"
+            " 20.0 % to 80.0 %. This is unlikely to be luck: two equally good runs differ by as"
+            " much in fewer than 1 of 1,000 comparisons.",
         ),
         (
             (9900, 10, 12, 78),
-            "Nothing changed that matters: 22 of 10,000 cases changed, 10 for the worse and 12 for"
+            "Nothing that matters changed: 22 of 10,000 cases changed, 10 for the worse and 12 for"
             " the better. The difference lies between -0.1 and +0.1 points, which is within the"
             " margin of 2 points.",
         ),
@@ -557,10 +559,10 @@ def test_what_keeps_cases_from_being_compared_is_counted() -> None:
 
 def test_evenly_split_changes_are_settled_by_the_margin() -> None:
     found = decision(30, 5, 5, 10)
-    assert "differ as much in nearly all comparisons" in found.explanation
+    assert "differ by as much in nearly all comparisons" in found.explanation
     assert "About 1,900 more cases like these would settle it." in found.explanation
     assert decision(1, 1, 1, 0, margin=0).explanation.endswith(
-        "No number of cases within reach would settle it, as both runs are too much alike."
+        "No realistic number of cases would settle it: the runs are too much alike."
     )
 
 

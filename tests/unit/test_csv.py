@@ -145,6 +145,7 @@ def test_places_of_cells(project: Project) -> None:
         ("id,input,id", "1:10 duplicate-key", "'id' appears twice"),
         ("id,input,metadata.a,metadata.a", "1:21 duplicate-key", "'metadata.a' appears twice"),
         ("id,expected_output", "1:1 missing-key", "no 'input' column"),
+        ("id;input;expected_output", "1:1 csv-syntax", "separate the columns by commas"),
     ],
 )
 def test_wrong_headers(project: Project, header: str, place: str, word: str) -> None:

@@ -164,6 +164,7 @@ def test_a_line_of_a_file_knows_its_number() -> None:
         ('{"a": 1 "b": 2}', "1:9", ""),
         ("{a: 1}", "1:2", "double quotes"),
         ("[1] [2]", "1:5", "extra data"),
+        ('{"a": 1}, ', "1:9", "remove the comma at the end"),
         ("[1]\n[2]", "2:1", "extra data"),
         ('"abc', "1:1", "unterminated"),
         ('"a\nb"', "1:3", "control character"),

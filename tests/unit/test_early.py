@@ -49,7 +49,7 @@ def test_seven_losses_in_a_row_decide() -> None:
     test = early(before(20))
     reasons = [test.see(seen(n)) for n in range(7)]
     assert reasons[:6] == [""] * 6
-    words = "decided after 7 compared cases: regressed, as 7 lost their pass and 0 gained one"
+    words = "decided after 7 compared cases: regressed, as 7 stopped passing and 0 started to"
     assert reasons[6] == words
     assert test.see(seen(7, "passed")) == words
     assert (test.test.lost, test.pairs) == (7, 7)
@@ -169,7 +169,7 @@ def test_a_run_stops_when_it_is_decided(project: Project) -> None:
     assert comparison.test["discordant"][0] == 7
     assert comparison.test["eValue"] >= 20
     assert comparison.test["pValue"] <= 0.05
-    assert "however often one looks" in comparison.explanation
+    assert "However often one looks" in comparison.explanation
     assert found.exit_code == 1
     assert history.show(found.id).comparison == comparison
     (note, *_) = history.compare("main", found.id).notes

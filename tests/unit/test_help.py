@@ -61,4 +61,4 @@ def test_the_shell_completes_commands_options_and_their_values() -> None:
 def test_help_tells_what_holds_when_an_option_is_left_out(command: str) -> None:
     told = " ".join(invoke(command, "--help").stdout.split())
     assert "What fails a run that has a baseline (regression)." in told
-    assert "The difference in pass rates that does not matter (0.02)." in told
+    assert "The difference in pass rate that does not matter (0.02)." in told

@@ -156,7 +156,7 @@ def test_invalid_utf8_is_told_with_its_place() -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"", "is not JSON"),
+        (b"", "is empty; it should be JSON"),
         (b"[1]", "is a list, not a mapping"),
         (b"<html>Sign in</html>", "Sign in"),
         (b"[" * 100_000, "is not JSON"),
@@ -185,7 +185,7 @@ def test_what_is_no_http_is_told_and_no_status_that_nobody_sent() -> None:
 def test_a_redirect_is_not_followed() -> None:
     error = fault(provider.sends({}, 307, Location="/elsewhere"))
     assert "answered 307 Temporary Redirect" in str(error)
-    assert "give the address of the place itself" in str(error)
+    assert "give the final address" in str(error)
 
 
 def test_an_impossible_address_is_told() -> None:

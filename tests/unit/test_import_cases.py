@@ -218,6 +218,15 @@ def test_what_cannot_be_read_of_promptfoo_is_told(project: Project, store: Kept)
     assert cases(store) == []
 
 
+def test_what_is_wrong_with_every_prompt_of_a_test_is_told_once(
+    project: Project, store: Kept
+) -> None:
+    test = {"vars": {"x": "a"}, "assert": [{"type": "llm-rubric", "value": "nice"}]}
+    config = {"prompts": ["{{x}}", "Say {{x}}"], "tests": [test, test]}
+    file = project.write("promptfooconfig.yaml", json.dumps(config, indent=1))
+    assert [code for _, code in refused(file)] == ["missing-key"] * 2
+
+
 def test_texts_of_promptfoo_in_other_files_are_refused(project: Project, store: Kept) -> None:
     tests = [
         {"vars": {"doc": "file://doc.txt"}, "assert": [{"type": "equals", "value": "x"}]},

@@ -123,6 +123,16 @@ def test_a_run_without_any_change_is_not_taken_for_certain(project: Project) -> 
     assert plan(Wish(run="latest")).discordant == 1 / 20
 
 
+def test_scores_that_are_all_equal_tell_nothing_of_their_spread(project: Project) -> None:
+    suite(project, 20)
+    run(lambda n, attempt: False)
+    found = plan(Wish(run="latest", difference=0.1, repeat=2))
+    assert found.by_scores
+    assert (found.score_detectable, found.score_needed) == (None, None)
+    out = invoke("plan", "--run", "latest", "--repeat", "2").stdout
+    assert "mean score: unknown, as all scores of the run are equal" in out
+
+
 def test_a_run_that_judged_nothing_tells_nothing(project: Project) -> None:
     suite(project, 2, skip="later")
     run(lambda n, attempt: False)
@@ -151,7 +161,7 @@ def test_suites_that_were_never_asked_are_named(project: Project) -> None:
     run(lambda n, attempt: False)
     project.write("b.yaml", "cases: [{id: a, input: b, expected_output: c}]")
     out = invoke("plan", "a.yaml", "b.yaml").stdout
-    assert "not known yet, as no finished run had it: b.yaml" in out
+    assert "no estimate, as no finished run has it: b.yaml" in out
 
 
 def test_the_configuration_says_how_many_workers(project: Project) -> None:

@@ -79,7 +79,7 @@ def test_a_run_that_has_not_ended_has_only_the_time_of_its_cases(
     whole = run(suite(LISBON))
     record = msgspec.structs.replace(whole.record, started_at=began, finished_at=ended)
     told = dict(facts(type(whole)(record, whole.suites, whole.summary)))
-    assert told["Duration"] == "1.2 s of cases"
+    assert told["Duration"] == "cases took 1.2 s"
 
 
 def test_assertions_without_data_are_counted() -> None:
@@ -110,7 +110,7 @@ REPEATED = {
 def test_repeats_are_headed_by_all_attempts_passing() -> None:
     told = dict(facts(run(suite(LISBON), statistics={"repeats": REPEATED})))
     assert told["pass^5"] == ("25 % (95 % interval 10 % to 60 %, m); one attempt 70 %, pass@5 95 %")
-    assert told["Flaky"] == "12 cases passed and failed: a.yaml: <b> and 11 more"
+    assert told["Flaky"] == "12 cases both passed and failed: a.yaml: <b> and 11 more"
 
 
 def test_what_has_no_headline_has_no_line() -> None:

@@ -115,7 +115,7 @@ def test_an_error_that_will_not_pass_is_raised_at_once_and_unchanged() -> None:
 def test_the_last_error_says_how_many_attempts_were_made() -> None:
     flaky = Flaky(*(busy() for _ in range(9)))
     target = Retrying(flaky, RetryPolicy(max_retries=3), FakeClock(), Highest())
-    message = r"^busy \(gave up after 4 attempts in 7\.0 s\)$"
+    message = r"^busy \(gave up after 4 attempts\)$"
     with pytest.raises(TargetError, match=message) as caught:
         asyncio.run(target.ask(REQUEST))
     assert flaky.asked == 4
@@ -242,7 +242,7 @@ def test_the_limit_is_for_all_attempts_and_the_pauses_between() -> None:
 def test_a_pause_that_would_outlast_the_limit_is_not_begun() -> None:
     slow = Slow(5.0, busy(), busy())
     policy = RetryPolicy(timeout=20.0, first=16.0)
-    assert "gave up after 1 attempts in 5.0 s" in too_late(slow, policy)
+    assert "(gave up after 1 attempt)" in too_late(slow, policy)
 
 
 def test_waits_for_a_rate_limit_do_not_count_and_are_told() -> None:

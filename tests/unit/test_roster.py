@@ -97,8 +97,11 @@ def test_an_unknown_target_offers_the_nearest(tmp_path: Path) -> None:
     [
         ("my_agent:answer", "did you mean 'python:my_agent:answer'?"),
         ("./my_agent.py", "did you mean 'python:my_agent:FUNCTION'?"),
+        ("localhost:8000/ask", "did you mean 'http://localhost:8000/ask'?"),
+        ("127.0.0.1:8000", "did you mean 'http://127.0.0.1:8000'?"),
+        ("./agent.sh", "did you mean 'command:./agent.sh'?"),
         ("opnai:gpt-4o", "did you mean 'openai'?"),
-        ("production", "configured: 'a', 'b'; inline ones are written as python:my_agent:answer"),
+        ("production", "configured: 'a', 'b'; or write one inline, such as python:my_agent:answer"),
     ],
 )
 def test_an_unknown_target_is_told_what_was_likely_meant(
@@ -111,7 +114,7 @@ def test_an_unknown_target_is_told_what_was_likely_meant(
 
 
 def test_without_targets_that_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="configured: none; inline ones are written as"):
+    with pytest.raises(UnknownName, match="configured: none; or write one inline"):
         roster(tmp_path).target("production")
 
 
@@ -372,6 +375,8 @@ def test_wrong_settings_are_told_with_their_place(
         roster(tmp_path, f"targets:\n  - {entry}\n").target("x")
     assert f"assay.yaml:{place}: error[" in str(caught.value)
     assert words in str(caught.value)
+    if words == "not set":
+        assert len(caught.value.problems) == 1, "that it is empty follows from it"
 
 
 @pytest.mark.parametrize("written", ["${{ MY_MODEL }}", "{{ env.MY_MODEL }}", "${{MY_MODEL}}"])

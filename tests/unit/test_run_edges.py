@@ -72,14 +72,14 @@ def test_a_pass_rate_that_nothing_shows_is_not_reached() -> None:
     write({"id": "later", "input": "x", "skip": "waits for the tool"})
     found = run(good_but(), min_pass_rate=0.9)
     assert found.exit_code == 1
-    assert found.reasons == ("no case was judged, 90 % of them must pass",)
+    assert found.reasons == ("no case was judged; 90 % must pass",)
     assert run(good_but()).exit_code == run(good_but(), min_pass_rate=0).exit_code == 0
 
 
 def test_a_share_that_is_missed_narrowly_does_not_look_reached() -> None:
     write(*numbered(3))
     found = run(good_but("c0"), min_pass_rate=0.667)
-    assert found.reasons == ("2 of 3 judged cases passed, 66.7 % are needed",)
+    assert found.reasons == ("2 of 3 judged cases passed; 66.7 % required",)
 
 
 @pytest.mark.parametrize("repeat", [1, 2])
@@ -104,6 +104,8 @@ def test_cases_to_be_skipped_are_skipped_after_giving_up() -> None:
     found = run(good_but("c0", "c1", "c2", "c3"), max_failures=1, workers=1)
     assert (found.summary.skipped, found.summary.errored) == (1, 3)
     assert found.summary.coverage == 0.25
+    again = f"`assay run --resume {found.id}`"
+    assert found.reasons[-1] == f"{again} asks the rest once the cause is gone"
 
 
 def test_a_run_that_gave_up_is_compared_as_far_as_it_came() -> None:

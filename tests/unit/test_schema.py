@@ -59,7 +59,7 @@ ONLY_THE_LOADER_SAYS = re.compile(
             "two evaluators are called",
             "two rubric items",
             "the dimension .* appears twice",
-            "looks like a slip",
+            "looks like a typo",
         )
     )
 )

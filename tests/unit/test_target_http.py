@@ -171,11 +171,11 @@ def test_usage_may_be_in_the_words_of_a_provider() -> None:
 @pytest.mark.parametrize(
     ("reply", "paths", "words"),
     [
-        ({"answer": "x"}, {}, "no text stands at 'response' of the reply, whose keys are 'answer'"),
-        ({"answer": "x"}, {}, "(the target's 'paths: {text: ...}' says where it is)"),
-        ({"response": "x"}, {"text": "data[0].text"}, "no text stands at 'data[0].text'"),
-        ({"data": []}, {"text": "data[0]"}, "no text stands at 'data[0]'"),
-        ([], {}, "the reply, which is an empty list"),
+        ({"answer": "x"}, {}, "the reply has no text at 'response': its keys are 'answer'"),
+        ({"answer": "x"}, {}, "(set 'paths: {text: ...}' of the target to where it is)"),
+        ({"response": "x"}, {"text": "data[0].text"}, "the reply has no text at 'data[0].text'"),
+        ({"data": []}, {"text": "data[0]"}, "the reply has no text at 'data[0]'"),
+        ([], {}, "it is an empty list"),
         ({"error": "out of tokens"}, {}, "the agent reported an error: out of tokens"),
         ({"response": "", "error": {"message": "no"}}, {}, "the agent reported an error: no"),
         ({"response": "x", "toolCalls": 5}, {}, "the reply cannot be used"),
@@ -202,10 +202,10 @@ def test_paths_that_lead_nowhere_in_every_reply_are_told() -> None:
     replies = [{"response": "x", "steps": [{"name": "t"}]}, {"response": "y", "cost": 1}]
     paths = {"tool_calls": "steps", "cost_usd": "cost", "tool_args": "input", "usage": "meta.usage"}
     assert told(*replies, paths=paths | {"duration_ms": "took", "input_tokens": "in"}) == [
-        "'paths.tool_args': nothing stood at 'input' in any of 1 tool calls",
-        "'paths.usage': nothing stood at 'meta.usage' in any of 2 replies",
-        "'paths.input_tokens': nothing stood at 'in' in any of 2 replies",
-        "'paths.duration_ms': nothing stood at 'took' in any of 2 replies",
+        "'paths.tool_args': nothing was found at 'input' in any of 1 tool calls",
+        "'paths.usage': nothing was found at 'meta.usage' in any of 2 replies",
+        "'paths.input_tokens': nothing was found at 'in' in any of 2 replies",
+        "'paths.duration_ms': nothing was found at 'took' in any of 2 replies",
     ]
 
 

@@ -228,7 +228,8 @@ def test_nothing_required_scores_1() -> None:
 
 def test_a_target_that_cannot_record_calls_is_errored() -> None:
     score = graded({"expected": ["a"]}, None)
-    assert score.error == "no trace available: the target reports no tool calls"
+    assert score.error is not None
+    assert score.error.startswith("no trace available: the target reports no tool calls")
     assert score.score is None
 
 

@@ -32,7 +32,7 @@ def command() -> None:
 @click.argument("run", default="latest", metavar="[RUN]")
 @store_option
 def set_name(name: str, run: str, store: str | None) -> None:
-    """Call a run by a name; the name leaves the run that had it.
+    """Give a run a name, taking it from the run that had it.
 
     RUN is an id, the start of one, another baseline, or `latest`, the default.
 

@@ -27,7 +27,7 @@ _WORDS = {
 @click.argument("labels", shell_complete=files)
 @click.option("--run", default="latest", metavar="RUN", show_default=True, help="The judged run.")
 @click.option("--evaluator", metavar="NAME", help="Whose judge, when the run has several.")
-@click.option("--sample", type=click.IntRange(1), help="Ask for labels of so many answers.")
+@click.option("--sample", type=click.IntRange(1), help="Ask for labels for this many answers.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Decides which answers (0).")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @store_option
@@ -44,8 +44,8 @@ def command(
 
     LABELS is a .csv or .jsonl file with `id`, `label` (pass or fail) and perhaps `suite`. With
     --sample you are shown random answers, without the judge's verdict, and your labels are
-    added to the file one by one; call it again to go on. What comes of it is kept in
-    calibrations.json, and later runs with the same judge tell the corrected pass rate.
+    added to the file one by one; call it again to continue. The result is kept in
+    calibrations.json, and later runs with the same judge report the corrected pass rate.
 
     \b
     Examples:
@@ -105,7 +105,8 @@ def _print(found: Calibrated) -> None:
     about = f"of {found.judged:,} answers that it judged in the run {found.run_id}"
     click.echo(f"labels    {table.n:,} {about}")
     if found.unknown:
-        click.echo(f"          {found.unknown:,} labels belong to no such answer")
+        labels = "1 label belongs" if found.unknown == 1 else f"{found.unknown:,} labels belong"
+        click.echo(f"          {labels} to no such answer")
     click.echo()
     click.echo(f"{'':20}{'judge passes':>14}{'judge fails':>14}")
     click.echo(f"{'a person passes':20}{table.right_passes:>14,}{table.wrong_failures:>14,}")

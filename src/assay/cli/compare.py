@@ -58,7 +58,7 @@ def command(
     strict: bool,
     store: str | None,
 ) -> None:
-    """Tell what changed between two runs, and whether it is chance.
+    """Show what changed between two runs, and whether it could be chance.
 
     BASE and CANDIDATE are runs: an id, the start of one, the name of a baseline, `latest`, or a
     file of results: of Assay, AgentV (.jsonl) or promptfoo (.json). Exits 0, or 1 when the gate

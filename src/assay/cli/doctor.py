@@ -20,7 +20,7 @@ def command(target: str | None, as_json: bool, store: str | None) -> None:
     """Check that everything a run needs is there, and say what to do about the rest.
 
     The configuration, targets, the judge, the store, the seed manifest, the registry of tools,
-    the project and git. No target is asked anything; it is only tried whether its server
+    the project and git. No target is asked anything; it is only checked whether its server
     accepts a connection. Exits with 2 when something is set up wrong, and with 3 when
     something cannot be reached.
 

@@ -104,7 +104,7 @@ def _format(file: Path) -> str:
     known = [name for name in reporters if name not in _NO_SUFFIX]
     if suffix not in known:
         endings = ", ".join(f".{name}" for name in sorted(known))
-        raise UsageError(f"{shown_path(file)}: a report ends in one of {endings}")
+        raise UsageError(f"{shown_path(file)}: the name of a report ends in one of {endings}")
     writable(file)
     reporters.get(suffix)  # one that is broken is told before the run, not after it
     return suffix
@@ -116,8 +116,10 @@ def writable(file: Path) -> None:
     if is_device(file):
         if not os.access(file, os.W_OK):
             raise UsageError(f"{shown_path(file)} is not writable")
-    elif not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise UsageError(f"{shown_path(file)}: its folder is not there, or not writable")
+    elif not folder.is_dir():
+        raise UsageError(f"{shown_path(file)}: the folder {shown_path(folder)} does not exist")
+    elif not os.access(folder, os.W_OK):
+        raise UsageError(f"{shown_path(file)}: the folder {shown_path(folder)} is not writable")
     if file.is_dir():
         raise UsageError(f"{shown_path(file)} is a folder, not a file")
 

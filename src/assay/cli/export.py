@@ -38,8 +38,10 @@ FORMATS = ("jsonl", "csv", "yaml", "observations")
     shell_complete=files,
     help="Write to a file in place of stdout.",
 )
-@click.option("--test-cases", is_flag=True, help="The test cases of the store, and no run.")
-@click.option("--tag", metavar="TAG", help="Only test cases with a part of this tag.")
+@click.option(
+    "--test-cases", is_flag=True, help="Export the test cases in the store instead of a run."
+)
+@click.option("--tag", metavar="TAG", help="Only test cases with a tag that contains this.")
 @store_option
 def command(
     names: tuple[str, ...],

@@ -12,10 +12,10 @@ from assay.service import test_cases
 
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...", shell_complete=files)
-@click.option("--tag", multiple=True, metavar="TAG", help="A tag that all of them get.")
+@click.option("--tag", multiple=True, metavar="TAG", help="A tag for all of them.")
 @store_option
 def command(paths: tuple[str, ...], tag: tuple[str, ...], store: str | None) -> None:
-    """Put the test cases of files into the store.
+    """Import test cases from files into the store.
 
     FILE is an eval file (YAML, JSONL, CSV, of Assay or of AgentV), a promptfoo config, samples of
     OpenAI's evals as JSONL, or what `assay export --test-cases` wrote. Everything is imported, or

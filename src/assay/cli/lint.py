@@ -12,7 +12,7 @@ from assay.service import eval_files
 @paths_argument
 @report_options
 def command(paths: tuple[str, ...], as_json: bool, strict: bool) -> None:
-    """Find cases that are weak although they load.
+    """Find weak cases in files that load.
 
     Reports what `validate` reports, and warns about cases that cannot fail, ask the same
     twice, or would pass for the wrong reason. Exits 0, with --strict 2 when it warns.

@@ -17,7 +17,7 @@ from assay.service.plan import Forecast, Wish
 
 @click.command("plan")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=files)
-@click.option("--cases", type=click.IntRange(1), help="What do so many cases show?")
+@click.option("--cases", type=click.IntRange(1), help="What can this many cases show?")
 @click.option(
     "--difference",
     type=click.FloatRange(0, 1, min_open=True),
@@ -28,10 +28,10 @@ from assay.service.plan import Forecast, Wish
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.8,
     show_default=True,
-    help="How surely a real difference is to be found.",
+    help="How likely a real difference is to be found.",
 )
-@click.option("--repeat", type=click.IntRange(1), help="How often each case is asked.")
-@click.option("--run", metavar="RUN", help="A run that tells how much cases change by chance.")
+@click.option("--repeat", type=click.IntRange(1), help="How many times each case is asked.")
+@click.option("--run", metavar="RUN", help="A run that shows how much cases change by chance.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 @store_option
 def command(
@@ -44,9 +44,9 @@ def command(
     as_json: bool,
     store: str | None,
 ) -> None:
-    """Tell what a run could show, and what it would cost, before it is paid for.
+    """Show what a run could prove, and what it would cost, before it is paid for.
 
-    The smallest difference that some cases show, and how many cases a difference needs. With
+    The smallest difference that some cases can show, and how many cases a difference needs. With
     PATHs also what asking them takes, as far as the last runs of these suites tell. --run takes
     the noise from a recorded run: from its baseline, from its repeats, or at worst from its
     pass rate.
@@ -85,6 +85,9 @@ def _scores(found: Forecast) -> Iterator[str]:
     """Repeats make mean scores surer, down to what lies between cases."""
     if not found.by_scores:
         return
+    if found.scores_alike:
+        yield "mean score: unknown, as all scores of the run are equal"
+        return
     attempts = count(found.repeat, "attempt")
     if found.score_detectable is not None:
         shown = f"a difference of {found.score_detectable:.3f} of the mean score"
@@ -106,7 +109,7 @@ def _costs(found: Forecast) -> Iterator[str]:
         yield f"about {duration(found.duration_ms)} with {count(found.workers, 'worker')}"
     unknown = [suite.file for suite in found.suites if suite.run_id is None]
     if unknown:
-        yield f"not known yet, as no finished run had it: {', '.join(unknown)}"
+        yield f"no estimate, as no finished run has it: {', '.join(unknown)}"
     unpriced = any(suite.run_id and suite.cost_usd is None for suite in found.suites)
     if unpriced:
-        yield "the cost is not told by every target"
+        yield "cost unknown: not every target reports it"

@@ -33,7 +33,7 @@ def command() -> None:
     """
 
 
-@command.command("add", short_help="Make a regression case of a failed result.")
+@command.command("add", short_help="Turn a failed result into a regression case.")
 @click.option("--from", "source", required=True, metavar="RUN/CASE", help="The failed result.")
 @click.option("--bug", "bug_ref", required=True, metavar="REF", help="The issue, or the fix.")
 @click.option("--description", default="", metavar="TEXT", help="What the bug was.")
@@ -49,10 +49,10 @@ def command() -> None:
 @click.option(
     "--tool-called", "tools_called", multiple=True, metavar="NAME", help="A tool to be called."
 )
-@click.option("--force", is_flag=True, help="Also when it passed, or its file changed since.")
+@click.option("--force", is_flag=True, help="Even when it passed, or its file has changed.")
 @store_option
 def add(store: str | None, **report: Any) -> None:
-    """Make a regression case of a recorded result that failed, and lock it.
+    """Turn a recorded result that failed into a regression case, and lock it.
 
     RUN is an id, the start of one, the name of a baseline, or `latest`. CASE is the id of a
     case; SUITE:ID when more than one suite has it. The new case takes the prompt and the
@@ -85,7 +85,7 @@ def lock(paths: tuple[str, ...]) -> None:
             click.echo(f"{file}: nothing to lock")
 
 
-@command.command("archive", short_help="Move away a case that no longer applies.")
+@command.command("archive", short_help="Archive a case that no longer applies.")
 @click.argument("identity", metavar="ID")
 @_paths
 def archive(identity: str, paths: tuple[str, ...]) -> None:

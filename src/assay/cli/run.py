@@ -17,8 +17,16 @@ from assay.service.runs import Order
 @click.command("run")
 @click.argument("paths", nargs=-1, metavar="PATH...", shell_complete=files)
 @run_options()
-@click.option("--resume", is_flag=False, flag_value="", metavar="[RUN]", help="Continue a run.")
-@click.option("--rerun-failed", metavar="RUN", help="Ask again what failed or errored in a run.")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value="",
+    metavar="[RUN]",
+    help="Continue a run that did not finish.",
+)
+@click.option(
+    "--rerun-failed", metavar="RUN", help="Ask again the cases that failed or errored in a run."
+)
 @report_options
 @store_option
 def command(
@@ -33,7 +41,7 @@ def command(
     """Ask a target every case, grade what it did, record it, and compare it with a baseline.
 
     Every finished trial is on disk before it is reported. Ctrl-C lets trials in flight finish;
-    --resume goes on with what is left. docs/runs.md explains options and exit codes.
+    --resume asks the rest. docs/runs.md explains options and exit codes.
 
     \b
     Examples:

@@ -16,8 +16,12 @@ from assay.errors import printable
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult
 from assay.service import history
+from assay.terminal import Terminal, columns, cut, safe
 
+#: So much of an id is the time to the millisecond; less of it is that of several runs.
+SHORT_ID = 13
 _COUNTS = ("passed", "failed", "errored", "skipped")
+_HEADS = ("Run", "Started (UTC)", "Result", "Baseline", "Target", "Suite")
 
 
 @click.group("runs")
@@ -54,20 +58,57 @@ def list_all(limit: int, as_json: bool, store: str | None) -> None:
     if as_json:
         echo_json(rows)
         return
-    for row in rows:
-        click.echo(printable(_line(row)))
+    if sys.stdout.isatty():
+        lines = table(rows, Terminal.of(sys.stdout).width) if rows else []
+    else:
+        lines = [printable(_line(row)) for row in rows]
+    for line in lines:
+        click.echo(line)
     if not rows:
         click.echo("no run is recorded; `assay run` records one", err=True)
 
 
 def _line(row: dict[str, Any]) -> str:
-    known = row["totalCases"] is not None
-    counts = ", ".join(f"{row[name]:,} {name}" for name in _COUNTS if known and row[name])
-    suites = row["suites"]
-    files = suites[0] if len(suites) == 1 else f"{len(suites)} suites"
     names = f"  [{', '.join(row['baselines'])}]" if row["baselines"] else ""
-    facts = (row["runId"], row["startedAt"], row["status"], row["target"] or "-", files)
-    return "  ".join((*facts, counts or ("no cases" if known else "no counts yet"))) + names
+    facts = (row["runId"], row["startedAt"], row["status"], row["target"] or "-", _files(row))
+    return "  ".join((*facts, _counts(row))) + names
+
+
+def table(rows: list[dict[str, Any]], width: int) -> list[str]:
+    """Runs as a table that fits a terminal: ids short but unique, the rest cut where it must be."""
+    cells = [_HEADS, *map(_cells, rows)]
+    if not any(row["baselines"] for row in rows):
+        cells = [line[:3] + line[4:] for line in cells]
+    *fixed, target, suite = (max(map(columns, column)) for column in zip(*cells, strict=True))
+    # The target and the suite share what is left.
+    room = max(width - sum(fixed) - 2 * len(fixed) - 2, 0)
+    target = min(target, max(room - suite, room // 2))
+    return [_fitted(line, (*fixed, target, suite), width) for line in cells]
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    counts, status = _counts(row), row["status"]
+    result = counts if status == "finished" else f"{status}, {counts}"
+    when = row["startedAt"][:16].replace("T", " ")
+    names, target = safe(", ".join(row["baselines"])), safe(row["target"] or "-")
+    return row["runId"][:SHORT_ID], when, result, names, target, safe(_files(row))
+
+
+def _fitted(cells: tuple[str, ...], widths: tuple[int, ...], width: int) -> str:
+    parts = [cut(cell, size) for cell, size in zip(cells, widths, strict=True)]
+    padded = [part + " " * (size - columns(part)) for part, size in zip(parts, widths, strict=True)]
+    return cut("  ".join(padded).rstrip(), width)
+
+
+def _counts(row: dict[str, Any]) -> str:
+    if row["totalCases"] is None:
+        return "no counts yet"
+    return ", ".join(f"{row[name]:,} {name}" for name in _COUNTS if row[name]) or "no cases"
+
+
+def _files(row: dict[str, Any]) -> str:
+    suites = row["suites"]
+    return str(suites[0]) if len(suites) == 1 else f"{len(suites)} suites"
 
 
 @command.command("show")

@@ -34,7 +34,7 @@ PORT = 8321
     "--allow-host",
     multiple=True,
     metavar="NAME",
-    help="A name that clients call this machine by, beside its addresses.",
+    help="Another name that clients use for this machine.",
 )
 @store_option
 def command(

@@ -8,15 +8,15 @@ import click
 
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
+from assay.cli.runs import SHORT_ID
 from assay.service import trends
 from assay.service.trends import Point
 from assay.terminal import Terminal, columns, cut, safe
 
 #: The chart is at most so wide: more would say no more.
 MAX_CHART, MIN_CHART = 60, 12
-_MAX_TARGET = 20
-#: So much of an id is the time to the millisecond; less of it is that of several runs.
-_ID = 13
+#: A target is cut to so many columns, and left out where there is no room for so few.
+_MAX_TARGET, _MIN_TARGET = 20, 8
 
 
 @click.command("trend")
@@ -55,11 +55,15 @@ def command(suite: str | None, last: int, as_json: bool, store: str | None) -> N
 
 def drawn(points: list[Point], width: int) -> list[str]:
     """One line a run: when, which, who, the rate, and a chart from 0 to 100 %."""
-    rows = [_row(point) for point in points]
-    widths = [max(columns(row[column]) for row in rows) for column in range(len(rows[0]))]
-    left = sum(widths) + 2 * len(widths)
+    rows = [_row(point, _MAX_TARGET) for point in points]
+    longest = max(columns(row[2]) for row in rows)
+    room = longest + width - (_left(rows) + MIN_CHART + 2)
+    if room < longest:
+        rows = [_row(point, room if room >= _MIN_TARGET else 0) for point in points]
+    widths = _widths(rows)
+    left = _left(rows)
     room = min(max(width - left - 2, MIN_CHART), MAX_CHART)
-    head = " " * left + "0 %" + "100 %".rjust(room - 1)
+    head = "Started (UTC)".ljust(left) + "0 %" + "100 %".rjust(room - 1)
     lines = [head]
     for point, row in zip(points, rows, strict=True):
         cells = [
@@ -69,12 +73,23 @@ def drawn(points: list[Point], width: int) -> list[str]:
     return lines
 
 
-def _row(point: Point) -> tuple[str, ...]:
+def _widths(rows: list[tuple[str, ...]]) -> list[int]:
+    return [max(map(columns, column)) for column in zip(*rows, strict=True)]
+
+
+def _left(rows: list[tuple[str, ...]]) -> int:
+    """How wide all is that stands left of the chart."""
+    return sum(size + 2 for size in _widths(rows))
+
+
+def _row(point: Point, room: int) -> tuple[str, ...]:
+    """The cells left of the chart; without room for a target, it is not among them."""
     when = point.started_at[:16].replace("T", " ")
     rate = point.rate
     share = f"{100 * rate.estimate:5.1f} % of {point.judged:,}"
     spread = f"({100 * rate.low:.1f} to {100 * rate.high:.1f})"
-    return when, point.run_id[:_ID], cut(safe(point.target), _MAX_TARGET), share, spread
+    target = (cut(safe(point.target), room),) if room else ()
+    return when, point.run_id[:SHORT_ID], *target, share, spread
 
 
 def chart(point: Point, room: int) -> str:

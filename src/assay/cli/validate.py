@@ -12,7 +12,7 @@ from assay.service import eval_files
 @paths_argument
 @report_options
 def command(paths: tuple[str, ...], as_json: bool, strict: bool) -> None:
-    """Check eval files and directories, and report every problem in one go.
+    """Check eval files and directories, and report every problem at once.
 
     Each line is `file:line:column: error[slug]: message`; docs/errors.md explains the
     slugs. Exits 0 when everything loads, 2 when something does not.

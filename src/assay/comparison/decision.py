@@ -230,7 +230,7 @@ def _regression(finding: Finding, watched: Watched, rules: Rules) -> Iterable[st
     )
     # A case that is told as critical need not be told again.
     flips = [ref for ref in watched.real_flips if ref not in counted]
-    yield from each("a case passed every time before and never now", flips)
+    yield from each("a case that always passed before never passes now", flips)
 
 
 def _strict(finding: Finding, watched: Watched, rules: Rules) -> Iterable[str]:
@@ -248,8 +248,8 @@ def _inferiority(finding: Finding, watched: Watched, rules: Rules) -> Iterable[s
 def _without_baseline(watched: Watched, rules: Rules) -> Iterable[str]:
     failed = len(watched.failed_added) + len(watched.failed_changed)
     if rules.min_pass_rate is None:
-        yield from each("a case that is new fails", watched.failed_added)
-        yield from each("a case that was changed since fails", watched.failed_changed)
+        yield from each("a new case fails", watched.failed_added)
+        yield from each("a case that has changed since fails", watched.failed_changed)
     elif failed:
         passed = watched.judged_without_baseline - failed
         rate = passed / watched.judged_without_baseline
@@ -273,15 +273,15 @@ def explain(finding: Finding, margin: float, unpaired: Mapping[str, int]) -> str
     moved = f"{pairs.discordant:,} of {_cases(pairs.n)} changed"
     moved += f", {pairs.lost:,} for the worse and {pairs.gained:,} for the better"
     if finding.decision == "inconclusive":
-        first = f"It cannot be told yet: {moved}, and {_chance(finding.test.value)}."
+        first = f"Too early to tell: {moved}, and {_chance(finding.test.value)}."
         return f"{first} {_settling(pairs, margin)}"
     if finding.decision == "unchanged" and not pairs.discordant:
         first = f"Nothing changed: {_cases(pairs.n)} did the same in both runs."
-        return f"{first} As far as so many cases tell, the difference lies " + (
+        return f"{first} Judging by this many cases, the difference lies " + (
             f"{between(finding.difference)}."
         )
     if finding.decision == "unchanged":
-        first = f"Nothing changed that matters: {moved}."
+        first = f"Nothing that matters changed: {moved}."
         return f"{first} The difference lies {between(finding.difference)}, which is within " + (
             f"the margin of {points(margin)} points."
         )
@@ -289,16 +289,16 @@ def explain(finding: Finding, margin: float, unpaired: Mapping[str, int]) -> str
         return _stopped(finding, finding.sequential)
     word = "worse" if finding.decision == "regressed" else "better"
     first = f"The candidate is {word}: {rates(pairs)}."
-    return f"{first} This is hardly luck: {_chance(finding.test.value)}."
+    return f"{first} This is unlikely to be luck: {_chance(finding.test.value)}."
 
 
 def _stopped(finding: Finding, test: Sequential) -> str:
     """Of the test that decided while the run went on."""
     word = "worse" if finding.decision == "regressed" else "better"
-    moved = f"{test.lost:,} lost their pass and {test.gained:,} gained one"
+    moved = f"{test.lost:,} stopped passing and {test.gained:,} started to"
     first = f"The candidate is {word}: {moved}, which decided it."
     often = f"in fewer than {math.ceil(1000 * test.alpha):,} of 1,000 comparisons"
-    return f"{first} Two equally good runs ever differ as much {often}, however often one looks."
+    return f"{first} However often one looks, two equally good runs differ by as much {often}."
 
 
 def _nothing_to_compare(unpaired: Mapping[str, int]) -> str:
@@ -311,7 +311,7 @@ def _nothing_to_compare(unpaired: Mapping[str, int]) -> str:
 def _settling(pairs: Pairs, margin: float) -> str:
     cases = more_cases(pairs, margin)
     if cases is None:
-        return "No number of cases within reach would settle it, as both runs are too much alike."
+        return "No realistic number of cases would settle it: the runs are too much alike."
     noun = "case" if cases == 1 else "cases"
     return f"About {_rounded(cases):,} more {noun} like these would settle it."
 
@@ -326,13 +326,13 @@ def _chance(p: float) -> str:
         share = f"about {round(p * 100)} of 100"
     else:
         share = "nearly all"
-    return f"two equally good runs differ as much in {share} comparisons"
+    return f"two equally good runs differ by as much in {share} comparisons"
 
 
 def rates(pairs: Pairs) -> str:
     """Both pass rates, and the cases behind them."""
     before, now = (pairs.both + pairs.lost) / pairs.n, (pairs.both + pairs.gained) / pairs.n
-    moved = f"{pairs.lost:,} lost their pass and {pairs.gained:,} gained one"
+    moved = f"{pairs.lost:,} stopped passing and {pairs.gained:,} started to"
     return f"of {_cases(pairs.n)}, {moved}, from {percent(before)} to {percent(now)}"
 
 

@@ -296,8 +296,10 @@ def _syntax(text: str, file: str, first_line: int, error: json.JSONDecodeError) 
     before = text[: error.pos].rstrip()
     if before.endswith(",") and text[error.pos : error.pos + 1] in ("}", "]"):
         hint = "remove the comma before the closing bracket"
+    elif error.msg == "Extra data" and text[error.pos :].strip() == ",":
+        hint = "remove the comma at the end"
     elif text[error.pos : error.pos + 1] == "'":
-        hint = "JSON text stands in double quotes"
+        hint = "JSON text goes in double quotes"
     elif text[error.pos : error.pos + 2] in ("//", "/*"):
         hint = "JSON has no comments"
     message = error.msg[:1].lower() + error.msg[1:]

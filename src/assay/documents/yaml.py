@@ -287,7 +287,7 @@ class _Builder:
         if name in self.open_anchors:
             raise fail(self.file, mark, "yaml-alias", f"the alias *{name} contains itself")
         if name not in self.anchors:
-            message = f"no anchor &{name} stands before this alias"
+            message = f"no anchor &{name} comes before this alias"
             hint = "put text that begins with '*' in quotes"
             raise fail(self.file, mark, "yaml-alias", message, hint)
         value, marks = self.anchors[name]
@@ -377,7 +377,7 @@ def _advice(message: str, before: str, text: str, mark: Mark) -> str:
         return "tabs cannot indent YAML: use spaces"
     if "mapping values are not allowed" in message:
         if _KEY.fullmatch(before):
-            above = "this line goes on with the one above"
+            above = "this line continues the one above"
             return f"{above}: fix its indentation, or the space after a ':' there"
         return "put text that contains ': ' in quotes"
     if "(while parsing a block" in message:

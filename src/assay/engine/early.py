@@ -43,7 +43,7 @@ class Early:
         test = self.test
         if test.verdict is None:
             return ""
-        moved = f"{test.lost} lost their pass and {test.gained} gained one"
+        moved = f"{test.lost} stopped passing and {test.gained} started to"
         return f"decided after {self.pairs} compared cases: {test.verdict}, as {moved}"
 
     def recall(self, trials: Iterable[TrialFacts]) -> None:

@@ -94,7 +94,7 @@ class Plan:
 
     @property
     def workers(self) -> int | None:
-        """How many trials are under way at once, as the options say, else the suites, if any."""
+        """How many trials run at once, as the options say, else the suites, if any."""
         suggested = [suite.workers for suite in self.suites if suite.workers]
         return self.options.workers or max(suggested, default=None)
 

@@ -53,7 +53,7 @@ class StoredAnswers:
 
     def remarks(self) -> Iterator[str]:
         """What there is to say about the answers once all are given."""
-        yield f"the observations are those of the run {self._run}; nobody was asked"
+        yield f"the observations are those of the run {self._run}; no target was asked"
         if not self._is_whole:
             yield f"the run {self._run} did not end: cases that it did not come to are left out"
         if self.redacted:

@@ -77,7 +77,8 @@ class Tally(msgspec.Struct):
         if budget is not None and self.cost_usd >= budget:
             return f"the budget of ${budget:g} is spent"
         if most is not None and self.failures >= most:
-            return f"{self.failures} failed, as many as the run allows"
+            cases = "1 case" if self.failures == 1 else f"{self.failures} cases"
+            return f"{cases} failed, and max-failures is {most}"
         for target, count in self.unreachable.items():
             if count >= MOST_UNREACHABLE:
                 return f"{target} could not be reached {count} times in a row"

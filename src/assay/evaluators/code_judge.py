@@ -54,7 +54,7 @@ class _OpenSpelling(Spelling):
         for key in own:
             hint = _slip(key, self.known)
             if hint and not key.startswith("x-"):
-                message = f"the key {key!r} looks like a slip"
+                message = f"the key {key!r} looks like a typo"
                 if reading is None:
                     raise problem("unknown-key", message, hint)
                 reading.notes.append(Note(raw, key, "error", "unknown-key", message, hint))

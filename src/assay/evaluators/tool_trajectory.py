@@ -272,7 +272,9 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
         return check
 
 
-_NO_TRACE = EvaluationScore.errored("no trace available: the target reports no tool calls")
+_NO_TRACE = EvaluationScore.errored(
+    "no trace available: the target reports no tool calls (an empty list says that it made none)"
+)
 
 
 def _ready(step: Step) -> ExpectedStep:

@@ -101,7 +101,8 @@ def _csv_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         header = [column.strip().lower() for column in next(reader, [])]
         if not {"id", "label"} <= set(header):
-            raise _wrong(file, 1, f"the columns are {header}; 'id' and 'label' are needed")
+            found = ", ".join(map(repr, header)) or "missing"
+            raise _wrong(file, 1, f"the columns are {found}; 'id' and 'label' are needed")
         for row in reader:
             if any(cell.strip() for cell in row):
                 yield reader.line_num, dict(zip(header, row, strict=False))

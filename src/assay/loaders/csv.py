@@ -128,6 +128,11 @@ def _header(rows: Iterator[_Row], file: str, problems: Problems) -> list[str]:
         return []
     names = [cell.strip() for cell in row.cells]
     marks = row.marks()
+    if len(names) == 1 and re.search("[;\t|]", names[0]):
+        message = f"the header {names[0]!r} is one column"
+        hint = "separate the columns by commas"
+        problems.append(problem_at(file, marks[0], "csv-syntax", message, hint))
+        return [""]
     seen: set[str] = set()
     for index, name in enumerate(names):
         if problems.full:

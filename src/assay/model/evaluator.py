@@ -207,8 +207,11 @@ def _respelled(raw: dict[str, Any], context: Reading) -> EvaluatorSpec:
     """An entry whose type is in kebab-case or has the `not_` prefix."""
     reading = context
     entry = resolve_type(raw, reading.evaluators)
-    cls = reading.find_evaluator(entry["type"])
     written = raw["type"].replace("-", "_")
+    kind = entry["type"]
+    if kind == written and kind not in reading.evaluators:
+        kind = raw["type"]  # whoever does not know it calls it as it was written
+    cls = reading.find_evaluator(kind)
     negated = entry["type"] != written and entry["type"] != raw["type"]
     if negated and not issubclass(cls, NegatableSpec):
         raise problem("unknown-evaluator", f"{entry['type']!r} cannot be negated", at="type")

@@ -67,15 +67,15 @@ class RunOptions(Shape):
     """How a run goes. What is None is left to the case, the suite or the target."""
 
     target: Text | None = Option(None, "The target to ask: its name, or one written inline.")
-    judge: Text | None = Option(None, "The judge to ask in place of the configured one.")
+    judge: Text | None = Option(None, "The judge to use instead of the configured one.")
     workers: Several | None = Option(None, "How many trials run at once (10).")
-    repeat: Several | None = Option(None, "How often each case is asked (1).")
+    repeat: Several | None = Option(None, "How many times each case is asked (1).")
     timeout_seconds: Positive | None = Option(
         None,
         "Seconds for all attempts of a trial, not counting waits for rate limits (120).",
         "timeout",
     )
-    max_retries: Count = Option(3, "How often a failed request is sent again.")
+    max_retries: Count = Option(3, "How many times a failed request is retried.")
     requests_per_minute: Positive | None = Option(None, "At most this many requests per minute.")
     tokens_per_minute: Positive | None = Option(None, "At most this many tokens per minute.")
     budget_usd: Positive | None = Option(None, "Stop asking once this many US dollars are spent.")
@@ -85,7 +85,7 @@ class RunOptions(Shape):
     tier: Tiers = Option((), "Only cases of this tier.")
     limit: AtLeastOne | None = Option(None, "Only the first cases, at most this many.")
     shard: Annotated[Text, AfterValidator(_shard), _SHARD_SCHEMA] | None = Option(
-        None, "Only a part of the cases: 1/4 is the first of four."
+        None, "Only part of the cases: 1/4 is the first of four."
     )
     seed: Count = Option(0, "The seed for the order in which a live target is asked.")
     cache: Flag = Option(False, "Take answers from the cache, and put new ones there.")
@@ -96,9 +96,9 @@ class RunOptions(Shape):
         None, "Compare with this run: an id, the name of a baseline, or a result file."
     )
     gate: Gate = Option("regression", "What fails a run that has a baseline.")
-    margin: Rate = Option(0.02, "The difference in pass rates that does not matter.")
+    margin: Rate = Option(0.02, "The difference in pass rate that does not matter.")
     confirm: Count = Option(
-        2, "How often a live target is asked again before a critical regression counts."
+        2, "How many times a live target is asked again before a critical regression counts."
     )
     stop_when: Literal["decided"] | None = Option(
         None, "Stop asking when the comparison with the baseline is decided."
@@ -106,7 +106,7 @@ class RunOptions(Shape):
     min_pass_rate: Rate | None = Option(
         None, "The pass rate that a run without a baseline must reach (all cases)."
     )
-    min_coverage: Rate = Option(1.0, "The share of cases that must have been judged.")
+    min_coverage: Rate = Option(1.0, "The share of cases that must be judged.")
     require_calibrated: Flag = Option(
         False, "Fail when a judge that counts is not calibrated (assay calibrate)."
     )

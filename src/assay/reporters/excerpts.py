@@ -39,7 +39,7 @@ class Excerpt(msgspec.Struct, frozen=True):
     id: str
     description: str
     outcome: Outcome
-    repeats: str
+    again: str
     reasons: tuple[str, ...]
     diffs: tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -120,7 +120,7 @@ def excerpt(suite: EvalSuiteResult, case: CaseResult) -> Excerpt:
         case.id,
         case.description[:MAX_REASON],
         case.outcome,
-        _repeats(case),
+        _again(case),
         reasons_of(case),
         tuple(_diffs(case.details.get("evaluators", ()))),
     )
@@ -135,15 +135,11 @@ def reasons_of(case: CaseResult) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _repeats(case: CaseResult) -> str:
-    """How often it passed, when it was asked more than once."""
-    told = []
-    for again, words in ((False, "repeats passed"), (True, "passed when it was asked again")):
-        trials = [trial for trial in case.trials if trial.get("confirms", False) is again]
-        if len(trials) > (0 if again else 1):
-            passed = sum(trial["outcome"] == "passed" for trial in trials)
-            told.append(f"{passed} of {len(trials)} {words}")
-    return "; ".join(told)
+def _again(case: CaseResult) -> str:
+    """How often it passed when a regression was confirmed; its reasons tell of its repeats."""
+    trials = [trial for trial in case.trials if trial.get("confirms", False)]
+    passed = sum(trial["outcome"] == "passed" for trial in trials)
+    return f"{passed} of {len(trials)} passed when it was asked again" if trials else ""
 
 
 def _diffs(

@@ -72,7 +72,7 @@ def _outcome(suite: EvalSuiteResult, case: CaseResult) -> Iterator[str]:
         yield f"<skipped{message}/>"
         return
     element = "failure" if case.outcome == "failed" else "error"
-    lines = [told.place, *([told.repeats] if told.repeats else ()), *told.reasons]
+    lines = [told.place, *([told.again] if told.again else ()), *told.reasons]
     for name, drawn in told.diffs:
         lines += [f"trajectory of {name}:", *drawn]
     yield f'<{element}{message} type="{case.outcome}">{_text(lines)}</{element}>'

@@ -149,8 +149,8 @@ def _case(case: Excerpt) -> Iterator[str]:
 def _lines(case: Excerpt) -> Iterator[str]:
     if case.description:
         yield safe(case.description)
-    if case.repeats:
-        yield case.repeats
+    if case.again:
+        yield case.again
     yield from (f"- {safe(reason)}" for reason in case.reasons)
     for name, drawn in case.diffs:
         yield f"trajectory of {safe(name)}:"

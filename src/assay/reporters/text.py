@@ -72,7 +72,7 @@ class _Page:
 def _cases(page: _Page, listed: Sequence[Excerpt], total: int, colour: str) -> None:
     alike: dict[object, list[Excerpt]] = {}
     for case in listed:
-        alike.setdefault((case.repeats, case.reasons, case.diffs), []).append(case)
+        alike.setdefault((case.again, case.reasons, case.diffs), []).append(case)
     for cases in alike.values():
         _alike(page, cases, colour)
     if total > len(listed) and listed:
@@ -88,8 +88,8 @@ def _alike(page: _Page, cases: Sequence[Excerpt], colour: str) -> None:
     if len(cases) > MAX_ALIKE:
         more = count(len(cases) - MAX_ALIKE, f"more {case.outcome} case")
         page.line(f"and {more} for the same reason", colour)
-    if case.repeats:
-        page.line(f"  {case.repeats}")
+    if case.again:
+        page.line(f"  {case.again}")
     for reason in case.reasons:
         page.prose("  - ", safe(reason), most=MAX_LINES)
     for name, lines in case.diffs:

@@ -153,7 +153,7 @@ def _repeats(repeats: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"pass^{repeats['n']}", f"not known{_incomplete(repeats)}"
     if flaky := repeats.get("flakyCount"):
         names = _named(repeats["flaky"], flaky)
-        yield "Flaky", f"{count(flaky, 'case')} passed and failed: {names}"
+        yield "Flaky", f"{count(flaky, 'case')} both passed and failed: {names}"
 
 
 def _incomplete(repeats: Mapping[str, Any]) -> str:
@@ -177,7 +177,7 @@ def _judge(judge: Mapping[str, Any]) -> str:
         return f"{text}; changed since it was calibrated on {calibration['calibratedAt'][:10]}"
     corrected = judge.get("corrected")
     if not corrected:
-        return f"{text}; its labels do not suffice to correct that"
+        return f"{text}; its labels are not enough to correct that"
     low, high = (percent(corrected[end]).removesuffix(" %") for end in ("low", "high"))
     return f"{text}, corrected {percent(corrected['estimate'])} ({low} to {high})"
 
@@ -196,8 +196,8 @@ def _durations(run: RunResult) -> str:
         ended = datetime.fromisoformat(run.record.finished_at or "")
         took = (ended - began).total_seconds()
     except (ValueError, TypeError):  # not finished, or times of another tool
-        return f"{cases} of cases"
-    return f"{duration(max(0.0, 1000 * took))} ({cases} of cases)"
+        return f"cases took {cases}"
+    return f"{duration(max(0.0, 1000 * took))} (cases took {cases})"
 
 
 def _costs(summary: Summary) -> str:

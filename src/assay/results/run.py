@@ -208,6 +208,7 @@ def conclude(
     reasons: dict[int, list[str]] = {2: list(faults)} if faults else {}
     summary, comparison = result.summary, result.comparison
     interrupted = result.record.status == "interrupted" and not gave_up
+    again = f"`assay run --resume {result.id}`"
     if not summary.total_cases and not interrupted:
         reasons[5] = [_nothing_selected(options)]
     if comparison is not None:
@@ -221,15 +222,15 @@ def conclude(
         reasons.setdefault(1, []).extend(unknown)
     coverage = 1.0 if summary.coverage is None else summary.coverage
     if gave_up or not (interrupted or reaches(coverage, options.min_coverage)):
-        unjudged = f"{summary.judged:,} of {summary.planned:,} cases were judged"
-        needed = f"{_percent(options.min_coverage)} are needed"
-        reasons[3] = [*([gave_up] if gave_up else []), f"{unjudged}, {needed}"]
+        judged = f"{summary.judged:,} of {summary.planned:,} cases were judged"
+        reasons[3] = [f"{judged}; {_percent(options.min_coverage)} required"]
+        if gave_up:
+            reasons[3] = [gave_up, *reasons[3], f"{again} asks the rest once the cause is gone"]
     if options.strict:
         stale = [f"{s.name}: {warning}" for s in result.suites for warning in s.staleness_warnings]
         if stale:
             reasons.setdefault(4, []).extend(stale)
     if interrupted:
-        again = f"`assay run --resume {result.id}`"
         reasons[130] = [f"the run was interrupted; {again} continues it"]
     code = next((code for code in PRECEDENCE if code in reasons), 0)
     told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
@@ -255,13 +256,13 @@ def _failed(summary: Summary, min_pass_rate: float | None) -> str:
         cases = "1 case" if summary.failed == 1 else f"{summary.failed:,} cases"
         return f"{cases} failed" if summary.failed else ""
     if summary.skipped and summary.skipped == summary.total_cases and min_pass_rate > 0:
-        return f"no case was judged, {_percent(min_pass_rate)} of them must pass"
+        return f"no case was judged; {_percent(min_pass_rate)} must pass"
     rate = summary.passed / summary.judged if summary.judged else 1.0
     if reaches(rate, min_pass_rate):
         return ""
     # Not the rate: rounded, it may look like the one that is needed.
     passed = f"{summary.passed:,} of {summary.judged:,} judged cases passed"
-    return f"{passed}, {_percent(min_pass_rate)} are needed"
+    return f"{passed}; {_percent(min_pass_rate)} required"
 
 
 def _percent(share: float) -> str:
@@ -274,7 +275,10 @@ def _nothing_selected(options: RunOptions) -> str:
     chosen = {"filter": options.filter, "tag": options.tag, "tier": options.tier}
     given = [f"--{name} {value}" for name, values in chosen.items() for value in values]
     given += [f"--shard {options.shard}"] if options.shard else []
-    return "no case was selected" + (f": none fits {' '.join(given)}" if given else "")
+    if not given:
+        return "no case was selected"
+    hint = "; a filter must match the whole id" if options.filter else ""
+    return f"no case was selected: none matches {' '.join(given)}{hint}"
 
 
 def recorded_summary(

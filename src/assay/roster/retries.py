@@ -220,9 +220,9 @@ class _Question:
         self.effort.waited += asked
 
     def given_up(self, error: TargetError) -> TargetError:
-        spent = self._clock.monotonic() - self._began
-        said = f"gave up after {self.effort.attempts} attempts in {spent:.1f} s"
-        return error.reworded(f"{error} ({said})")
+        # Without the time it took: cases with the same words are reported together.
+        tried = "1 attempt" if self.effort.attempts == 1 else f"{self.effort.attempts} attempts"
+        return error.reworded(f"{error} (gave up after {tried})")
 
     def _left(self) -> float | None:
         if self._timeout is None:

@@ -37,6 +37,8 @@ from assay.settings import Settings, TargetEntry, environment
 VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
 #: `my_agent:answer`, where `python:` was forgotten.
 _FUNCTION = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
+#: `localhost:8000/ask`: an address without its scheme.
+_ADDRESS = re.compile(r"[\w.-]+:\d+(/|$)")
 
 #: How long a target may take to give back what it holds.
 CLOSING_SECONDS = 30.0
@@ -257,7 +259,9 @@ class Roster:
             defaults["prices"] = self.settings.config.prices
         reading = Reading(base.joinpath, base.joinpath)
         spec, found = check(cls, document, path, {**defaults, **values}, reading)
-        problems += found
+        # What is wrong because a variable is not set need not be told as well.
+        unset = {(problem.line, problem.column) for problem in problems}
+        problems += [p for p in found if (p.line, p.column) not in unset]
         if spec is None or problems:
             raise ConfigError(problems)
         return spec
@@ -309,8 +313,12 @@ def _meant(name: str, known: Collection[str]) -> str:
         return near
     if _FUNCTION.fullmatch(name):
         return f"did you mean 'python:{name}'?"
+    if _ADDRESS.match(name):
+        return f"did you mean 'http://{name}'?"
+    if name.startswith(("./", "../", "/")):
+        return f"did you mean 'command:{name}'?"
     configured = ", ".join(map(repr, sorted(known))) or "none"
-    return f"configured: {configured}; inline ones are written as python:my_agent:answer"
+    return f"configured: {configured}; or write one inline, such as python:my_agent:answer"
 
 
 def _interpolated(value: Any, document: Document, path: DocPath, problems: list[Problem]) -> Any:

@@ -64,8 +64,9 @@ def capture(
         found = _find(report.source, opened)
         reason = _reason(found, opened)
     if found.outcome != "failed" and not report.force:
-        hint = "only a failed result shows a bug; --force takes it all the same"
-        raise UsageError(f"{found.case_id} is {found.outcome} in the run {found.run.id}: {hint}")
+        was = "was skipped" if found.outcome == "skipped" else found.outcome
+        hint = "only a failed result shows a bug; --force adds it all the same"
+        raise UsageError(f"{found.case_id} {was} in the run {found.run.id}: {hint}")
     suite, case = _written(found, settings, force=report.force)
     expect = _expected(case, report)
     folder, tool = _home(report, suite, expect)

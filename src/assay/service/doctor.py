@@ -303,7 +303,7 @@ def _tools(settings: Settings) -> Iterator[Finding]:
 def _git(settings: Settings) -> Finding:
     found = environment_of(settings.root).get("git")
     if found is None:
-        fix = "`git init` lets results say which revision they are about"
+        fix = "`git init` lets results record their revision"
         return Finding("git", "revision", "warning", "the project is in no git repository", fix)
     changes = ", with changes that are not committed" if found["dirty"] else ""
     return Finding("git", "revision", "ok", found["revision"][:12] + changes)

@@ -134,7 +134,7 @@ def as_paths(paths: Paths) -> list[Path]:
     for path in listed:
         if not isinstance(path, (str, os.PathLike)):
             found = type(path).__name__
-            raise UsageError(f"{found} is not a path: name an eval file or folder, or several")
+            raise UsageError(f"{found} is not a path: name one eval file or folder, or several")
         if not os.fspath(path):
             raise UsageError("a path is empty")
     return [Path(path) for path in listed]

@@ -133,8 +133,13 @@ class Forecast(msgspec.Struct, frozen=True):
         return self.repeat > 1 or self.basis.graded
 
     @property
+    def scores_alike(self) -> bool:
+        """All scores that are known are equal: how much they vary cannot be told from them."""
+        return not self.basis.variances.total()
+
+    @property
     def score_detectable(self) -> float | None:
-        if self.cases is None:
+        if self.cases is None or self.scores_alike:
             return None
         repeats = (self.repeat, self.repeat)
         found = score_detectable_difference(self.cases, self.basis.variances, *repeats, self.aim)
@@ -142,7 +147,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
     @property
     def score_needed(self) -> int | None:
-        if not self.wish.difference:
+        if not self.wish.difference or self.scores_alike:
             return None
         repeats = (self.repeat, self.repeat)
         return score_cases_needed(self.wish.difference, self.basis.variances, *repeats, self.aim)
@@ -202,7 +207,7 @@ def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast
 
 
 def _workers(asked: Iterable[EvalCase], chosen: Plan, settings: Settings) -> int:
-    """How many trials are under way at once: as the suites say, and as the targets allow."""
+    """How many trials run at once: as the suites say, and as the targets allow."""
     targets = settings.config.targets
     only = targets[0].name if len(targets) == 1 else None
     names = {chosen.options.target or case.target or only for case in asked}

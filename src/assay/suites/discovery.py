@@ -50,7 +50,7 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
                 with _noting_plugins(file, found):
                     _consider(file, own, found)
             if len(found.files) + len(found.lost) + len(found.problems) == before:
-                hint = "eval files have names like weather.eval.yaml or get_weather.golden.json"
+                hint = "eval files have names such as weather.eval.yaml or get_weather.golden.json"
                 message = "there is no eval file in this directory"
                 _note(found, path, "no-eval-files", message, hint)
         elif reason := _unreachable(path):

@@ -251,7 +251,7 @@ class _Promptfoo:
             if isinstance(prompt, str) and not prompt.startswith(_ELSEWHERE):
                 yield prompt
             else:
-                message = "the prompt is not written in place"
+                message = "prompts in files are not imported"
                 self._refuse(("prompts", index), "wrong-value", message, "write its text here")
 
     def _tests(self, written: Any) -> Iterator[tuple[DocPath, Mapping[str, Any]]]:
@@ -262,7 +262,7 @@ class _Promptfoo:
             if isinstance(test, dict):
                 yield ("tests", index), test
             else:
-                message = "the test is not written in place"
+                message = "tests in such files are not imported"
                 self._refuse(("tests", index), "wrong-value", message, "write it here")
 
     def _rows(self, written: str) -> Iterator[tuple[DocPath, Mapping[str, Any]]]:
@@ -286,7 +286,7 @@ class _Promptfoo:
         if missing:
             self._refuse(path, "bad-token", f"the variable {missing[0]!r} has no value")
         elif any(one.startswith(_ELSEWHERE) for one in (text, *values.values())):
-            message = "a text of the test is not written in place"
+            message = "a text of the test is in another file"
             self._refuse(path, "wrong-value", message, "write it here")
         elif _TEMPLATE.search(_VARIABLE.sub("", text)):
             message = "the prompt has more of a template than variables"
@@ -296,7 +296,9 @@ class _Promptfoo:
         return None
 
     def _refuse(self, path: DocPath, code: str, message: str, hint: str = "") -> None:
-        self._drafts.problems.append(self._document.problem(path, code, message, hint))
+        problem = self._document.problem(path, code, message, hint)
+        if self._drafts.problems[-1:] != [problem]:  # what is wrong with every prompt is told once
+            self._drafts.problems.append(problem)
 
 
 def _compares(check: Any) -> bool:

@@ -65,7 +65,7 @@ def _echoed_prompt(case: EvalCase, suite: Suite) -> Iterator[Finding]:
     prompt = case.question.casefold()
     leaves = [(path, spec) for path, spec in case.walk_evaluators() if not spec.members]
     if leaves and all(_echoed(spec.texts_to_contain(), prompt) for _, spec in leaves):
-        message = "every expected text stands in the prompt: repeating the question would pass"
+        message = "every expected text is in the prompt: repeating the question would pass"
         yield "echoed-prompt", message, leaves[0][0], "expect what only an answer can contain"
 
 

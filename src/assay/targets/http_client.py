@@ -34,7 +34,7 @@ _SECONDS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _HINTS = {
     401: "check the API key",
     403: "check what the API key may do",
-    404: "check the address and the model",
+    404: "check the address, and the model if it names one",
 }
 #: "Too many requests", "service unavailable", and what Anthropic calls "overloaded".
 _OVERLOADED = (429, 503, 529)
@@ -122,7 +122,9 @@ class HttpClient:
             message = f"the reply of {reply.url} is not UTF-8: {error.reason} at byte {error.start}"
             raise TargetError(message) from None
         except ValueError as error:
-            message = f"the reply of {reply.url} is not JSON: {error}: {self.quote(reply.text)}"
+            said = self.quote(reply.text)
+            fault = f"is not JSON: {error}: {said}" if said else "is empty; it should be JSON"
+            message = f"the reply of {reply.url} {fault}"
             raise TargetError(message) from None
 
     def quote(self, text: str) -> str:
@@ -181,7 +183,7 @@ class HttpClient:
             message += f": {said}"
         hint = _HINTS.get(status)
         if 300 <= status < 400:
-            hint = "it redirects; give the address of the place itself"
+            hint = "it redirects; give the final address"
         retryable = status in (408, 429) or status >= 500
         after = retry_after(reply.headers.get("Retry-After", ""), self._now())
         return TargetError(

@@ -90,8 +90,8 @@ class ReplyReader:
         if isinstance(reply, dict) and (error := error_text(reply.get("error"))):
             raise TargetError(f"the agent reported an error: {printable(error)[:MAX_MESSAGE]}")
         if "response" not in record:
-            found = f"no text stands at {self._paths['text']!r} of {_outline(reply)}"
-            raise TargetError(f"{found} (the target's 'paths: {{text: ...}}' says where it is)")
+            found = f"the reply has no text at {self._paths['text']!r}: {_outline(reply)}"
+            raise TargetError(f"{found} (set 'paths: {{text: ...}}' of the target to where it is)")
         if tokens := self._picked(_TOKENS, reply):
             record["usage"] = tokens
         if isinstance(calls := record.get("toolCalls"), list):
@@ -123,7 +123,7 @@ class ReplyReader:
             of_call = name in _CALL
             count, what = (self._calls, "tool calls") if of_call else (self._replies, "replies")
             if count:
-                place = f"'paths.{name}': nothing stood at {self._paths[name]!r}"
+                place = f"'paths.{name}': nothing was found at {self._paths[name]!r}"
                 found.append(f"{place} in any of {count} {what}")
         return found
 
@@ -171,6 +171,6 @@ def _at(value: Any, steps: list[str]) -> Any:
 def _outline(reply: Any) -> str:
     """A reply in a few words: its kind and its keys."""
     if not isinstance(reply, dict) or not reply:
-        return f"the reply, which is {shown(reply)}"
+        return f"it is {shown(reply)}"
     keys = ", ".join(map(shown, list(reply)[:8]))
-    return printable(f"the reply, whose keys are {keys}")
+    return printable(f"its keys are {keys}")
