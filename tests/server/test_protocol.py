@@ -188,9 +188,14 @@ def test_an_endless_request_is_not_received(port: int) -> None:
     assert received == b""
 
 
+@pytest.mark.parametrize("times", [1, 4])
 def test_who_does_not_take_an_answer_does_not_get_the_rest(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    times: int,
 ) -> None:
+    """However much was asked for; it is no fault of the server."""
     monkeypatch.setattr(protocol, "STALLED_SECONDS", 0.1)
     lost, end = threading.Event(), PatientProtocol.connection_lost
 
@@ -206,8 +211,10 @@ def test_who_does_not_take_an_answer_does_not_get_the_rest(
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(PATIENCE)
         connection.connect(("127.0.0.1", int(url.rpartition(":")[2])))
-        connection.sendall(b"GET /api/test-cases?limit=300 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        request = b"GET /api/test-cases?limit=300 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        connection.sendall(request * times)
         assert lost.wait(PATIENCE)
+    assert caplog.records == []
 
 
 def test_many_requests_at_once_are_all_answered(port: int) -> None:

@@ -81,6 +81,7 @@ def test_head_is_get_without_the_body(running: TestClient, agent: Agent) -> None
     agent.open.clear()  # a stream of events would last until the run has ended
     following = running.head(f"/api/runs/{start(running, SUITES)['runId']}/events")
     assert following.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert "content-length" not in following.headers
     assert running.head(f"/api/runs/{run_id}/cancel").headers["allow"] == "POST"
     agent.open.set()
 

@@ -45,8 +45,9 @@ class PatientProtocol(HttpToolsProtocol):
     _data = memoryview(b"")
     _begun = 0
     _again: tuple[bytes, memoryview] | None = None
-    #: The request before one that waits for its turn.
+    #: The request before one that waits for its turn, and the one that is being answered.
     _before: Any = None
+    _answered: Any = None
     #: When to look again how much of an answer is not taken yet, and how much it was last.
     _watch: asyncio.TimerHandle | None = None
     _unsent = 0
@@ -60,7 +61,10 @@ class PatientProtocol(HttpToolsProtocol):
         self._wait(None)
         if self._watch is not None:
             self._watch.cancel()
-        super().connection_lost(exc)
+        super().connection_lost(exc)  # tells it to the last request, which may have to wait
+        if self._answered is not None:
+            self._answered.disconnected = True
+            self._answered.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         awaited, self._begun = self._in_head, 0
@@ -106,6 +110,13 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self._is_queued:
             self._before = before
+        else:
+            self._answered = self.cycle
+
+    def on_response_complete(self) -> None:
+        if self.pipeline:
+            self._answered = self.pipeline[-1][0]
+        super().on_response_complete()
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():

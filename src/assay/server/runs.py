@@ -80,7 +80,7 @@ async def events(request: Request) -> Response:
     job = await state.jobs.settled((await _record(request)).id)
     record = await _record(request)
     if request.method == "HEAD":  # nobody waits for an event
-        return Response(headers=_STREAM)
+        return StreamingResponse((), headers=_STREAM)
     last = request.headers.get("last-event-id", "")
     sent = job.feed.follow(last) if job is not None else _polled(record, state)
     return StreamingResponse(_encoded(sent), headers=_STREAM)
