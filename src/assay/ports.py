@@ -33,7 +33,7 @@ from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, Trial
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluationScore
 from assay.model.suite import SuiteExecution
-from assay.model.test_case import NewTestCase, TestCase, TestCaseChanges, TestCasePage
+from assay.model.test_case import NewTestCase, Pin, TestCase, TestCaseChanges, TestCasePage
 from assay.settings import Settings
 
 T = TypeVar("T")
@@ -168,6 +168,10 @@ class TestCaseStore(Protocol):
 
     def get(self, case_id: str) -> TestCase: ...
 
+    def find(self, ids: Collection[str]) -> dict[str, TestCase | None]:
+        """Those of the ids that are taken, each with its test case; None when it was removed."""
+        ...
+
     def page(self, limit: int, skip: int = 0, tag: str | None = None) -> TestCasePage:
         """Test cases in the order in which they were added, all or those with a tag.
 
@@ -193,8 +197,8 @@ class TestCaseStore(Protocol):
         """Versions of a test case, the first one first; also of one that was removed."""
         ...
 
-    def version(self, case_id: str, number: int) -> TestCase:
-        """One version; also of a test case that was removed."""
+    def find_versions(self, pins: Collection[Pin]) -> dict[Pin, TestCase]:
+        """Those of the pinned versions that there are; also of test cases that were removed."""
         ...
 
 

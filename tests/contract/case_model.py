@@ -130,7 +130,10 @@ class Machine(RuleBasedStateMachine):
             versions, known = page.test_cases, self.known[case_id]
             self.same(versions, known[skip : skip + limit])
             assert page.total == len(known)
-            assert [self.cases.version(case_id, c.version) for c in versions] == versions
+            pins = [(case_id, c.version) for c in versions]
+            assert self.cases.find_versions(pins) == dict(zip(pins, versions, strict=True))
+        taken = dict.fromkeys(self.known) | {c.id: c for c in self.cases.page(99).test_cases}
+        assert self.cases.find([*self.known, "nobody"]) == taken
 
     @rule(
         limit=st.integers(1, 4),

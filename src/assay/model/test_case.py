@@ -27,6 +27,9 @@ _UNFIT = re.compile("[\x00\ud800-\udfff]")
 BETWEEN = b"\xff"
 _TICK = timedelta(microseconds=1)
 
+#: A version of a test case: its id, and the number of the version.
+Pin = tuple[str, int]
+
 
 class NewTestCase(msgspec.Struct, frozen=True):
     """What a test case is made of. Without an id it gets a random one."""

@@ -67,15 +67,19 @@ def _cases(given: Mapping[str, Any], state: State) -> list[str | Path]:
         if not cases:
             raise invalid(f"No test case has the tag {given['tag']!r}")
     else:
-        cases = [_test_case(identity, state.store) for identity in given["test_cases"]]
+        cases = _named(given["test_cases"], state.store)
     return [test_cases.pinned(cases, state.store)]
 
 
-def _test_case(identity: str, store: Store) -> TestCase:
-    try:
-        return store.test_cases.get(identity)
-    except NotInStore:
-        raise invalid(f"Field 'test_cases' names {identity}, which is no test case") from None
+def _named(ids: list[str], store: Store) -> list[TestCase]:
+    found = store.test_cases.find(ids)
+    cases = []
+    for identity in ids:
+        case = found.get(identity)
+        if case is None:
+            raise invalid(f"Field 'test_cases' names {identity}, which is no test case")
+        cases.append(case)
+    return cases
 
 
 def confined(written: str, root: Path) -> Path:

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from assay.documents.source import is_absent
 from assay.engine.job import project_path
-from assay.errors import EvalFileErrors, NotInStore, Problem, UsageError
+from assay.errors import EvalFileErrors, Problem, UsageError
 from assay.model.case import EvalCase
 from assay.model.test_case import (
     MAX_DESCRIPTION,
@@ -42,6 +42,8 @@ from assay.suites.drafts import FIELDS, Draft, Drafts, read_drafts
 #: What a double-quoted YAML scalar cannot hold as it is, beside what JSON escapes.
 _YAML_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SIMPLE_TAG = re.compile(r"[^\s,;\[][^,;]*(?<!\s)")
+#: What a store has under some ids; None for a test case that was deleted.
+Known = dict[str, TestCase | None]
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -66,7 +68,7 @@ def import_test_cases(
     settings = project()
     drafts = _drafts(as_paths(paths), settings)
     with closing(open_store(settings, store)) as opened:
-        kept = _kept(_checked(drafts, tuple(tags), settings, opened), opened)
+        kept = _kept(*_checked(drafts, tuple(tags), settings, opened), opened)
     return replace(kept, left_out=sum(draft.left_out for draft in drafts.found))
 
 
@@ -117,19 +119,21 @@ def _draft(case: EvalCase, file: str) -> Draft:
 
 def _checked(
     drafts: Drafts, tags: tuple[str, ...], settings: Settings, store: Store
-) -> list[NewTestCase]:
-    """The test cases; raises EvalFileErrors with everything that is wrong."""
-    problems, cases = list(drafts.problems), {}
+) -> tuple[list[NewTestCase], Known]:
+    """The test cases, and what the store has under their ids; raises EvalFileErrors."""
+    problems, fit = list(drafts.problems), []
     for draft in drafts.found:
         wrong = list(_faults(draft, tags))
         problems += wrong
-        if wrong:
-            continue
-        case = _new(draft, tags, settings)
+        if not wrong:
+            fit.append((draft, _new(draft, tags, settings)))
+    known = store.test_cases.find([case.id for _, case in fit if case.id])
+    cases = {}
+    for draft, case in fit:
         if case.id in cases:
             message = f"the id {draft.name!r} is taken by another test case of the import"
             problems.append(draft.problem("duplicate-id", message))
-        elif _was_deleted(str(case.id), store):
+        elif known.get(str(case.id), case) is None:
             message = f"the test case {case.id} was deleted, and its id is not given again"
             problems.append(draft.problem("duplicate-id", message))
         cases[case.id] = case
@@ -137,7 +141,7 @@ def _checked(
         raise EvalFileErrors(problems)
     if not cases:
         raise UsageError("there is no test case in the files given")
-    return list(cases.values())
+    return list(cases.values()), known
 
 
 def _faults(draft: Draft, tags: tuple[str, ...]) -> Iterator[Problem]:
@@ -190,33 +194,21 @@ def _uuid(name: str, file: str) -> str:
         return str(uuid5(NAMESPACE_URL, f"assay:{file}:{name}"))
 
 
-def _was_deleted(identity: str, store: Store) -> bool:
-    try:
-        store.test_cases.get(identity)
-        return False
-    except NotInStore:
-        with suppress(NotInStore):
-            return bool(store.test_cases.version(identity, 1))
-    return False
-
-
-def _kept(cases: list[NewTestCase], store: Store) -> Imported:
+def _kept(cases: list[NewTestCase], known: Known, store: Store) -> Imported:
     counts = {"added": 0, "changed": 0, "unchanged": 0}
     pending: list[Any] = []
     now = datetime.now(UTC)
     for case in cases:
-        try:
-            known = store.test_cases.get(str(case.id))
-        except NotInStore:
+        before = known.get(str(case.id))
+        texts = (case.input, case.expected_output, case.description, case.tags)
+        if before is None:
             counts["added"] += 1
             pending.append(store.test_cases.add(case, now))
-            continue
-        texts = (case.input, case.expected_output, case.description, case.tags)
-        if texts == (known.input, known.expected_output, known.description, known.tags):
+        elif texts == (before.input, before.expected_output, before.description, before.tags):
             counts["unchanged"] += 1
         else:
             counts["changed"] += 1
-            pending.append(store.test_cases.change(known.id, TestCaseChanges(*texts), now))
+            pending.append(store.test_cases.change(before.id, TestCaseChanges(*texts), now))
     for future in pending:
         future.result()
     return Imported(**counts)

@@ -13,6 +13,7 @@ from uuid import uuid4
 from assay.errors import DuplicateId, NotInStore, Outdated
 from assay.model.test_case import (
     NewTestCase,
+    Pin,
     TestCase,
     TestCaseChanges,
     TestCasePage,
@@ -55,6 +56,11 @@ class MemoryTestCases:
                 raise NotInStore("test case", case_id)
             return self._versions[case_id][-1]
 
+    def find(self, ids: Collection[str]) -> dict[str, TestCase | None]:
+        with self._open():
+            taken = (case_id for case_id in ids if case_id in self._versions)
+            return {i: self._versions[i][-1] if i in self._live else None for i in taken}
+
     def page(self, limit: int, skip: int = 0, tag: str | None = None) -> TestCasePage:
         with self._open():
             ids: Collection[str] = self._live if tag is None else self._tagged(tag)
@@ -89,12 +95,14 @@ class MemoryTestCases:
             known = self._versions[case_id]
             return TestCasePage(known[skip : skip + limit], len(known))
 
-    def version(self, case_id: str, number: int) -> TestCase:
+    def find_versions(self, pins: Collection[Pin]) -> dict[Pin, TestCase]:
         with self._open():
-            known = self._versions.get(case_id, ())
-            if not 1 <= number <= len(known):
-                raise NotInStore(f"version {number} of the test case", case_id)
-            return known[number - 1]
+            known = {case_id: self._versions.get(case_id, ()) for case_id, _ in pins}
+            return {
+                (case_id, number): known[case_id][number - 1]
+                for case_id, number in pins
+                if 1 <= number <= len(known[case_id])
+            }
 
     def _tagged(self, tag: str) -> list[str]:
         needle = sought(tag)

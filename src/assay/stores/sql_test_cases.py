@@ -6,10 +6,11 @@ searched once for all test cases that have the same tags.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from datetime import datetime
+from itertools import chain
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ import msgspec
 from assay.errors import DuplicateId, NotInStore
 from assay.model.test_case import (
     NewTestCase,
+    Pin,
     TestCase,
     TestCaseChanges,
     TestCasePage,
@@ -33,6 +35,8 @@ from assay.model.test_case import (
 #: More than any store has; a greater number does not fit a column.
 _BEYOND = 2**62
 
+#: So many keys are looked up by one query.
+_KEYS = 500
 #: Many have a tag when at least one of so many test cases has it.
 _OFTEN = 4
 #: How many more of the oldest are tried than would do if the tag were spread evenly.
@@ -48,6 +52,12 @@ _VERSIONS = f"""
     SELECT c.version, {_FIELDS} FROM test_case c
     LEFT JOIN test_case_version v ON v.number = c.number AND v.version > ? AND v.version <= ?
     WHERE c.id = ? ORDER BY v.version
+"""
+_KEYED = "(VALUES {keys}) k CROSS JOIN test_case c"
+_TAKEN = f"SELECT c.deleted_at IS NULL, {_FIELDS} FROM {_KEYED} {_NEWEST} WHERE c.id = k.column1"
+_PINNED = f"""
+    SELECT {_FIELDS} FROM {_KEYED} CROSS JOIN test_case_version v
+    WHERE c.id = k.column1 AND v.number = c.number AND v.version = k.column2
 """
 _SHOWN = "c.number, c.id, c.created_at, c.version"
 _IN_ORDER = "ORDER BY c.number LIMIT ? OFFSET ?"
@@ -157,6 +167,11 @@ class SqlTestCases:
         with self._reading() as connection:
             return _get(connection, case_id)[2]
 
+    def find(self, ids: Collection[str]) -> dict[str, TestCase | None]:
+        keys = [(case_id,) for case_id in ids if storable(case_id)]
+        found = [(live, _case(row)) for live, *row in self._looked_up(_TAKEN, keys)]
+        return {case.id: case if live else None for live, case in found}
+
     def page(self, limit: int, skip: int = 0, tag: str | None = None) -> TestCasePage:
         bounds = (min(limit, _BEYOND), min(skip, _BEYOND))
         needle = None if tag is None else sought(tag)
@@ -211,11 +226,19 @@ class SqlTestCases:
             raise NotInStore("test case", case_id)
         return TestCasePage([_case(row[1:]) for row in rows if row[-1] is not None], rows[0][0])
 
-    def version(self, case_id: str, number: int) -> TestCase:
-        with suppress(NotInStore):
-            for case in self.versions(case_id, 1, number - 1).test_cases:
-                return case
-        raise NotInStore(f"version {number} of the test case", case_id)
+    def find_versions(self, pins: Collection[Pin]) -> dict[Pin, TestCase]:
+        fit = [pin for pin in pins if storable(pin[0]) and 1 <= pin[1] < _BEYOND]
+        cases = [_case(row) for row in self._looked_up(_PINNED, fit)]
+        return {(case.id, case.version): case for case in cases}
+
+    def _looked_up(self, query: str, keys: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """The rows for many keys, with a query for some hundreds at a time."""
+        for begin in range(0, len(keys), _KEYS):
+            some = keys[begin : begin + _KEYS]
+            row = f"({', '.join('?' * len(some[0]))})"
+            asked = query.format(keys=", ".join([row] * len(some)))
+            with self._reading() as connection:
+                yield from connection.execute(asked, [*chain(*some)]).fetchall()
 
 
 def _get(connection: Connection, case_id: str) -> tuple[int, int, TestCase]:

@@ -8,13 +8,13 @@ asks what it began with, whoever edited or deleted a test case meanwhile.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 import msgspec
 
 from assay import registry
-from assay.errors import NotInStore, UsageError
+from assay.errors import UsageError
 from assay.model.case import EvalCase, Origin, Suite
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.message import Message
@@ -53,7 +53,7 @@ def suite_of(reference: str, store: Store) -> tuple[Suite, str]:
     """The suite of a reference, and the reference with its versions pinned."""
     digest = reference.removeprefix(TEST_CASES)
     if digest:
-        cases = list(_remembered(digest, store))
+        cases = _remembered(digest, store)
     else:
         cases = all_cases(store)
         reference = pinned(cases, store)
@@ -64,16 +64,18 @@ def suite_of(reference: str, store: Store) -> tuple[Suite, str]:
     return Suite(NAME, TEST_CASES, [_case(case, judge) for case in cases]), reference
 
 
-def _remembered(digest: str, store: Store) -> Iterator[TestCase]:
+def _remembered(digest: str, store: Store) -> list[TestCase]:
     known = store.get(_key(digest))
     if known is None:
         message = f"the store knows no selection {digest!r} of test cases"
         raise UsageError(f"{message}: write '{TEST_CASES}' for all of them")
-    for case_id, version in known["test_cases"]:
-        try:
-            yield store.test_cases.version(case_id, version)
-        except NotInStore as error:  # only a store that was restored from a copy forgets one
-            raise UsageError(f"the selection cannot be run: {error}") from None
+    pins = [(case_id, version) for case_id, version in known["test_cases"]]
+    found = store.test_cases.find_versions(pins)
+    for case_id, version in pins:  # only a store that was restored from a copy forgets one
+        if (case_id, version) not in found:
+            missing = f"there is no version {version} of the test case {case_id}"
+            raise UsageError(f"the selection cannot be run: {missing}")
+    return [found[pin] for pin in pins]
 
 
 def _case(case: TestCase, judge: EvaluatorSpec) -> EvalCase:

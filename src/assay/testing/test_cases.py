@@ -323,11 +323,21 @@ class TestCaseConformance(ABC):
             lambda: changed(cases, case_id, input="c"),
             lambda: cases.remove(case_id, NOON).result(SECONDS),
             lambda: cases.versions(case_id, 10),
-            lambda: cases.version(case_id, 1),
         ]
         for call in calls:
             with pytest.raises(NotInStore, match="test case"):
                 call()
+        assert cases.find([case_id]) == {}
+        assert cases.find_versions([(case_id, 1)]) == {}
+
+    def test_many_are_found_by_their_ids(self, cases: TestCaseStore) -> None:
+        made = added(cases, *(new_case(str(i)) for i in range(1203)))
+        made[1] = changed(cases, made[1].id, input="b")
+        cases.remove(made[2].id, NOON).result(SECONDS)
+        wanted = {case.id: case for case in made} | {made[2].id: None}
+        assert cases.find([*wanted, "nobody", *UNFIT, made[0].id]) == wanted
+        assert cases.find([made[1].id]) == {made[1].id: made[1]}
+        assert cases.find([]) == {}
 
     # Versions
 
@@ -339,15 +349,18 @@ class TestCaseConformance(ABC):
             assert cases.versions(case.id, 1, 1) == (wanted[1:2], 3)
             assert cases.versions(case.id, 10, 2) == (wanted[2:], 3)
             assert cases.versions(case.id, 10**30, 10**30) == ([], 3)
-            assert [cases.version(case.id, n) for n in (1, 2, 3)] == wanted
+            pins = [(case.id, n) for n in (3, 1, 2)]
+            assert cases.find_versions(pins) == {(case.id, c.version): c for c in wanted}
+            assert cases.find_versions(pins[:1]) == {pins[0]: wanted[2]}
             if cases.page(1).total:
                 cases.remove(case.id, NOON).result(SECONDS)
 
-    @pytest.mark.parametrize("number", [-1, 0, 2, 10**30])
-    def test_an_unknown_version_is_named(self, cases: TestCaseStore, number: int) -> None:
-        (case,) = added(cases, new_case())
-        with pytest.raises(NotInStore, match=f"no version {number} of the test case"):
-            cases.version(case.id, number)
+    def test_many_versions_are_found(self, cases: TestCaseStore) -> None:
+        made = added(cases, *(new_case(str(i)) for i in range(1203)))
+        pins = {(case.id, 1): case for case in made}
+        unknown = [(made[0].id, number) for number in (-1, 0, 2, 10**30)]
+        assert cases.find_versions([*unknown, *pins]) == pins
+        assert cases.find_versions([]) == {}
 
     # Many at once
 
@@ -426,7 +439,8 @@ class TestCaseConformance(ABC):
             lambda: cases.change(case.id, TestCaseChanges(), NOON),
             lambda: cases.remove(case.id, NOON),
             lambda: cases.versions(case.id, 10),
-            lambda: cases.version(case.id, 1),
+            lambda: cases.find([case.id]),
+            lambda: cases.find_versions([(case.id, 1)]),
         ]
         for call in calls:
             with pytest.raises(StoreError, match="closed"):
