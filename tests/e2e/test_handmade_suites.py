@@ -65,7 +65,7 @@ def test_what_is_neither_suite_nor_path_is_refused(place: Any) -> None:
     for verb in verbs:
         with pytest.raises(UsageError, match="int is not a path: name one eval file or folder"):
             verb(3)
-        with pytest.raises(UsageError, match="EvalCase is no path"):
+        with pytest.raises(UsageError, match="EvalCase is not a path"):
             verb(suite(case()))
 
 

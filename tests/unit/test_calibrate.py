@@ -97,6 +97,7 @@ def test_the_report_in_words(judged: Project) -> None:
     assert "a person fails                   2             5" in out
     assert "sensitivity   0.92 (0.67 to 0.99)" in out
     assert "majority      0.65" in out
+    assert max(map(len, out.splitlines())) < 80
     assert "kept in calibrations.json" in err
 
 

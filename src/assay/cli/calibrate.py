@@ -102,8 +102,8 @@ def _said() -> str:
 def _print(found: Calibrated) -> None:
     table, judge = found.table, found.judge
     click.echo(printable(f"judge     {judge.evaluator} ({judge.judge}), id {judge.id}"))
-    about = f"of {found.judged:,} answers that it judged in the run {found.run_id}"
-    click.echo(f"labels    {table.n:,} {about}")
+    click.echo(f"run       {found.run_id}")
+    click.echo(f"labels    {table.n:,} of {found.judged:,} answers that it judged")
     if found.unknown:
         labels = "1 label belongs" if found.unknown == 1 else f"{found.unknown:,} labels belong"
         click.echo(f"          {labels} to no such answer")
@@ -115,7 +115,7 @@ def _print(found: Calibrated) -> None:
     for name, words in _WORDS.items():
         click.echo(f"{name:12}  {_numbers(found.estimates[name]):24}{words}")
     most = majority_baseline(table) or 0.0
-    click.echo(f"{'majority':12}  {most:<24.2f}agreement of always saying the more common thing")
+    click.echo(f"{'majority':12}  {most:<24.2f}agreement if it always said the same")
     click.echo()
     click.echo(f"{'pass rate':12}  {_numbers(found.estimates['passRate'])}")
     click.echo(f"{'corrected':12}  {_corrected(found)}")
