@@ -63,9 +63,9 @@ def test_what_is_neither_suite_nor_path_is_refused(place: Any) -> None:
     assert "no path is given" in refused([])
     verbs: list[Callable[[Any], Any]] = [assay.load, assay.validate, assay.lint]
     for verb in verbs:
-        with pytest.raises(UsageError, match="int is no path: name one eval file or folder"):
+        with pytest.raises(UsageError, match="int is not a path: name an eval file or folder"):
             verb(3)
-        with pytest.raises(UsageError, match="EvalCase is no path"):
+        with pytest.raises(UsageError, match="EvalCase is not a path"):
             verb(suite(case()))
 
 

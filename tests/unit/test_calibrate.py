@@ -281,7 +281,7 @@ def test_a_file_of_labels_that_is_not_there_is_told(judged: Project) -> None:
         ("l.csv", "id,label\n,pass\n", "l.csv:2: the id is ''"),
         ("l.csv", "id,label\nc1,pass\nc1,fail\n", "l.csv:3: 'c1' is labelled otherwise on line 2"),
         ("l.csv", 'id,label\n"c1,pass\n', "l.csv:"),
-        ("l.jsonl", '{"id": "c1", "label": true}\n[]\n', "l.jsonl:2: is no object"),
+        ("l.jsonl", '{"id": "c1", "label": true}\n[]\n', "l.jsonl:2: is not an object"),
         ("l.jsonl", "{\n", "l.jsonl:1: is not JSON"),
         ("l.csv", "id,label\nelsewhere,pass\n", "has no label of an answer"),
         ("l.csv", b"id,label\n\xff,pass\n", "cannot be read"),
