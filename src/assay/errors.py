@@ -252,7 +252,7 @@ class RunHeld(UsageError):
     """Another process is at work on the run right now."""
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"the run {run_id} is at work in another process")
+        super().__init__(f"the run {run_id} is running in another process")
 
 
 class ConfigError(AssayError):

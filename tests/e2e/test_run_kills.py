@@ -244,7 +244,7 @@ def test_a_run_is_not_resumed_while_it_is_at_work(held: Project, gate: Gate) -> 
     gate.await_reached()
     [(run_id, _)] = held.runs()
     by_id = held.call("run", "--resume", run_id, code=2)
-    assert f"the run {run_id} is at work in another process" in by_id.stderr
+    assert f"the run {run_id} is running in another process" in by_id.stderr
     assert "no unfinished run" in held.call("run", "evals", "--resume", code=2).stderr
     gate.open()
     assert json.loads(ended(process, 0).stdout)["runId"] == run_id

@@ -288,7 +288,7 @@ class StoreConformance(ABC):
             with store.lease(run_id):
                 assert store.held(run_id)
                 with (
-                    pytest.raises(RunHeld, match="held by another process"),
+                    pytest.raises(RunHeld, match="running in another process"),
                     store.lease(run_id),
                 ):
                     pass
