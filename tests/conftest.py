@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,12 +19,16 @@ pytest.register_assert_rewrite("assay.testing")
 _SLOW = [HealthCheck.too_slow]
 
 settings.register_profile(
-    "default", max_examples=50, deadline=None, derandomize=True, suppress_health_check=_SLOW
+    "default", max_examples=25, deadline=None, derandomize=True, suppress_health_check=_SLOW
 )
 settings.register_profile(
     "full", max_examples=2000, deadline=None, derandomize=False, suppress_health_check=_SLOW
 )
 settings.load_profile("full" if os.environ.get("ASSAY_TEST_PROFILE") == "full" else "default")
+
+
+# A shell lets what it runs in the background ignore Ctrl-C, and all that it starts inherits that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ from assay.stores.sqlite import PATIENCE, SqliteStore
 from assay.testing.stores import SECONDS, a_run, a_trial, saved
 
 WRITER = Path(__file__).with_name("store_writer.py")
-KILLS = 50 if os.environ.get("ASSAY_TEST_PROFILE") == "full" else 8
+KILLS = 50 if os.environ.get("ASSAY_TEST_PROFILE") == "full" else 4
 
 
 @pytest.fixture

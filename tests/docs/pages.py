@@ -293,7 +293,7 @@ class Story:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
         return done.returncode, done.stdout

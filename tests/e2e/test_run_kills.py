@@ -98,7 +98,7 @@ def hold_out(project: Project, agent: Agent, seed: int, kills: int) -> None:
 def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(
     project: Project, agent: Agent
 ) -> None:
-    hold_out(project, agent, seed=1, kills=8)
+    hold_out(project, agent, seed=1, kills=5)
 
 
 @pytest.mark.full

@@ -85,7 +85,7 @@ def test_a_killed_server_loses_no_acknowledged_write(project: Project) -> None:
     with serving(project) as server:
 
         def write(number: int) -> None:
-            with httpx2.Client(base_url=server.url) as client:
+            with httpx2.Client(base_url=server.url, timeout=PATIENCE) as client:
                 while True:
                     body = PARIS | {"description": str(number)}
                     try:

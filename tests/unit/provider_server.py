@@ -62,7 +62,7 @@ class ProviderServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
         return self
 
     def __exit__(

@@ -25,9 +25,10 @@ simulation = load()
 BOUND = [s for s in simulation.SCENARIOS if s.holds(0.5) is False and "1,000" not in s.name]
 
 
+@pytest.mark.parametrize("worlds", [20, pytest.param(60, marks=pytest.mark.full)])
 @pytest.mark.parametrize("scenario", BOUND, ids=lambda scenario: scenario.name)
-def test_the_gate_is_seldom_wrong(scenario: object) -> None:
-    share = simulation.failing(scenario, 60)
+def test_the_gate_is_seldom_wrong(scenario: object, worlds: int) -> None:
+    share = simulation.failing(scenario, worlds)
     assert simulation.Scenario.holds(scenario, share), share
 
 

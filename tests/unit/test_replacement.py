@@ -51,7 +51,7 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path, linked: bool) -> Non
     reader.start()
     with replacing(tmp_path / "link" if linked else pipe) as stream:
         stream.write(b"new")
-    reader.join(10)
+    reader.join(60)
     assert read == [b"new"]
     assert pipe.is_fifo()
 

@@ -376,7 +376,7 @@ def test_a_file_counts_with_its_content() -> None:
 def test_whoever_says_how_many_are_asked_at_once_may_say_more_than_the_default(
     monkeypatch: pytest.MonkeyPatch, target: Any, suite: Any, options: Any
 ) -> None:
-    together = threading.Barrier(12, timeout=20)
+    together = threading.Barrier(12, timeout=60)
 
     def ask(text: str) -> str:
         together.wait()
