@@ -153,7 +153,7 @@ def test_a_run_that_is_at_work_is_not_removed(place: Any, status: str) -> None:
         closing(open_store(Settings.find(place.root))) as store,
         store.lease(run_id),
     ):
-        assert "is at work" in place.assay("runs", "rm", run_id, code=2).stderr
+        assert "is running in another process" in place.assay("runs", "rm", run_id, code=2).stderr
     place.assay("runs", "rm", run_id)
 
 

@@ -352,7 +352,7 @@ def test_repeated_names_are_reported_beside_wrong_entries(project: Project) -> N
         ("{type: @llm-juge}", "did you mean 'llm_judge'?"),
         ("{type: @LLM_Judge}", "did you mean 'llm_judge'?"),
         ("{type: @not_contians, value: x}", "did you mean 'contains'?"),
-        ("{type: @zzz}", "known are code_judge, composite"),
+        ("{type: @zzz}", "known: code_judge, composite"),
         ("{type: @llm-rubric}", "no evaluator is called 'llm-rubric'"),
         ("{type: @not-llm-rubric}", "no evaluator is called 'llm_rubric'"),
         ("{type: @'python:'}", "python:package.module:function"),
