@@ -2,8 +2,9 @@
 
 Most of what a short command costs is importing. Here one process has imported everything and
 forks for each command, which has its own arguments, folder, environment, streams and exit code,
-and ends like any other. A test starts the command itself where starting is the point: closed
-streams, signals, a damaged installation, or what Python reads when it begins.
+takes signals and ends like any other. A test starts the command itself where starting is the
+point: closed streams, a damaged installation, what Python reads when it begins, or the name by
+which others find the process.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import json
 import os
 import pkgutil
 import resource
+import select
 import signal
+import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TextIO
 
 #: No command of a test takes this long; one that does hangs.
 PATIENCE = 120.0
@@ -37,75 +40,158 @@ def assay(
     env: Mapping[str, str] | None = None,
     typed: str = "",
     together: bool = False,
+    memory: int = 0,
 ) -> subprocess.CompletedProcess[str]:
     """The command from start to end; `together` has errors among the output."""
-    with tempfile.TemporaryDirectory() as folder:
-        streams = [Path(folder, name) for name in ("in", "out", "out" if together else "err")]
-        streams[0].write_text(typed, encoding="utf-8")
-        order = {
-            "arguments": arguments,
-            "cwd": str(Path(cwd).resolve()),
-            "env": dict(os.environ if env is None else env),
-            "streams": [str(file) for file in streams],
-        }
-        code = _carried_out(order)
-        out, err = (file.read_text(encoding="utf-8") for file in streams[1:])
-    return subprocess.CompletedProcess(["assay", *arguments], code, out, "" if together else err)
+    limits = {"seconds": CPU_SECONDS, "memory": memory}
+    with Process(arguments, cwd, env, typed=typed, together=together, **limits) as process:
+        out, err = process.communicate()
+    assert process.returncode is not None
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def _carried_out(order: dict[str, Any]) -> int:
-    server = _server()
-    assert server.stdin is not None
-    assert server.stdout is not None
-    late = threading.Timer(PATIENCE, os.killpg, (server.pid, signal.SIGKILL))
-    late.start()
-    try:
-        server.stdin.write(json.dumps(order) + "\n")
-        server.stdin.flush()
-        answer = server.stdout.readline()
-    finally:
-        late.cancel()
-    if not answer:
-        _server.cache_clear()
-        raise AssertionError(f"{order['arguments']} did not end")
-    return int(answer)
+class Process:
+    """A command at work, with what tests need of a `subprocess.Popen`."""
+
+    def __init__(
+        self,
+        arguments: tuple[str, ...],
+        cwd: str | Path,
+        env: Mapping[str, str] | None,
+        *,
+        typed: str = "",
+        together: bool = False,
+        **limits: int,
+    ) -> None:
+        self.args = ["assay", *arguments]
+        self.returncode: int | None = None
+        given, out, err, told, order = (os.pipe() for _ in range(5))
+        streams = [given[0], out[1], out[1] if together else err[1]]
+        socket.send_fds(_orders(), [b"!"], [order[0], told[1], *streams])
+        for end in (order[0], told[1], given[0], out[1], err[1]):
+            os.close(end)
+        _write(given[1], typed)
+        wanted = {"arguments": arguments, "cwd": str(Path(cwd).resolve()), "limits": limits}
+        wanted["env"] = dict(os.environ if env is None else env)
+        _write(order[1], json.dumps(wanted))
+        self.stdout: TextIO | None = os.fdopen(out[0], encoding="utf-8")
+        self.stderr: TextIO | None = os.fdopen(err[0], encoding="utf-8")
+        self._told = os.fdopen(told[0], "rb", buffering=0)  # what was read early is not waited for
+        self.pid = int(self._told.readline())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if exception[0] is not None:
+            self.kill()
+        self.wait()
+        for stream in (self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+
+    def wait(self, timeout: float = PATIENCE) -> int:
+        if self.returncode is None:
+            if not select.select([self._told], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            self.returncode = int(self._told.readline())
+            self._told.close()
+        return self.returncode
+
+    def communicate(self, timeout: float = PATIENCE) -> tuple[str, str]:
+        """All that is still to be read of the output and of errors."""
+        read = {"stdout": "", "stderr": ""}
+
+        def drain(name: str, stream: TextIO) -> None:
+            with stream:
+                read[name] = stream.read()
+
+        streams = {"stdout": self.stdout, "stderr": self.stderr}
+        threads = [
+            threading.Thread(target=drain, args=item, daemon=True)
+            for item in streams.items()
+            if item[1] is not None
+        ]
+        for thread in threads:
+            thread.start()
+        self.wait(timeout)
+        for thread in threads:
+            thread.join(timeout)
+            if thread.is_alive():
+                raise subprocess.TimeoutExpired(self.args, timeout)
+        return read["stdout"], read["stderr"]
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            with suppress(ProcessLookupError):  # it has ended, and nobody has asked yet
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+
+def _write(pipe: int, text: str) -> None:
+    with os.fdopen(pipe, "w", encoding="utf-8") as stream:
+        stream.write(text)
 
 
 @cache
-def _server() -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    command = [sys.executable, __file__]
-    server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
-    atexit.register(_end, server)
-    return server
+def _orders() -> socket.socket:
+    """Where orders go; the process at the other end is there until this one is closed."""
+    here, there = socket.socketpair()
+    command = [sys.executable, __file__, str(there.fileno())]
+    with there:
+        server = subprocess.Popen(command, pass_fds=[there.fileno()], start_new_session=True)
+    atexit.register(_end, server, here)
+    return here
 
 
-def _end(server: subprocess.Popen[str]) -> None:
-    with server:
-        assert server.stdin is not None
-        server.stdin.close()  # it ends when nobody can order any more
+def _end(server: subprocess.Popen[bytes], orders: socket.socket) -> None:
+    orders.close()
+    server.wait()
 
 
-def _serve() -> None:
-    """Returns in the child, once for every order."""
+def _serve(orders: socket.socket) -> None:
+    """Returns in the process of a command, once for each."""
     import assay
 
     for module in pkgutil.walk_packages(assay.__path__, "assay."):
-        if not module.name.startswith(("assay.testing", "assay.server", "assay.__main__")):
+        if not module.name.startswith(("assay.testing", "assay.__main__")):
             import_module(module.name)
     _build(import_module("assay.model.shape").Shape)
     gc.freeze()
-    # The standard streams are for the commands.
-    orders, codes = os.fdopen(os.dup(0)), os.dup(1)
-    for line in orders:
-        child = os.fork()
-        if not child:
-            os.close(orders.fileno())
-            os.close(codes)
-            return _become(json.loads(line))
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever keeps a command need not be waited for
+    while True:
+        order, ends, _, _ = socket.recv_fds(orders, 1, 5)
+        if not order:
+            os._exit(0)
+        if not os.fork():
+            orders.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            return _keep(*ends)
+        for end in ends:
+            os.close(end)
+
+
+def _keep(order: int, tell: int, *streams: int) -> None:
+    """Tells the number of the command's process, and how that ended; returns in it."""
+    with os.fdopen(order, encoding="utf-8") as stream:
+        wanted = json.load(stream)
+    child = os.fork()
+    if not child:
+        os.close(tell)
+        return _become(wanted, streams)
+    for end in streams:
+        os.close(end)
+    try:
+        os.write(tell, b"%d\n" % child)
         _, status = os.waitpid(child, 0)
-        os.write(codes, b"%d\n" % os.waitstatus_to_exitcode(status))
-    os._exit(0)
+        os.write(tell, b"%d\n" % os.waitstatus_to_exitcode(status))
+    finally:
+        os._exit(0)
 
 
 def _build(shape: Any) -> None:
@@ -115,26 +201,30 @@ def _build(shape: Any) -> None:
         _build(kind)
 
 
-def _become(order: dict[str, Any]) -> None:
+def _become(order: dict[str, Any], streams: tuple[int, ...]) -> None:
     """What a new process would begin with."""
     os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["env"])
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    # `out` is opened for both streams when they are one: each has its own place, so both append.
-    flags = (os.O_RDONLY, *[os.O_WRONLY | os.O_CREAT | os.O_APPEND] * 2)
-    for stream, (name, flag) in enumerate(zip(order["streams"], flags, strict=True)):
-        opened = os.open(name, flag)
-        os.dup2(opened, stream)
-        os.close(opened)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    for stream in {*streams}:
+        os.close(stream)
     program = Path(sys.executable).with_name("assay")
     sys.argv = [str(program), *order["arguments"]]
     more = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:1] = [str(program.parent), *more]
+    _limit(**order["limits"])
+
+
+def _limit(seconds: int = 0, memory: int = 0) -> None:
+    for kind, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, memory)):
+        if most:
+            resource.setrlimit(kind, (most, most))
 
 
 if __name__ == "__main__":
     from assay.cli.main import main
 
-    _serve()
+    _serve(socket.socket(fileno=int(sys.argv[1])))
     main()

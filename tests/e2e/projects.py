@@ -29,6 +29,7 @@ PATIENCE = 90.0
 
 NOTHING: Mapping[str, str] = {}
 Reply = Callable[[dict[str, Any]], dict[str, Any]]
+Process = subprocess.Popen[str] | warm.Process
 
 
 class Project:
@@ -48,8 +49,14 @@ class Project:
         file.write_text(content, encoding="utf-8")
         return file
 
-    def start(self, *arguments: str, env: Mapping[str, str] = NOTHING) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, env: Mapping[str, str] = NOTHING) -> warm.Process:
         """The command at work; the caller waits for it."""
+        return warm.Process(arguments, self.root, environment(env))
+
+    def start_anew(
+        self, *arguments: str, env: Mapping[str, str] = NOTHING
+    ) -> subprocess.Popen[str]:
+        """The same from the start of Python on."""
         pipe = subprocess.PIPE
         return subprocess.Popen(
             [ASSAY, *arguments],
@@ -108,9 +115,7 @@ def environment(more: Mapping[str, str] = NOTHING) -> dict[str, str]:
     return {**kept, **more}
 
 
-def ended(
-    process: subprocess.Popen[str], code: int | None = None
-) -> subprocess.CompletedProcess[str]:
+def ended(process: Process, code: int | None = None) -> subprocess.CompletedProcess[str]:
     """How a command ended; there is never a traceback."""
     with process:
         try:
@@ -118,6 +123,7 @@ def ended(
         except subprocess.TimeoutExpired:
             process.kill()
             raise
+    assert process.returncode is not None
     return fit(subprocess.CompletedProcess(process.args, process.returncode, out, err), code)
 
 

@@ -85,7 +85,7 @@ class Workshop(Project):
     def started(self, *arguments: str, code: int) -> subprocess.CompletedProcess[str]:
         """From the start of Python on: some packages are looked at when modules are loaded."""
         env = {"PYTHONPATH": str(self.site.root)}
-        return ended(self.start(*arguments, env=env), code)
+        return ended(self.start_anew(*arguments, env=env), code)
 
 
 @pytest.fixture

@@ -177,7 +177,7 @@ def read(held: Any) -> int:
     return len(list(held() if callable(held) else held))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def _only_new_garbage() -> Iterator[None]:
     """Looking for garbage takes long where all tests have been loaded."""
     gc.collect()

@@ -376,7 +376,8 @@ def recorded(home: Project) -> Project:
 def test_a_stream_that_is_killed_ends_like_one_that_is_not(recorded: Project) -> None:
     marker = f"{uuid.uuid4().hex}.md"
     arguments = ("big.eval.jsonl", "--target", "replay:seen.jsonl", "--json", "-o", marker)
-    ended(recorded.start("run", *arguments, env={"SPARED": str(os.getpid())}), -signal.SIGKILL)
+    spared = {"SPARED": str(os.getpid())}
+    ended(recorded.start_anew("run", *arguments, env=spared), -signal.SIGKILL)
     assert all_die(marker), "nobody grades for nobody"
     resumed = recorded.call("run", *arguments, "--resume").stdout
     assert normal(resumed) == recorded.document(*arguments[:-1], "other.md")

@@ -12,14 +12,14 @@ from textwrap import dedent
 
 import pytest
 
-from e2e.projects import Agent, Gate, Project, ended, outcomes
+from e2e.projects import Agent, Gate, Process, Project, ended, outcomes
 from unit.test_process import all_die, all_live
 
 IDS = "abcdefgh"
 SUITE = {"cases": [{"id": i, "input": i, "expect": {"responseContains": [i]}} for i in IDS]}
 
 
-def await_line(process: subprocess.Popen[str], words: str) -> None:
+def await_line(process: Process, words: str) -> None:
     """Wait until the command says something."""
     assert process.stderr is not None
     said = []
@@ -42,7 +42,7 @@ def held(home: Project, agent: Agent, gate: Gate) -> Project:
 def test_the_first_signal_lets_trials_in_flight_finish(
     held: Project, agent: Agent, gate: Gate, number: signal.Signals
 ) -> None:
-    process = held.start("run", "evals", "--json")
+    process = held.start_anew("run", "evals", "--json")
     gate.await_reached()
     process.send_signal(number)
     await_line(process, "stopping: trials in flight have 10 s to finish")
@@ -194,5 +194,5 @@ sys.meta_path.insert(0, Pressed())
 def test_a_signal_before_there_is_a_command_ends_without_a_traceback(home: Project) -> None:
     home.write("early/sitecustomize.py", EARLY)
     env = {"PYTHONPATH": str(home.root / "early")}
-    done = ended(home.start("run", "evals", env=env), 130)
+    done = ended(home.start_anew("run", "evals", env=env), 130)
     assert (done.stdout, done.stderr) == ("", "")

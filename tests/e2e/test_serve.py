@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from e2e.projects import PATIENCE, Agent, Gate, Project, ended
+from e2e.projects import PATIENCE, Agent, Gate, Process, Project, ended
 
 PARIS = {"input": "capital of France?", "expected_output": "Paris"}
 
@@ -25,7 +24,7 @@ PARIS = {"input": "capital of France?", "expected_output": "Paris"}
 class Served:
     """A server at work, and a client of it."""
 
-    process: subprocess.Popen[str]
+    process: Process
     url: str
     client: httpx2.Client
 

@@ -16,6 +16,8 @@ from unit.asking import PATIENCE
 
 #: Short, for what is known to hang; all else has the whole grace.
 SHORT = 0.05
+#: For a loop that is to notice within this time more than the grace.
+NOTICED = 1.0
 PLACES: list[Callable[[float], Place]] = [Here, Apart]
 
 
@@ -151,7 +153,7 @@ def test_who_leaves_does_not_wait_for_one_that_is_not_cancelled(
     place: Callable[[float], Place],
 ) -> None:
     async def work() -> None:
-        there, stubborn = place(SHORT), Stubborn()
+        there, stubborn = place(NOTICED), Stubborn()
         loop, _ = await there.outcome(loop_of_it)
         await left(there, stubborn, stubborn.begun)
         assert not stubborn.over.is_set()

@@ -49,20 +49,16 @@ def command(
     encoding: str = "",
 ) -> tuple[int, str]:
     """Exit code and output of the real command, in a process with so many bytes of memory."""
-    if not (memory or encoding):
-        told = warm.assay(*arguments, cwd=cwd)
+    if not encoding:
+        told = warm.assay(*arguments, cwd=cwd, memory=memory)
         return told.returncode, untroubled(told.stdout + told.stderr)
-    seconds = warm.CPU_SECONDS
-    start = f"import resource; resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds})); "
-    if memory:
-        start += f"resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory})); "
-    start += "from assay.cli.main import main; main()"
+    start = "from assay.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", start, *arguments],
         cwd=cwd,
         timeout=warm.PATIENCE,
         capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": encoding or "utf-8"},
+        env={**os.environ, "PYTHONIOENCODING": encoding},
         check=False,
     )
     return done.returncode, untroubled((done.stdout + done.stderr).decode("utf-8", "replace"))
