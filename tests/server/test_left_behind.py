@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from uuid import uuid4
 
@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
-from assay.errors import StoreError
+from assay.errors import RunHeld, StoreError
 from assay.model.run import CANCELLED, DOOR, RunRecord
 from assay.server import jobs, runs
 from assay.server.app import create_app
@@ -157,6 +157,27 @@ def test_a_run_at_work_can_be_cancelled_at_another_server(
         data = shown(other, run_id)
     assert (data["status"], data["notes"]) == ("interrupted", ["it was cancelled"])
     assert len(agent.asked) == 1
+
+
+def test_a_run_that_ends_while_it_is_cancelled_was_not(
+    project: Settings, store: Behind, running: TestClient
+) -> None:
+    record = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
+    store.begin(replace(record, environment={DOOR: SERVE}))
+
+    class Ending(AbstractContextManager[None]):
+        """Another server had it, and is done with it."""
+
+        def __init__(self, run_id: str) -> None:
+            store.finish(run_id, "finished", "2026-01-15T10:00:01.000Z", {})
+            raise RunHeld(run_id)
+
+        def __exit__(self, *_: object) -> None: ...
+
+    store.lease = Ending  # type: ignore[method-assign, assignment]
+    answer = running.post(f"/api/runs/{record.id}/cancel", json={})
+    assert "The run is finished" in refused(answer, 400, "INVALID_INPUT")
+    assert not store.run(record.id).cancelled
 
 
 def test_a_run_of_a_command_that_is_at_work_cannot_be_cancelled(

@@ -73,6 +73,33 @@ def test_a_server_that_ends_goes_on_with_nothing(jobs: Jobs, agent: Agent) -> No
     assert len(agent.asked) == 1
 
 
+def test_a_run_that_was_cancelled_once_is_stopped_once(
+    jobs: Jobs, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it is looked just then for what other servers cancelled."""
+
+    async def scenario() -> tuple[int, int]:
+        run_id = await in_flight(jobs, agent)
+        job, record = jobs.find(run_id), jobs.store.run(run_id)
+        assert job is not None
+        loop, describe = asyncio.get_running_loop(), jobs.store.describe
+
+        def described(*arguments: Any) -> None:
+            describe(*arguments)
+            asyncio.run_coroutine_threadsafe(jobs._heed(), loop).result(PATIENCE)
+
+        monkeypatch.setattr(jobs.store, "describe", described)
+        await jobs.cancel(job, record)
+        once = job.brake.presses
+        await jobs.cancel(job, jobs.store.run(run_id))
+        twice = job.brake.presses
+        agent.open.set()
+        await jobs.end()
+        return once, twice
+
+    assert asyncio.run(scenario()) == (1, 2)
+
+
 def test_a_second_signal_ends_runs_at_once(jobs: Jobs, agent: Agent) -> None:
     async def scenario() -> str:
         run_id = await in_flight(jobs, agent)

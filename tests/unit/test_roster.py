@@ -379,6 +379,14 @@ def test_wrong_settings_are_told_with_their_place(
         assert len(caught.value.problems) == 1, "that it is empty follows from it"
 
 
+def test_a_variable_that_is_not_set_hides_no_other_problem(tmp_path: Path) -> None:
+    target = '{name = "x", provider = "openai", model = "${{ NOBODY_SET_THIS }}", modle = "y"}'
+    (tmp_path / "pyproject.toml").write_text(f"[tool.assay]\ntargets = [{target}]\n")
+    with pytest.raises(ConfigError) as caught:
+        Roster(Settings.find(tmp_path)).target("x")
+    assert {"unset-variable", "unknown-key"} <= {p.code for p in caught.value.problems}
+
+
 @pytest.mark.parametrize("written", ["${{ MY_MODEL }}", "{{ env.MY_MODEL }}", "${{MY_MODEL}}"])
 def test_environment_variables_stand_in_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str

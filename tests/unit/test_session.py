@@ -231,6 +231,15 @@ def test_a_cancelled_run_that_is_resumed_is_cancelled_no_more(job: Job) -> None:
     assert done.record.environment == known.environment
 
 
+def test_a_run_that_is_cancelled_while_a_server_takes_it_up_stays_cancelled(job: Job) -> None:
+    job.brake.press()
+    known = carried_out(replace(job, door="serve"))[0].record
+    job.store.describe(known.id, known.suites, known.environment | {CANCELLED: 1})
+    again = replace(resumed(job, known), door="serve", brake=type(job.brake)())
+    carried_out(again)
+    assert job.store.run(known.id).environment == known.environment | {CANCELLED: 1}
+
+
 @pytest.mark.parametrize(("begun", "resumed_by"), [("serve", ""), ("", "serve")])
 def test_a_run_knows_the_door_of_whoever_resumes_it(job: Job, begun: str, resumed_by: str) -> None:
     """Only who is at work on it can be told to stop."""

@@ -68,9 +68,12 @@ def reopened(store: Store, run_id: str, door: str) -> RunRecord:
     """The run, marked as running again by the holder of its lease; raises if it was finished."""
     record = store.run(run_id)
     check_unfinished(record)
-    kept = {n: value for n, value in record.environment.items() if n not in (CANCELLED, DOOR)}
+    # A command takes it back that the run was cancelled. A server goes on only with a run that was
+    # not: when it is now, somebody has just done so, and the run is to stop.
+    forgotten = (DOOR,) if door else (DOOR, CANCELLED)
+    kept = {name: value for name, value in record.environment.items() if name not in forgotten}
     environment = kept | ({DOOR: door} if door else {})
-    if environment != record.environment:  # it is cancelled no more, or at work elsewhere
+    if environment != record.environment:
         record = replace(record, environment=environment)
         store.describe(run_id, record.suites, environment)
     store.reopen(run_id)

@@ -259,8 +259,9 @@ class Roster:
             defaults["prices"] = self.settings.config.prices
         reading = Reading(base.joinpath, base.joinpath)
         spec, found = check(cls, document, path, {**defaults, **values}, reading)
-        # What is wrong because a variable is not set need not be told as well.
-        unset = {(problem.line, problem.column) for problem in problems}
+        # What is wrong because a variable is not set need not be told as well. Without lines it
+        # cannot be told apart from other problems.
+        unset = {(problem.line, problem.column) for problem in problems if problem.line}
         problems += [p for p in found if (p.line, p.column) not in unset]
         if spec is None or problems:
             raise ConfigError(problems)

@@ -63,6 +63,11 @@ class Job(msgspec.Struct):
     brake: Brake = msgspec.field(default_factory=Brake)
     run_id: str = ""
 
+    def cancel(self, times: int) -> None:
+        """Stop it once more, unless it was stopped as often already; only in the server's loop."""
+        if self.brake.presses < times:
+            self.brake.press(WAS_CANCELLED)
+
 
 class Jobs:
     """Starts runs and stops them; goes on with those that another server left behind."""
@@ -116,10 +121,11 @@ class Jobs:
 
     async def cancel(self, job: Job | None, record: RunRecord) -> None:
         """Stop a run for good; that is recorded, for another server too that is at work on it."""
-        known = record.environment | {CANCELLED: record.environment.get(CANCELLED, 0) + 1}
+        times = record.environment.get(CANCELLED, 0) + 1
+        known = record.environment | {CANCELLED: times}
         await asyncio.to_thread(self.store.describe, record.id, record.suites, known)
         if job is not None:
-            job.brake.press(WAS_CANCELLED)
+            job.cancel(times)
 
     async def give_up(self, run_id: str) -> bool:
         """End a run that nobody works on; False when somebody does."""
@@ -153,15 +159,14 @@ class Jobs:
             await self._go_on()
             await asyncio.sleep(WATCH_SECONDS)
             with suppress(StoreError):  # it is looked again
-                await asyncio.to_thread(self._heed)
+                await self._heed()
                 self._note(await asyncio.to_thread(self._left_since))
 
-    def _heed(self) -> None:
+    async def _heed(self) -> None:
         """Stop the runs here that were cancelled at another server, as often as they were."""
-        for job in list(self._jobs):
-            record = self.store.run(job.run_id) if job.run_id else None
-            if record and job.brake.presses < record.environment.get(CANCELLED, 0):
-                job.brake.press(WAS_CANCELLED)
+        for job in [job for job in self._jobs if job.run_id]:
+            record = await asyncio.to_thread(self.store.run, job.run_id)
+            job.cancel(record.environment.get(CANCELLED, 0))
 
     def _note(self, left: Iterable[str]) -> None:
         loop = asyncio.get_running_loop()

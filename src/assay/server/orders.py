@@ -129,7 +129,7 @@ def _check_evaluator(entry: Any) -> None:
     kind = str(entry.get("type")).replace("-", "_").removeprefix("not_")
     if kind not in SAFE:
         known = ", ".join(sorted(SAFE))
-        raise invalid(f"Evaluator {kind[:50]!r} cannot be given in a request; known are {known}")
+        raise invalid(f"Evaluator {kind[:50]!r} cannot be given in a request; known: {known}")
     _check_prompt(entry)
     for key in _MEMBERS:
         members = entry.get(key, ())

@@ -92,10 +92,11 @@ async def cancel(request: Request) -> Response:
     run_id = (await _record(request)).id
     bodies.read_fields(bodies.object_of(raw), {})
     job = await state.jobs.settled(run_id)
-    record = await _record(request)
-    if job is None and not is_to_go_on(record):
-        raise invalid(f"The run is {record.status}; there is nothing to cancel")
-    if job is not None or not await state.jobs.give_up(run_id):
+    left = job is None and is_to_go_on(await _record(request))
+    if not (left and await state.jobs.give_up(run_id)):
+        record = await _record(request)  # it may have ended meanwhile
+        if job is None and not is_to_go_on(record):
+            raise invalid(f"The run is {record.status}; there is nothing to cancel")
         if record.door != SERVE:
             raise invalid("A command is at work on the run; there is nothing to cancel here")
         await state.jobs.cancel(job, record)
