@@ -163,14 +163,15 @@ def _serve(orders: socket.socket) -> None:
             import_module(module.name)
     _build(import_module("assay.model.shape").Shape)
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever keeps a command need not be waited for
     while True:
         order, ends, _, _ = socket.recv_fds(orders, 1, 5)
+        with suppress(ChildProcessError):  # those who kept commands that have ended
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         if not order:
             os._exit(0)
         if not os.fork():
             orders.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             return _keep(*ends)
         for end in ends:
             os.close(end)

@@ -63,7 +63,9 @@ EVAL_FILES, EVALUATORS = PAGES["docs/eval-files.md"], PAGES["docs/evaluators.md"
 PYTHON = PAGES["docs/python.md"]
 BUILT_IN = sorted(evaluators)
 
-every_page = pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+every_page = pytest.mark.parametrize(
+    "page", [pytest.param(page, id=name) for name, page in PAGES.items() if page.blocks]
+)
 
 
 # Links and numbers
@@ -85,9 +87,8 @@ def broken_links(page: Page, pages: dict[str, Page], root: Path = ROOT) -> list[
     return broken
 
 
-@every_page
-def test_links_resolve(page: Page) -> None:
-    assert broken_links(page, PAGES) == []
+def test_links_resolve() -> None:
+    assert [link for page in PAGES.values() for link in broken_links(page, PAGES)] == []
 
 
 def test_every_page_is_reached_from_the_index() -> None:

@@ -58,13 +58,9 @@ def test_version() -> None:
     ("arguments", "code"),
     [
         (["--help"], 0),
-        (["vaildate"], 2),
         (["validate", "."], 2),
-        (["validate", "good.eval.yaml"], 0),
-        (["lint", ".", "--json"], 2),
         (["schema", "eval"], 0),
         (["run", "good.eval.yaml", "--target", "echo:"], 1),
-        (["runs", "list"], 0),
         (["compare", "a", "b"], 2),
     ],
 )

@@ -8,7 +8,7 @@ import gc
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -177,18 +177,9 @@ def read(held: Any) -> int:
     return len(list(held() if callable(held) else held))
 
 
-@pytest.fixture(scope="module")
-def _only_new_garbage() -> Iterator[None]:
-    """Looking for garbage takes long where all tests have been loaded."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @pytest.mark.parametrize("what", HELD)
-@pytest.mark.usefixtures("_only_new_garbage")
 def test_the_store_is_open_for_as_long_as_a_part_of_the_run_is_held(place: Any, what: str) -> None:
+    gc.collect()
     before = threading.active_count(), open_files(place.root)
     held = HELD[what](assay.run("evals", target=answer))
     gc.collect()

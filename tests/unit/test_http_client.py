@@ -19,7 +19,7 @@ KEY = "sk-very-secret-0123456789"
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
 
-def fetch(url: str, timeout: float = 10.0, **options: Any) -> dict[str, Any]:
+def fetch(url: str, timeout: float = 60.0, **options: Any) -> dict[str, Any]:
     """The document that a POST to this address brings."""
 
     async def ask() -> dict[str, Any]:
@@ -177,8 +177,9 @@ async def _nonsense(request: web.Request) -> web.StreamResponse:
 
 def test_what_is_no_http_is_told_and_no_status_that_nobody_sent() -> None:
     error = fault(_nonsense)
-    assert "/ask sent is not HTTP: " in str(error)
-    assert "400" not in str(error)
+    _, found, why = str(error).partition("/ask sent is not HTTP: ")
+    assert found
+    assert "400" not in why  # the port of the server may have these digits
     assert not error.retryable
 
 
