@@ -21,6 +21,8 @@ from assay.suites.discovery import discover, loader_for
 
 #: Smaller files are loaded whole, even when they could be read as a stream.
 STREAMED_BYTES = 4 * 1024 * 1024
+#: To look through so many new objects for garbage takes a moment.
+MANY_OBJECTS = 100_000
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
@@ -149,7 +151,9 @@ def _garbage_later() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            # What was loaded joins the oldest objects; the next collection does not scan it all.
-            gc.freeze()
-            gc.unfreeze()
+            if gc.get_count()[0] > MANY_OBJECTS:
+                # What was loaded joins the oldest objects; the next collection does not scan it
+                # all. Only then: other new garbage joins them too, and nothing counts it.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
