@@ -252,7 +252,7 @@ def test_long_variables_are_cut_and_still_told_apart() -> None:
         (
             '{"eval_id": "a"}',
             "r.jsonl",
-            "this is not the result of a case: it has none of",
+            "r.jsonl:1: this is not the result of a case: it has none of",
         ),
         ('{"eval_id": "a", "score": 1}\n{"eval_id"', "r.jsonl", "r.jsonl:2:11: the JSON ends"),
         ('{"file": "x", "cases": [{"id": "a", "passed": true, "details": {}}]}', "r.json", "'a'"),
