@@ -55,7 +55,7 @@ SLUGS: dict[str, str] = {
     "symlink-loop": "A symbolic link leads back to where it started.",
     "unknown-format": "The file name is not one that Assay can load.",
     "no-eval-files": "The path holds no eval file.",
-    "encoding": "The file is not UTF-8.",
+    "encoding": "The file, or its name, is not UTF-8.",
     "bad-character": "The text has a character that cannot be stored.",
     "too-large": "The file, line or value is larger than the limit.",
     "too-deep": "The document is nested deeper than the limit.",

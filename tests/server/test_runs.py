@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -240,6 +241,12 @@ def test_paths_stay_below_the_served_root(running: TestClient, tmp_path: Path) -
         assert "leads out of the served root" in refused(response, 400, "INVALID_INPUT")
     absent = running.post("/api/runs", json={"suites": ["no.yaml"]})
     assert "does not exist" in refused(absent, 400, "INVALID_INPUT")
+
+
+def test_a_file_whose_name_is_not_utf_8_is_refused(running: TestClient, tmp_path: Path) -> None:
+    (tmp_path / "evals" / os.fsdecode(b"\xff.eval.yaml")).write_text(ONE)
+    response = running.post("/api/runs", json={"suites": ["evals"]})
+    assert "\\xff.eval.yaml: the name of" in refused(response, 400, "INVALID_INPUT")
 
 
 def test_the_served_root_may_be_a_part_of_the_project(

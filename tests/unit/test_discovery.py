@@ -623,6 +623,15 @@ def test_all_wrong_paths_are_reported_and_the_right_ones_load(project: Project) 
     assert [suite.file for suite in loaded.suites] == ["a.eval.yaml"]
 
 
+def test_a_name_that_is_not_utf_8_is_a_problem(project: Project) -> None:
+    project.write("a.eval.yaml", SUITE)
+    for name in (b"b\xff.eval.yaml", b"c\xff/d.eval.yaml"):
+        project.write(os.fsdecode(name), SUITE)
+    escaped = ["b\\xff.eval.yaml", "c\\xff/d.eval.yaml"]
+    assert problems(".") == [(name, "encoding") for name in escaped]
+    assert found() == ["a.eval.yaml"]
+
+
 def test_a_file_that_is_named_is_loaded_whatever_its_name(project: Project) -> None:
     project.write("plain.csv", CSV)
     project.write("case.yaml", CASE)

@@ -235,6 +235,8 @@ def test_a_kebab_case_type_keeps_the_places_of_its_keys(project: Project) -> Non
     ("entry", "slug", "word"),
     [
         ("@hello", "wrong-type", "not a mapping with a 'type'"),
+        ("@hello", "wrong-type", "for a criterion in words"),
+        ("@not-contains", "wrong-type", "write {type: not-contains}"),
         ("@5", "wrong-type", "is 5"),
         ("@[type, is_json]", "wrong-type", "a list"),
         ("@null", "wrong-type", "null"),

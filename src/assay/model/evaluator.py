@@ -149,9 +149,7 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     if type(raw) is not dict:
         if isinstance(raw, EvaluatorSpec):
             return raw
-        hint = ""
-        if isinstance(raw, str):
-            hint = "for a criterion in words: {type: rubric, rubrics: [...]}"
+        hint = _meant_by_text(raw, info.context) if isinstance(raw, str) else ""
         raise problem("wrong-type", f"is {shown(raw)}, not a mapping with a 'type'", hint)
     written = raw.get("type")
     if type(written) is not str:
@@ -162,6 +160,13 @@ def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     if reading is None:
         raise problem("wrong-type", "evaluators in a file are read through a loader")
     return _first(raw, reading)
+
+
+def _meant_by_text(raw: str, reading: Reading | None) -> str:
+    """What would be right instead of a text alone."""
+    if reading is not None and raw.replace("-", "_").removeprefix("not_") in reading.evaluators:
+        return f"write {{type: {raw}}}"
+    return "for a criterion in words: {type: rubric, rubrics: [...]}"
 
 
 def _meant(raw: dict[str, Any], reading: Reading | None) -> str:

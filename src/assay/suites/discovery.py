@@ -60,7 +60,7 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
                 _take(path, settings.for_file(path), found)
         else:
             _note(found, path, "not-found", "there is no such file or directory", _nearby(path))
-    found.files, found.lost = _each_once(found.files), _each_once(found.lost)
+    found.files, found.lost = _each_once(_named_in_text(found)), _each_once(found.lost)
     return found
 
 
@@ -89,6 +89,19 @@ def _take(file: Path, settings: Settings, found: Discovery) -> None:
 def _each_once(files: list[Path]) -> list[Path]:
     """The first name of every file."""
     return [*{os.path.realpath(file): file for file in reversed(files)}.values()][::-1]
+
+
+def _named_in_text(found: Discovery) -> list[Path]:
+    """The files whose names a result can hold; a name of other bytes is a problem."""
+    fit = []
+    for file in found.files:
+        try:
+            str(file).encode()
+            fit.append(file)
+        except UnicodeEncodeError:
+            message = "the name of this file, or of a folder it is in, is not UTF-8"
+            _note(found, file, "encoding", message, "rename it")
+    return fit
 
 
 def _is_lone_lock(file: Path, found: Discovery) -> bool:
