@@ -106,7 +106,9 @@ def longest_tags(folder: Path, cases: int) -> None:
     for kind, alphabet in ALPHABETS.items():
         with served(home(folder / kind, cases, partial(long_tags, alphabet, cases))) as long:
             tag = long_tags(alphabet, cases, cases // 2)[5]
+            shared = shared_tag(alphabet)
             parts = [tag[0], tag[:2], tag[:3], tag[:6], tag, tag[:5] * 2, "lat", "late", "common"]
+            parts += [shared[:20], shared]
             what = f"{10 * cases:,} different tags of 50 {kind}"
             tagged(long, what, *map(quote, parts))
 
@@ -217,10 +219,15 @@ def late_tags(cases: int, number: int) -> tuple[str, ...]:
 
 
 def long_tags(alphabet: Sequence[str], cases: int, number: int) -> tuple[str, ...]:
-    """Ten of 50 characters; two of them begin with the same as those of other test cases."""
+    """Ten of 50 characters; two begin with the same as those of others, one is the same."""
     chance = random.Random(number)
-    begins = ["common", *late_tags(cases, number)] + [""] * 8
-    return tuple(begin + "".join(chance.choices(alphabet, k=50 - len(begin))) for begin in begins)
+    begins = ["common", *late_tags(cases, number), *[""] * 7]
+    own = (begin + "".join(chance.choices(alphabet, k=50 - len(begin))) for begin in begins)
+    return (*own, shared_tag(alphabet))
+
+
+def shared_tag(alphabet: Sequence[str]) -> str:
+    return "".join(random.Random("shared").choices(alphabet, k=50))
 
 
 def home(folder: Path, cases: int, tags: Callable[[int], tuple[str, ...]] = few_tags) -> Path:
