@@ -203,7 +203,7 @@ def test_a_tag_is_found_by_its_parts_as_by_a_look_at_all(file: Path) -> None:
     with closing(SqliteStore(file)) as store:
         cases = store.test_cases
         tags = [
-            tuple("".join(chance.choices(LETTERS, k=chance.randint(1, 9))) for _ in range(3))
+            tuple("".join(chance.choices(LETTERS, k=chance.randint(1, 30))) for _ in range(3))
             for _ in range(300)
         ]
         made = added(cases, *(new_case(str(i), *some) for i, some in enumerate(tags)))
@@ -215,7 +215,7 @@ def test_a_tag_is_found_by_its_parts_as_by_a_look_at_all(file: Path) -> None:
         for _ in range(1000):
             text = chance.choice(chance.choice(tags))
             begin = chance.randrange(len(text))
-            needle = text[begin : begin + chance.randint(1, 9)] + chance.choice(["", "", "a"])
+            needle = text[begin : begin + chance.randint(1, 20)] + chance.choice(["", "", "a"])
             matching = sum(any(needle.casefold() in t.casefold() for t in some) for some in live)
             assert cases.page(1, tag=needle).total == matching, needle
 
@@ -234,10 +234,10 @@ def test_the_index_forgets_tags_that_nobody_has(file: Path) -> None:
 def test_the_index_alone_tells_which_tags_have_a_text(file: Path) -> None:
     with closing(SqliteStore(file)) as store:
         cases = store.test_cases
-        added(cases, new_case("a", "first-one"), *(new_case(str(i), str(i)) for i in range(9)))
+        added(cases, new_case("a", "the first-one"), *(new_case(str(i), str(i)) for i in range(9)))
         with closing(sqlite3.connect(file)) as other, other:
             other.execute("UPDATE tag_set SET folded = number")
-        for needle in ("f", "first", "irst-o", "irst-on", "st-one", "first-one"):
+        for needle in ("f", "first", "irst-o", "irst-on", "st-one", "he first-one"):
             assert [case.input for case in cases.page(9, tag=needle).test_cases] == ["a"], needle
-        for needle in ("first-n", "st-o-", "onef", "one-", "neirst", "first-onefirst-one"):
+        for needle in ("first-n", "st-o-", "onef", "one-", "neirst", "first-onefi"):
             assert cases.page(9, tag=needle) == ([], 0), needle

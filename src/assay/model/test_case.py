@@ -123,10 +123,7 @@ def folded(tags: Sequence[str]) -> bytes:
 
 def sought(tag: str) -> bytes | None:
     """What `folded` tags are searched for; None when no tag can have it in it."""
-    without_case = tag.casefold()
-    # Without case a character may become up to three.
-    fits = storable(tag) and len(without_case) <= 3 * MAX_TAG
-    return without_case.encode() if fits else None
+    return tag.casefold().encode() if storable(tag) else None
 
 
 def refuse_unfit(written: NewTestCase | TestCaseChanges) -> None:
