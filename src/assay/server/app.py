@@ -21,7 +21,7 @@ from assay.errors import AssayError, EvalFileErrors, NotInStore, UsageError
 from assay.ports import Store
 from assay.redaction import Redactor
 from assay.roster.secrets import secrets_of
-from assay.server import openapi, reading, runs, test_cases
+from assay.server import comparisons, openapi, runs, test_cases
 from assay.server.envelope import UNEXPECTED, ApiError, sentence
 from assay.server.jobs import Clock, Jobs, utc_now
 from assay.server.security import Access, Guard
@@ -65,7 +65,7 @@ def create_app(
     )
     app.state.assay = State(settings, store, jobs, now)
     app.add_middleware(Guard, access=access or Access())
-    for module in (test_cases, runs, reading):
+    for module in (test_cases, runs, comparisons):
         app.router.routes += module.router.routes
     for route in app.routes:
         if isinstance(route, APIRoute) and route.methods == {"GET"}:

@@ -27,7 +27,7 @@ from assay.model.run import CANCELLED, RunRecord, RunStatus
 from assay.ports import Store
 from assay.server.envelope import invalid
 from assay.server.feed import Feed
-from assay.server.searching import progress_before
+from assay.server.result_pages import progress_before
 from assay.service import history, runs
 from assay.settings import Settings
 

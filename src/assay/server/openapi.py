@@ -13,10 +13,10 @@ from starlette.responses import Response
 
 from assay.server import (
     bodies,
-    described_evaluators,
-    described_results,
-    described_runs,
-    described_test_cases,
+    openapi_evaluators,
+    openapi_results,
+    openapi_runs,
+    openapi_test_cases,
 )
 from assay.server.envelope import JSON
 from assay.version import __version__
@@ -53,10 +53,10 @@ def document(app: FastAPI) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {
-                **described_test_cases.SCHEMAS,
-                **described_runs.SCHEMAS,
-                **described_results.schemas(),
-                **described_evaluators.schemas(),
+                **openapi_test_cases.SCHEMAS,
+                **openapi_runs.SCHEMAS,
+                **openapi_results.schemas(),
+                **openapi_evaluators.schemas(),
             },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },

@@ -14,13 +14,13 @@ from starlette.responses import Response, StreamingResponse
 
 from assay.errors import NotInStore, StoreError
 from assay.model.run import RunRecord
-from assay.server import bodies, described_runs
+from assay.server import bodies, openapi_runs
 from assay.server.bodies import json_object, known_uuid
 from assay.server.envelope import ApiError, invalid, success, success_of
 from assay.server.feed import Sent
 from assay.server.jobs import SERVE, is_to_go_on
-from assay.server.orders import order_of
-from assay.server.searching import OUTCOMES, Search, progress_of
+from assay.server.result_pages import OUTCOMES, Search, progress_of
+from assay.server.run_requests import order_of
 from assay.server.state import State, state_of
 from assay.service.history import with_baselines
 
@@ -30,7 +30,7 @@ POLL_SECONDS = 2.0
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
 
 
-@router.post("/api/runs", **described_runs.START_RUN)
+@router.post("/api/runs", **openapi_runs.START_RUN)
 async def start(request: Request) -> Response:
     state = state_of(request)
     body = await json_object(request)
@@ -39,7 +39,7 @@ async def start(request: Request) -> Response:
     return success(await _shown(run_id, state), 202)
 
 
-@router.get("/api/runs", **described_runs.LIST_RUNS)
+@router.get("/api/runs", **openapi_runs.LIST_RUNS)
 async def listed(request: Request) -> Response:
     given = bodies.query(request, "limit", "before")
     limit = bodies.number(given, "limit", bodies.LIMIT, 1, bodies.MAX_LIMIT)
@@ -54,13 +54,13 @@ async def listed(request: Request) -> Response:
     return success({"runs": rows, "count": len(rows), "next": last})
 
 
-@router.get("/api/runs/{id}", **described_runs.GET_RUN)
+@router.get("/api/runs/{id}", **openapi_runs.GET_RUN)
 async def get(request: Request) -> Response:
     bodies.query(request)
     return success(await _shown((await _record(request)).id, state_of(request)))
 
 
-@router.get("/api/runs/{id}/results", **described_runs.LIST_RESULTS)
+@router.get("/api/runs/{id}/results", **openapi_runs.LIST_RESULTS)
 async def results(request: Request) -> Response:
     given = bodies.query(request, "limit", "skip", "outcome", "q", "after")
     limit, skip = bodies.page(given)
@@ -73,7 +73,7 @@ async def results(request: Request) -> Response:
     return success_of(await state.walk(partial(search.page, state.store, record), request))
 
 
-@router.get("/api/runs/{id}/events", **described_runs.FOLLOW_RUN)
+@router.get("/api/runs/{id}/events", **openapi_runs.FOLLOW_RUN)
 async def events(request: Request) -> Response:
     bodies.query(request)
     state = state_of(request)
@@ -86,7 +86,7 @@ async def events(request: Request) -> Response:
     return StreamingResponse(_encoded(sent), headers=_STREAM)
 
 
-@router.post("/api/runs/{id}/cancel", **described_runs.CANCEL_RUN)
+@router.post("/api/runs/{id}/cancel", **openapi_runs.CANCEL_RUN)
 async def cancel(request: Request) -> Response:
     raw, state = await bodies.received(request), state_of(request)
     run_id = (await _record(request)).id

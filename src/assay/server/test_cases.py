@@ -21,7 +21,7 @@ from assay.model.test_case import (
     TestCaseChanges,
 )
 from assay.ports import Store
-from assay.server import bodies, described_test_cases
+from assay.server import bodies, openapi_test_cases
 from assay.server.bodies import (
     Read,
     json_object,
@@ -48,7 +48,7 @@ REQUIRED = ("input", "expected_output")
 QUICK_SKIP = 1000
 
 
-@router.post("/api/test-cases", **described_test_cases.CREATE_TEST_CASE)
+@router.post("/api/test-cases", **openapi_test_cases.CREATE_TEST_CASE)
 async def create(request: Request) -> Response:
     given = read_fields(await json_object(request), NEW, REQUIRED)
     state = state_of(request)
@@ -59,7 +59,7 @@ async def create(request: Request) -> Response:
     return success_of(_json(made), 201)
 
 
-@router.get("/api/test-cases", **described_test_cases.LIST_TEST_CASES)
+@router.get("/api/test-cases", **openapi_test_cases.LIST_TEST_CASES)
 async def listed(request: Request) -> Response:
     given = bodies.query(request, "limit", "skip", "tag")
     limit, skip = bodies.page(given)
@@ -69,13 +69,13 @@ async def listed(request: Request) -> Response:
     return success_of(found)
 
 
-@router.get("/api/test-cases/{id}", **described_test_cases.GET_TEST_CASE)
+@router.get("/api/test-cases/{id}", **openapi_test_cases.GET_TEST_CASE)
 async def get(request: Request) -> Response:
     bodies.query(request)
     return success_of(_json(await _found(request)))
 
 
-@router.put("/api/test-cases/{id}", **described_test_cases.UPDATE_TEST_CASE)
+@router.put("/api/test-cases/{id}", **openapi_test_cases.UPDATE_TEST_CASE)
 async def update(request: Request) -> Response:
     state = state_of(request)
     raw = await received(request)
@@ -96,7 +96,7 @@ async def update(request: Request) -> Response:
         raise _fixed("modified_at", error.modified_at) from None
 
 
-@router.delete("/api/test-cases/{id}", **described_test_cases.DELETE_TEST_CASE)
+@router.delete("/api/test-cases/{id}", **openapi_test_cases.DELETE_TEST_CASE)
 async def delete(request: Request) -> Response:
     bodies.query(request)
     state = state_of(request)
@@ -107,7 +107,7 @@ async def delete(request: Request) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/api/test-cases/{id}/versions", **described_test_cases.LIST_VERSIONS)
+@router.get("/api/test-cases/{id}/versions", **openapi_test_cases.LIST_VERSIONS)
 async def versions(request: Request) -> Response:
     limit, skip = bodies.page(bodies.query(request, "limit", "skip"))
     state, identity = state_of(request), _id(request)

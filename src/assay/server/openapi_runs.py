@@ -10,19 +10,8 @@ from assay.model.result import Outcome
 from assay.model.run import RunStatus
 from assay.model.spelling import plainly
 from assay.model.test_case import MAX_TAG
-from assay.server.described_results import (
-    ANY,
-    COMPARISON,
-    NUMBER,
-    POINT,
-    RESULT,
-    RUN_ID,
-    STARTED,
-    TEXT,
-    TEXTS,
-)
 from assay.server.feed import Sent
-from assay.server.operation import (
+from assay.server.openapi_operation import (
     COUNT,
     LIMIT,
     SKIP,
@@ -38,7 +27,18 @@ from assay.server.operation import (
     record,
     ref,
 )
-from assay.server.orders import (
+from assay.server.openapi_results import (
+    ANY,
+    COMPARISON,
+    NUMBER,
+    POINT,
+    RESULT,
+    RUN_ID,
+    STARTED,
+    TEXT,
+    TEXTS,
+)
+from assay.server.run_requests import (
     MOST_CHARS,
     MOST_EVALUATORS,
     MOST_IDS,

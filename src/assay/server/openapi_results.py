@@ -7,7 +7,7 @@ from typing import Any, get_args
 from assay.model.comparison import Comparison, Decision
 from assay.model.options import Gate
 from assay.results.schema import case_shapes
-from assay.server.operation import COUNT, Schema, nullable, record, ref
+from assay.server.openapi_operation import COUNT, Schema, nullable, record, ref
 
 RUN_ID = "0198c0de-1111-7000-8000-000000000001"
 STARTED = "2026-01-15T10:30:00.000Z"

@@ -15,7 +15,7 @@ from assay.comparison.outcomes import check_name, find_run
 from assay.errors import NotInStore, UsageError
 from assay.model.options import Gate
 from assay.model.run import RunRecord
-from assay.server import bodies, described_runs
+from assay.server import bodies, openapi_runs
 from assay.server.bodies import json_object, read_fields
 from assay.server.envelope import ApiError, invalid, sentence, success
 from assay.server.state import state_of
@@ -26,7 +26,7 @@ router = APIRouter()
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
-@router.get("/api/baselines", **described_runs.LIST_BASELINES)
+@router.get("/api/baselines", **openapi_runs.LIST_BASELINES)
 async def baselines(request: Request) -> Response:
     bodies.query(request)
     store = state_of(request).store
@@ -36,7 +36,7 @@ async def baselines(request: Request) -> Response:
     return success({"baselines": found, "count": len(found), "total": len(found)})
 
 
-@router.put("/api/baselines/{name}", **described_runs.SET_BASELINE)
+@router.put("/api/baselines/{name}", **openapi_runs.SET_BASELINE)
 async def set_baseline(request: Request) -> Response:
     fields = {"run": bodies.text("Field 'run'", 1, 200)}
     given = read_fields(await json_object(request), fields, ("run",))
@@ -47,7 +47,7 @@ async def set_baseline(request: Request) -> Response:
     return success(_named(name, record))
 
 
-@router.delete("/api/baselines/{name}", **described_runs.REMOVE_BASELINE)
+@router.delete("/api/baselines/{name}", **openapi_runs.REMOVE_BASELINE)
 async def remove_baseline(request: Request) -> Response:
     bodies.query(request)
     store = state_of(request).store
@@ -58,7 +58,7 @@ async def remove_baseline(request: Request) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/api/compare", **described_runs.COMPARE)
+@router.get("/api/compare", **openapi_runs.COMPARE)
 async def compare(request: Request) -> Response:
     given = bodies.query(request, "base", "candidate", "gate", "margin", "strict")
     for name in ("base", "candidate"):
@@ -70,7 +70,7 @@ async def compare(request: Request) -> Response:
     return success((await state.walk(compared, request)).to_dict())
 
 
-@router.get("/api/trend", **described_runs.TREND)
+@router.get("/api/trend", **openapi_runs.TREND)
 async def trend(request: Request) -> Response:
     given = bodies.query(request, "suite", "last")
     last = bodies.number(given, "last", trends.LAST, 1, bodies.MAX_LIMIT)
@@ -82,7 +82,7 @@ async def trend(request: Request) -> Response:
     return success({"points": [point.to_dict() for point in points], "count": len(points)})
 
 
-@router.get("/api/health", **described_runs.HEALTH)
+@router.get("/api/health", **openapi_runs.HEALTH)
 async def health(request: Request) -> Response:
     bodies.query(request)
     state = state_of(request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.model.test_case import MAX_DESCRIPTION, MAX_TAG, MAX_TAGS, MAX_TEXT
-from assay.server.operation import (
+from assay.server.openapi_operation import (
     COUNT,
     LIMIT,
     SKIP,

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay import registry
-from assay.server.operation import Schema, bounded, ref
-from assay.server.orders import SAFE
+from assay.server.openapi_operation import Schema, bounded, ref
+from assay.server.run_requests import SAFE
 from assay.service.schema import evaluator_shapes, spellings_of
 
 #: What does not look like the name of a file at its end.

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from assay.model.run import TrialRecord
 from assay.ports import Store
 from assay.server.app import create_app
-from assay.server.searching import Search
+from assay.server.result_pages import Search
 from assay.server.state import WALKS, State
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
