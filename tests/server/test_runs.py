@@ -601,5 +601,5 @@ def test_a_run_that_cannot_be_resumed_is_called_interrupted(
 def test_every_safe_evaluator_is_one_of_ours() -> None:
     from assay.registry import evaluators
 
-    assert set(evaluators) >= run_requests.SAFE
-    assert {"code_judge", "python"}.isdisjoint(run_requests.SAFE)
+    assert set(evaluators) >= run_requests.SAFE_EVALUATORS
+    assert {"code_judge", "python"}.isdisjoint(run_requests.SAFE_EVALUATORS)

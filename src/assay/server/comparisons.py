@@ -1,4 +1,4 @@
-"""What is read of several runs: baselines, comparisons, the trend; and how the server is."""
+"""`/api/baselines`, `/api/compare` and `/api/trend`; and `/api/health`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.errors import NotInStore, UsageError
 from assay.model.options import Gate
 from assay.model.run import RunRecord
 from assay.server import bodies, openapi_runs
-from assay.server.bodies import json_object, read_fields
+from assay.server.bodies import json_object, parse_fields
 from assay.server.envelope import ApiError, invalid, sentence, success
 from assay.server.state import state_of
 from assay.service import history, trends
@@ -31,7 +31,7 @@ async def baselines(request: Request) -> Response:
     bodies.query(request)
     store = state_of(request).store
     found = await asyncio.to_thread(
-        lambda: [_named(name, store.run(run_id)) for name, run_id in store.baselines().items()]
+        lambda: [_baseline(name, store.run(run_id)) for name, run_id in store.baselines().items()]
     )
     return success({"baselines": found, "count": len(found), "total": len(found)})
 
@@ -39,12 +39,12 @@ async def baselines(request: Request) -> Response:
 @router.put("/api/baselines/{name}", **openapi_runs.SET_BASELINE)
 async def set_baseline(request: Request) -> Response:
     fields = {"run": bodies.text("Field 'run'", 1, 200)}
-    given = read_fields(await json_object(request), fields, ("run",))
+    given = parse_fields(await json_object(request), fields, ("run",))
     name, store = request.path_params["name"], state_of(request).store
     check_name(name)
     record = await asyncio.to_thread(find_run, given["run"], store)
     await asyncio.to_thread(store.set_baseline, name, record.id)
-    return success(_named(name, record))
+    return success(_baseline(name, record))
 
 
 @router.delete("/api/baselines/{name}", **openapi_runs.REMOVE_BASELINE)
@@ -66,8 +66,8 @@ async def compare(request: Request) -> Response:
             raise ApiError("MISSING_FIELD", f"Query parameter '{name}' is required")
     rules = Rules(_gate(given), _margin(given), _flag(given, "strict"))
     state, names = state_of(request), (given["base"], given["candidate"])
-    compared = partial(history.compare_stored, *names, state.store, rules)
-    return success((await state.walk(compared, request)).to_dict())
+    comparing = partial(history.compare_stored, *names, state.store, rules)
+    return success((await state.scan(comparing, request)).to_dict())
 
 
 @router.get("/api/trend", **openapi_runs.TREND)
@@ -90,9 +90,14 @@ async def health(request: Request) -> Response:
     return success({"status": "ok", "version": __version__, "runs": state.jobs.under_way})
 
 
-def _named(name: str, record: RunRecord) -> dict[str, Any]:
-    facts = {"name": name, "runId": record.id, "startedAt": record.started_at}
-    return facts | {"target": record.target, "status": record.status}
+def _baseline(name: str, record: RunRecord) -> dict[str, Any]:
+    return {
+        "name": name,
+        "runId": record.id,
+        "startedAt": record.started_at,
+        "target": record.target,
+        "status": record.status,
+    }
 
 
 def _gate(given: dict[str, str]) -> Gate:

@@ -1,4 +1,4 @@
-"""What results, comparisons and points of a trend look like, for the OpenAPI document."""
+"""The OpenAPI schemas and examples of results, comparisons and points of a trend."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _LISTS = dict.fromkeys(_UNCHANGED.lists, TEXTS)
 
 
 def schemas() -> dict[str, Schema]:
-    """The shapes. A result is the case of a result file, and where it stands."""
+    """All of them. A result is a case as in a result file, with its suite and position."""
     shapes = case_shapes(ref("{name}")["$ref"])
     case = shapes.pop("Case")
     properties = {"suite": TEXT, "position": COUNT, **case["properties"]}
