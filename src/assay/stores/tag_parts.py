@@ -1,20 +1,21 @@
-"""The parts of tags, by which SQLite finds a tag without a look at all of them.
+"""An index of trigrams, by which SQLite finds tags without reading all of them.
 
-A part is three characters that follow each other, written in digits, so that FTS5 takes them for
-a word whatever they are. One begins at each character: at the end of a tag it is shorter. So
-every single character and every pair is the beginning of a part.
+A part is three consecutive characters, written in hexadecimal digits, so that FTS5 takes any of
+them for one word. A part begins at each character; those at the end of a tag are shorter. So every
+character and every pair of characters is the prefix of a part.
 """
 
 from __future__ import annotations
 
 from assay.model.test_case import BETWEEN
 
+#: How many digits a character and a part have.
 _CHARACTER = 8
 _PART = 3 * _CHARACTER
-#: So many parts are asked for at most: that leaves few sets, and those are looked at anyway.
-_MOST = 8
+#: How many parts a query has at most: few sets match them all, and those are checked anyway.
+_MAX_PARTS = 8
 
-# Searching the index twice costs less than keeping what was found.
+# Searching the index twice is cheaper than materializing the matches.
 _BY_PART = """
     found AS NOT MATERIALIZED (
         SELECT t.total FROM tag_part p CROSS JOIN tag_set t INDEXED BY tag_set_total
@@ -22,7 +23,7 @@ _BY_PART = """
     ),
     sets AS NOT MATERIALIZED (SELECT rowid AS number FROM tag_part WHERE tag_part MATCH ?)
 """
-# Keeping what was found costs less than looking at the tags twice.
+# Materializing the matches is cheaper than checking the tags twice.
 _BY_PARTS = """
     found AS MATERIALIZED (
         SELECT t.number, t.total FROM tag_part p CROSS JOIN tag_set t
@@ -37,7 +38,7 @@ _ANY = """
 
 
 def tag_parts(folded: bytes) -> str:
-    """What the index has of a set of tags."""
+    """The parts of a set of tags, as they are indexed."""
     parts = set[str]()
     for tag in folded.split(BETWEEN):
         digits = _digits(tag)
@@ -45,16 +46,16 @@ def tag_parts(folded: bytes) -> str:
     return " ".join(parts)
 
 
-def having(needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
-    """What finds the sets that have the needle in a tag, as TagSearch has it."""
+def sets_matching(needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
+    """The CTEs that find sets with the needle in a tag; see `TagSearch`."""
     digits = _digits(needle)
     if not digits:
         return _ANY, ()
     if len(digits) <= _PART:
         part = digits if len(digits) == _PART else f"{digits}*"
         return _BY_PART, (part, part)
-    begins = [*range(0, len(digits) - _PART, _PART)][: _MOST - 1]
-    parts = [digits[at : at + _PART] for at in (*begins, len(digits) - _PART)]
+    starts = [*range(0, len(digits) - _PART, _PART)][: _MAX_PARTS - 1]
+    parts = [digits[at : at + _PART] for at in (*starts, len(digits) - _PART)]
     return _BY_PARTS, (" AND ".join(parts), needle)
 
 
