@@ -229,12 +229,12 @@ FAULTS = {
 def test_what_a_server_reports_is_told_in_our_words(code: str) -> None:
     server = PostgresServer("postgresql://me:secret@host/db", 1)
     fault = psycopg.errors.lookup(code)("no luck\nDETAIL: more")
-    with pytest.raises(StoreError, match=f"{FAULTS[code]}.*no luck"), server.telling():
+    with pytest.raises(StoreError, match=f"{FAULTS[code]}.*no luck"), server.translating_errors():
         raise fault
 
 
 def test_a_lock_that_another_process_keeps_is_told_of(url: str) -> None:
-    with closing(PostgresStore(url, patience=0.05)) as store, psycopg.connect(url) as other:
+    with closing(PostgresStore(url, lock_timeout=0.05)) as store, psycopg.connect(url) as other:
         store.begin(a_run())
         other.execute("LOCK TABLE trial IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(StoreError, match="another process keeps it locked"):

@@ -24,7 +24,7 @@ from assay.stores import sqlite
 from assay.stores.file_lease import FileLease
 from assay.stores.group_commit import MAX_GROUP, GroupCommit, Write
 from assay.stores.migrating import APPLICATION_ID, migrate, scripts
-from assay.stores.sqlite import PATIENCE, SqliteStore
+from assay.stores.sqlite import LOCK_TIMEOUT_SECONDS, SqliteStore
 from assay.testing.stores import SECONDS, a_run, a_trial, saved
 
 WRITER = Path(__file__).with_name("store_writer.py")
@@ -63,9 +63,9 @@ def test_the_values_of_a_row_are_in_the_order_of_the_fields() -> None:
     for name in ("result", "observation"):
         numbered[name] = bytes([numbered[name]])
     assert _row_of(numbered) == tuple(numbered.values())
-    nothing = numbered | dict.fromkeys(sqlite._EMPTY)
+    nothing = numbered | dict.fromkeys(sqlite._NULLABLE)
     empty = [name for name, value in zip(fields, _row_of(nothing), strict=True) if value == b""]
-    assert empty == list(sqlite._EMPTY)
+    assert empty == list(sqlite._NULLABLE)
 
 
 def _row_of(values: dict[str, Any]) -> tuple[Any, ...]:
@@ -127,14 +127,14 @@ def test_a_reader_in_another_store_sees_what_was_acknowledged(file: Path) -> Non
 
 
 def test_a_lock_that_another_process_keeps_is_told_of(file: Path) -> None:
-    store = SqliteStore(file, patience=0.05)
+    store = SqliteStore(file, lock_timeout=0.05)
     store.begin(a_run())
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match=r"store\.db: another process keeps it locked"):
             store.save(a_trial(0)).result(SECONDS)
         assert store.run("run-1") == a_run(), "readers wait for nobody"
-        with closing(SqliteStore(file, patience=0.05)) as reader:
+        with closing(SqliteStore(file, lock_timeout=0.05)) as reader:
             assert list(reader.trials("run-1")) == []
         other.execute("ROLLBACK")
     saved(store, a_trial(0))
@@ -146,7 +146,7 @@ def test_a_new_store_that_another_process_keeps_locked_is_told_of(file: Path) ->
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StoreError, match="another process keeps it locked"):
-            SqliteStore(file, patience=0.05)
+            SqliteStore(file, lock_timeout=0.05)
 
 
 # Leases
@@ -185,7 +185,7 @@ def test_a_lease_is_on_the_file_that_others_lock(
 ) -> None:
     """Who held it before may remove the file between our opening and our locking it."""
     lease, times = FileLease(tmp_path, "run"), 0
-    locked = lease._locked
+    locked = lease._lock
 
     def removed_once() -> Any:
         nonlocal times
@@ -195,7 +195,7 @@ def test_a_lease_is_on_the_file_that_others_lock(
             lease._file.unlink()
         return stream
 
-    monkeypatch.setattr(lease, "_locked", removed_once)
+    monkeypatch.setattr(lease, "_lock", removed_once)
     with lease:
         assert times == 2
         with pytest.raises(RunHeld), FileLease(tmp_path, "run"):
@@ -251,7 +251,7 @@ def test_a_store_in_a_read_only_folder_is_left_as_it_is(journal: str, shared: Pa
     shared.chmod(0o555)
     started = time.monotonic()
     code, acknowledged, told = ended(writer(file, "run-2", 10, "--as-nobody"))
-    assert time.monotonic() - started < PATIENCE, "it waited as for a lock"
+    assert time.monotonic() - started < LOCK_TIMEOUT_SECONDS, "it waited as for a lock"
     assert (code, acknowledged) == (1, [])
     assert "store-failed: " in told
     assert "permissions" in told or "read-only" in told
@@ -437,9 +437,9 @@ def test_what_gathers_while_the_disk_is_busy_is_one_group() -> None:
         groups.append(len(group))
 
     commits = GroupCommit(commit)
-    first = commits.hand_in(0)
+    first = commits.submit(0)
     assert begun.wait(SECONDS)  # the first is being written alone
-    rest = [commits.hand_in(i) for i in range(MAX_GROUP + 500)]
+    rest = [commits.submit(i) for i in range(MAX_GROUP + 500)]
     busy.set()
     commits.close()
     assert first.done()

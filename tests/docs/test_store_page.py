@@ -11,7 +11,7 @@ import pytest
 from pages import Page, code_words
 
 from assay.stores.migrating import migrate, scripts
-from assay.stores.sqlite import PATIENCE
+from assay.stores.sqlite import LOCK_TIMEOUT_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = Page.read(ROOT / "docs/store.md", ROOT)
@@ -50,4 +50,4 @@ def test_the_page_has_the_table(name: str) -> None:
 
 
 def test_the_page_tells_how_long_a_lock_is_waited_for() -> None:
-    assert f"up\n  to {PATIENCE:.0f} seconds" in PAGE.text
+    assert f"up\n  to {LOCK_TIMEOUT_SECONDS:.0f} seconds" in PAGE.text

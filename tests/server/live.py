@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import uvloop
 from fastapi import FastAPI
 
-from assay.server.serving import bound, server_of
+from assay.server.serving import listen, make_server
 from server.conftest import PATIENCE
 
 
@@ -17,8 +17,8 @@ from server.conftest import PATIENCE
 def live(app: FastAPI) -> Iterator[str]:
     """The URL of the application while it is served."""
     ready = threading.Event()
-    server = server_of(app, ready.set)
-    with bound("127.0.0.1", 0) as listener:
+    server = make_server(app, ready.set)
+    with listen("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         thread = threading.Thread(target=lambda: uvloop.run(server.serve([listener])))
         thread.start()

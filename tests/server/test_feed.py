@@ -14,7 +14,7 @@ from assay.model.events import Notice, RunFinished, RunStarted, TrialFinished
 from assay.model.test_case import NewTestCase, TestCase
 from assay.server import feed
 from assay.server.app import create_app
-from assay.server.feed import Feed, Progress, Sent
+from assay.server.feed import Feed, Progress, ServerSentEvent
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from server.conftest import ADDRESS
@@ -24,7 +24,7 @@ def trial(number: int) -> TrialFinished:
     return TrialFinished(number, 0, "s", f"c{number}", "passed", 1.0, 0.5)
 
 
-async def all_of(told: Feed, last: str) -> list[Sent]:
+async def all_of(told: Feed, last: str) -> list[ServerSentEvent]:
     return [event async for event in told.follow(last)]
 
 
@@ -41,7 +41,7 @@ async def made(count: int) -> Feed:
 
 
 def test_who_comes_late_is_told_the_counts_and_the_end() -> None:
-    async def scenario() -> list[Sent]:
+    async def scenario() -> list[ServerSentEvent]:
         return await all_of(await made(3), "")
 
     progress, end = asyncio.run(scenario())
@@ -51,7 +51,7 @@ def test_who_comes_late_is_told_the_counts_and_the_end() -> None:
 
 
 def test_who_comes_back_is_told_what_came_since() -> None:
-    async def scenario() -> list[Sent]:
+    async def scenario() -> list[ServerSentEvent]:
         return await all_of(await made(3), "f1-2")
 
     events = asyncio.run(scenario())
@@ -64,7 +64,7 @@ LONG = "9" * 30
 
 @pytest.mark.parametrize("last", ["f0-2", "2", "f1-", "f1-x", f"f1-{LONG}", "f1-\u0662", "store-2"])
 def test_an_id_of_another_feed_counts_as_missed_events(last: str) -> None:
-    async def scenario() -> list[Sent]:
+    async def scenario() -> list[ServerSentEvent]:
         return await all_of(await made(3), last)
 
     assert [event.name for event in asyncio.run(scenario())] == ["progress", "finished"]
@@ -74,10 +74,10 @@ def test_an_id_of_another_feed_counts_as_missed_events(last: str) -> None:
 def test_all_events_can_be_asked_for_unless_some_were_before_a_restart(
     resumed: bool, first: str
 ) -> None:
-    async def scenario() -> list[Sent]:
+    async def scenario() -> list[ServerSentEvent]:
         told = Feed(asyncio.get_running_loop(), "f1")
         if resumed:
-            told.recall(Progress("run", done=5))
+            told.resume_from(Progress("run", done=5))
         told.push(RunStarted("run", "target", 9))
         await asyncio.sleep(0)
         told.close("finished")
@@ -90,7 +90,7 @@ def test_all_events_can_be_asked_for_unless_some_were_before_a_restart(
 def test_who_missed_too_much_is_told_the_counts(last: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "KEPT", 5)
 
-    async def scenario() -> list[Sent]:
+    async def scenario() -> list[ServerSentEvent]:
         return await all_of(await made(20), last)
 
     progress, end = asyncio.run(scenario())
@@ -131,7 +131,7 @@ def test_who_waits_long_hears_that_the_connection_is_alive(
 
 
 def test_a_line_break_in_an_event_stays_in_its_line() -> None:
-    sent = Sent("notice", "f1-7", {"text": "a\nb\r\n\nevent: x"}).encoded()
+    sent = ServerSentEvent("notice", "f1-7", {"text": "a\nb\r\n\nevent: x"}).encoded()
     assert sent == b'event: notice\nid: f1-7\ndata: {"text":"a\\nb\\r\\n\\nevent: x"}\n\n'
 
 

@@ -15,7 +15,7 @@ from assay.model.test_case import NewTestCase
 from assay.server import bodies, protocol
 from assay.server.app import create_app
 from assay.server.jobs import utc_now
-from assay.server.protocol import PatientProtocol
+from assay.server.protocol import LimitedHttpProtocol
 from assay.server.serving import KEEP_ALIVE_SECONDS
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
@@ -197,13 +197,13 @@ def test_who_does_not_take_an_answer_does_not_get_the_rest(
 ) -> None:
     """However much was asked for; it is no fault of the server."""
     monkeypatch.setattr(protocol, "STALLED_SECONDS", 0.1)
-    lost, end = threading.Event(), PatientProtocol.connection_lost
+    lost, end = threading.Event(), LimitedHttpProtocol.connection_lost
 
-    def ended(self: PatientProtocol, error: Exception | None) -> None:
+    def ended(self: LimitedHttpProtocol, error: Exception | None) -> None:
         end(self, error)
         lost.set()
 
-    monkeypatch.setattr(PatientProtocol, "connection_lost", ended)
+    monkeypatch.setattr(LimitedHttpProtocol, "connection_lost", ended)
     store = MemoryStore()
     for _ in range(300):
         store.test_cases.add(NewTestCase("x" * 10_000, "y" * 10_000), utc_now()).result()

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from assay.model.run import RunRecord
 from assay.ports import Store
-from assay.server import orders
+from assay.server import run_requests
 from assay.server.app import create_app
 from assay.settings import Settings
 from server.conftest import ADDRESS, Agent
@@ -608,5 +608,5 @@ def test_a_run_that_cannot_be_resumed_is_called_interrupted(
 def test_every_safe_evaluator_is_one_of_ours() -> None:
     from assay.registry import evaluators
 
-    assert set(evaluators) >= orders.SAFE
-    assert {"code_judge", "python"}.isdisjoint(orders.SAFE)
+    assert set(evaluators) >= run_requests.SAFE_EVALUATORS
+    assert {"code_judge", "python"}.isdisjoint(run_requests.SAFE_EVALUATORS)

@@ -22,7 +22,7 @@ from assay.server import runs
 from assay.server.app import create_app
 from assay.server.jobs import STOPPED, Jobs
 from assay.server.security import Access, Guard
-from assay.server.serving import server_of
+from assay.server.serving import make_server
 from assay.settings import Settings
 from server.conftest import ADDRESS, PATIENCE, Agent, Clock
 
@@ -45,7 +45,7 @@ def test_trials_in_flight_have_their_grace_when_the_server_ends(jobs: Jobs, agen
     async def scenario() -> str:
         run_id = await in_flight(jobs, agent)
         jobs.stop()  # by the signal
-        ending = asyncio.create_task(jobs.end())  # by the end of the application
+        ending = asyncio.create_task(jobs.shut_down())  # by the end of the application
         await asyncio.sleep(0)
         agent.open.set()
         await ending
@@ -63,10 +63,10 @@ def test_a_server_that_ends_goes_on_with_nothing(jobs: Jobs, agent: Agent) -> No
         run_id = await in_flight(jobs, agent)
         jobs.stop()
         agent.open.set()
-        await jobs.end()
+        await jobs.shut_down()
         await jobs.recover()  # as it is looked for runs until all requests are answered
         assert await jobs.settled(run_id) is None
-        await jobs.end()
+        await jobs.shut_down()
         return run_id
 
     assert jobs.store.run(asyncio.run(scenario())).status == "interrupted"
@@ -86,7 +86,7 @@ def test_a_run_that_was_cancelled_once_is_stopped_once(
 
         def described(*arguments: Any) -> None:
             describe(*arguments)
-            asyncio.run_coroutine_threadsafe(jobs._heed(), loop).result(PATIENCE)
+            asyncio.run_coroutine_threadsafe(jobs._apply_cancellations(), loop).result(PATIENCE)
 
         monkeypatch.setattr(jobs.store, "describe", described)
         await jobs.cancel(job, record)
@@ -94,7 +94,7 @@ def test_a_run_that_was_cancelled_once_is_stopped_once(
         await jobs.cancel(job, jobs.store.run(run_id))
         twice = job.brake.presses
         agent.open.set()
-        await jobs.end()
+        await jobs.shut_down()
         return once, twice
 
     assert asyncio.run(scenario()) == (1, 2)
@@ -104,8 +104,8 @@ def test_a_second_signal_ends_runs_at_once(jobs: Jobs, agent: Agent) -> None:
     async def scenario() -> str:
         run_id = await in_flight(jobs, agent)
         jobs.stop()
-        jobs.hurry()
-        await asyncio.wait_for(jobs.end(), GRACE_SECONDS / 2)
+        jobs.abort()
+        await asyncio.wait_for(jobs.shut_down(), GRACE_SECONDS / 2)
         return run_id
 
     run_id = asyncio.run(scenario())
@@ -153,12 +153,12 @@ def test_signals_stop_runs_first_gently_then_at_once(
     project: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app, told = create_app(project, store), list[str]()
-    server = server_of(app, lambda: None)
+    server = make_server(app, lambda: None)
 
     def noting(name: str) -> Callable[[], None]:
         return lambda: told.append(name)
 
-    for name in ("stop", "hurry"):
+    for name in ("stop", "abort"):
         monkeypatch.setattr(app.state.assay.jobs, name, noting(name))
 
     async def scenario() -> None:
@@ -168,14 +168,14 @@ def test_signals_stop_runs_first_gently_then_at_once(
         await asyncio.sleep(0)
 
     asyncio.run(scenario())
-    assert told == ["stop", "hurry", "hurry"]
+    assert told == ["stop", "abort", "abort"]
     assert not server.force_exit
 
 
 def test_a_third_ctrl_c_leaves_whatever_hangs(
     project: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, left = server_of(create_app(project, store), lambda: None), list[int]()
+    server, left = make_server(create_app(project, store), lambda: None), list[int]()
     monkeypatch.setattr(os, "_exit", left.append)
     for signals in ([signal.SIGTERM] * 4, [signal.SIGINT]):  # a supervisor kills by itself
         for number in signals:

@@ -1,4 +1,4 @@
-"""The application: routes, who may ask them, and what errors become."""
+"""The application: its routes, its access control, and how errors become responses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from assay.errors import AssayError, EvalFileErrors, NotInStore, UsageError
 from assay.ports import Store
 from assay.redaction import Redactor
 from assay.roster.secrets import secrets_of
-from assay.server import openapi, reading, runs, test_cases
+from assay.server import comparisons, openapi, runs, test_cases
 from assay.server.envelope import UNEXPECTED, ApiError, sentence
 from assay.server.jobs import Clock, Jobs, utc_now
 from assay.server.security import Access, Guard
@@ -40,19 +40,19 @@ def create_app(
     root: Path | None = None,
     now: Clock = utc_now,
 ) -> FastAPI:
-    """The server of a project. The store stays the caller's to close.
+    """The application that serves a project; the caller closes the store.
 
-    `root` is the folder whose eval files can be run, when not the whole project.
+    `root` is the folder whose eval files may be run; by default the whole project.
     """
-    served = Path(os.path.realpath(root or settings.root))
-    settings = replace(settings, bounds=served)
-    jobs = Jobs(settings, store, served, now)
+    root = Path(os.path.realpath(root or settings.root))
+    settings = replace(settings, bounds=root)
+    jobs = Jobs(settings, store, root, now)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await jobs.recover()
         yield
-        await jobs.end()
+        await jobs.shut_down()
 
     app = FastAPI(
         title="Assay",
@@ -65,7 +65,7 @@ def create_app(
     )
     app.state.assay = State(settings, store, jobs, now)
     app.add_middleware(Guard, access=access or Access())
-    for module in (test_cases, runs, reading):
+    for module in (test_cases, runs, comparisons):
         app.router.routes += module.router.routes
     for route in app.routes:
         if isinstance(route, APIRoute) and route.methods == {"GET"}:
@@ -76,15 +76,15 @@ def create_app(
     return app
 
 
-async def _told(request: Request, error: Any) -> Response:
+async def _api_error(request: Request, error: Any) -> Response:
     response: Response = error.response()
     return response
 
 
-async def _by_framework(request: Request, error: Any) -> Response:
-    """What the router refuses: an unknown path, or a method that the path does not have."""
+async def _routing_error(request: Request, error: Any) -> Response:
+    """The router's own errors: an unknown path, or a method that the path does not have."""
     if error.status_code == 405:
-        allowed = ", ".join(_methods(request))
+        allowed = ", ".join(_allowed_methods(request))
         message = f"{request.method} is not allowed here; allowed are {allowed}"
         return ApiError("METHOD_NOT_ALLOWED", message, {"allow": allowed}).response()
     if error.status_code == 404:
@@ -92,41 +92,40 @@ async def _by_framework(request: Request, error: Any) -> Response:
     return ApiError("INVALID_INPUT", str(error.detail)).response()
 
 
-def _methods(request: Request) -> list[str]:
-    """The methods of all routes with the path of the request."""
+def _allowed_methods(request: Request) -> list[str]:
+    """The methods of all routes that match the path."""
     routes = request.app.router.routes
-    fitting = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
-    return sorted({method for route in fitting for method in route.methods})
+    matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    return sorted({method for route in matching for method in route.methods})
 
 
-async def _misused(request: Request, error: Any) -> Response:
-    return ApiError("INVALID_INPUT", _words(error)).response()
+async def _invalid_input(request: Request, error: Any) -> Response:
+    return ApiError("INVALID_INPUT", _message(error)).response()
 
 
-async def _missing(request: Request, error: Any) -> Response:
-    return ApiError("NOT_FOUND", _words(error)).response()
+async def _not_found(request: Request, error: Any) -> Response:
+    return ApiError("NOT_FOUND", _message(error)).response()
 
 
-async def _broken(request: Request, error: Any) -> Response:
-    """What the client can do nothing about: the store, the configuration or a plugin."""
+async def _internal_error(request: Request, error: Any) -> Response:
+    """A fault that the client cannot fix: of the store, the configuration or a plugin."""
     state: State = request.app.state.assay
     reason = Redactor(secrets_of(state.settings)).text(str(error))
     log.error("%s %s failed: %s", request.method, request.url.path, reason)
     return ApiError("INTERNAL_ERROR", UNEXPECTED).response()
 
 
-def _words(error: BaseException) -> str:
-    """What went wrong, as a sentence."""
+def _message(error: BaseException) -> str:
     if isinstance(error, EvalFileErrors):
         return "; ".join(f"{p.place}: {p.advice}" for p in error.problems[:10])
     return sentence(error)
 
 
 HANDLERS = {
-    ApiError: _told,
-    HTTPException: _by_framework,
-    UsageError: _misused,
-    EvalFileErrors: _misused,
-    NotInStore: _missing,
-    AssayError: _broken,
+    ApiError: _api_error,
+    HTTPException: _routing_error,
+    UsageError: _invalid_input,
+    EvalFileErrors: _invalid_input,
+    NotInStore: _not_found,
+    AssayError: _internal_error,
 }

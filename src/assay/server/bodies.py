@@ -1,4 +1,4 @@
-"""The bodies and parameters of requests: received within limits, and read strictly."""
+"""Request bodies and query parameters: limited in size and time, and parsed strictly."""
 
 from __future__ import annotations
 
@@ -18,61 +18,61 @@ from assay.errors import nearest
 from assay.model.test_case import storable
 from assay.server.envelope import JSON, ApiError, invalid
 
-#: The largest body that is read.
+#: The largest body that is accepted, in bytes.
 MAX_BODY = 1024 * 1024
-#: So much of a larger one is received, so that its sender gets to see the refusal.
+#: How much of a larger body is read and discarded, so that its sender gets to see the error.
 MAX_DRAINED = 8 * 1024 * 1024
-#: A body that takes longer to arrive is not waited for.
+#: How long a body may take to arrive.
 BODY_SECONDS = 30.0
+#: The largest `limit` of a page, and the default.
 MAX_LIMIT = 1000
 LIMIT = 100
-#: As many digits as Python reads.
+#: `int` refuses to parse many more digits than these.
 _NUMBER = re.compile(r"-?[0-9]{1,4000}")
-#: More than there is of anything, and few enough for every database.
-_BEYOND = 2**62
+#: Larger than any count or position, and still fits a 64-bit column.
+_HUGE = 2**62
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 T = TypeVar("T")
-#: Checks the value of a field and gives what is to be kept of it.
-Read = Callable[[Any], Any]
+#: Checks the value of a field and converts it; raises ApiError.
+Parser = Callable[[Any], Any]
 
 
 def require_json(request: Request) -> None:
-    """Refuse a write that a form of a foreign page could have sent."""
-    written = request.headers.get("content-type", "")
-    kind, *parameters = (part.strip().lower() for part in written.split(";"))
+    """Refuse other content types: an HTML form of another site could send those."""
+    header = request.headers.get("content-type", "")
+    kind, *parameters = (part.strip().lower() for part in header.split(";"))
     pairs = (parameter.partition("=") for parameter in parameters)
     charsets = [value.strip('"') for name, _, value in pairs if name == "charset"]
     if kind != JSON or not {"utf-8", "utf8"}.issuperset(charsets):
-        found = f"Content-Type is {shown(written)}" if written else "Content-Type is missing"
+        found = f"Content-Type is {quoted(header)}" if header else "Content-Type is missing"
         raise ApiError("UNSUPPORTED_MEDIA_TYPE", f"{found}; it must be {JSON}")
-    coding = request.headers.get("content-encoding", "identity")
-    if coding.strip().lower() != "identity":
-        message = f"Content-Encoding is {shown(coding)}; send the body as it is"
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() != "identity":
+        message = f"Content-Encoding is {quoted(encoding)}; send the body as it is"
         raise ApiError("UNSUPPORTED_MEDIA_TYPE", message)
 
 
 async def json_object(request: Request) -> dict[str, Any]:
-    """The body, which must be a JSON object."""
-    return object_of(await received(request))
+    """Read the body, which must be a JSON object."""
+    return parse_object(await read_body(request))
 
 
-async def received(request: Request) -> bytes:
-    """The body as it was sent: JSON by its content type, and not too large."""
+async def read_body(request: Request) -> bytes:
+    """The raw body of a request with a JSON content type and no query parameters."""
     query(request)
     require_json(request)
-    return await _received(request)
+    return await _read_within_limits(request)
 
 
-def object_of(raw: bytes) -> dict[str, Any]:
-    """The JSON object in a body."""
-    body = _parsed(raw)
+def parse_object(raw: bytes) -> dict[str, Any]:
+    body = _parse_json(raw)
     if not isinstance(body, dict):
         raise invalid(f"The body is {_kind(body)}; it must be an object")
     return body
 
 
-async def _received(request: Request) -> bytes:
+async def _read_within_limits(request: Request) -> bytes:
     chunks, size = [], 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -91,76 +91,76 @@ async def _received(request: Request) -> bytes:
     raise ApiError("PAYLOAD_TOO_LARGE", message, {"connection": "close"})
 
 
-def _parsed(raw: bytes) -> Any:
+def _parse_json(raw: bytes) -> Any:
     try:
         body = json.loads(
             raw.decode(),
-            object_pairs_hook=_unique,
-            parse_constant=_no_constant,
-            parse_float=_finite,
+            object_pairs_hook=_parse_pairs,
+            parse_constant=_refuse_constant,
+            parse_float=_parse_float,
         )
     except UnicodeDecodeError:
         raise invalid("Malformed JSON: the body is not UTF-8") from None
     except json.JSONDecodeError as error:
-        # Some of Python's messages go on with advice for programmers, or end with "at".
+        # Some of Python's messages continue with advice for programmers, or end in "at".
         found = error.msg.partition(" (")[0].removesuffix(" at")
         place = f"line {error.lineno} column {error.colno}"
         raise invalid(f"Malformed JSON: {found} at {place}") from None
     except RecursionError:
         raise invalid("Malformed JSON: it is nested too deeply") from None
-    except ValueError:  # an integer of more digits than Python reads
+    except ValueError:  # an integer with more digits than `int` parses
         raise invalid("Malformed JSON: a number is too long") from None
     if isinstance(body, (dict, list)) and too_deep(body):
         raise invalid(f"The body is nested deeper than {MAX_DEPTH} levels")
     return body
 
 
-def _finite(written: str) -> float:
-    number = float(written)
+def _parse_float(digits: str) -> float:
+    number = float(digits)
     if not isfinite(number):
-        raise invalid(f"Malformed JSON: the number {shown(written)} is too large")
+        raise invalid(f"Malformed JSON: the number {quoted(digits)} is too large")
     return number
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return _once("Field", pairs)
+def _parse_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return _unique("Field", pairs)
 
 
-def _once(what: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
-    """The pairs; refused when a name is there twice."""
+def _unique(what: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
+    """The pairs as a dict; a duplicate name is an error."""
     found = dict(pairs)
     if len(found) != len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise invalid(f"{what} {shown(twice)} is given twice")
+        raise invalid(f"{what} {quoted(twice)} is given twice")
     return found
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise invalid(f"Malformed JSON: {name} is no JSON number")
 
 
-def read_fields(
-    body: Mapping[str, Any], fields: Mapping[str, Read], required: tuple[str, ...] = ()
+def parse_fields(
+    body: Mapping[str, Any], fields: Mapping[str, Parser], required: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """The fields that were given. The first problem in the order of `fields` is told."""
+    """The given fields, parsed; raises the first problem in the order of `fields`."""
     values = {}
-    for name, read in fields.items():
+    for name, parse in fields.items():
         if name in body:
-            values[name] = read(body[name])
+            values[name] = parse(body[name])
         elif name in required:
             raise ApiError("MISSING_FIELD", f"Field '{name}' is required")
     for name in body:
         if name not in fields:
             hint = nearest(name, fields)
-            raise invalid(f"Field {shown(name)} is not known" + (f"; {hint}" if hint else ""))
+            raise invalid(f"Field {quoted(name)} is not known" + (f"; {hint}" if hint else ""))
     return values
 
 
-def text(label: str, least: int, most: int) -> Read:
-    """A text of so many code points; `label` begins the sentence that refuses another."""
+def text(label: str, least: int, most: int) -> Parser:
+    """Parses text of `least` to `most` code points; error messages begin with `label`."""
     length = f"{least}-{most} chars" if least else f"at most {most} chars"
 
-    def read(value: Any) -> str:
+    def parse(value: Any) -> str:
         if not isinstance(value, str):
             raise invalid(f"{label} is {_kind(value)}; it must be text")
         if not least <= len(value) <= most:
@@ -169,47 +169,47 @@ def text(label: str, least: int, most: int) -> Read:
             raise invalid(f"{label} has a NUL or half of a surrogate pair, which cannot be stored")
         return value
 
-    return read
+    return parse
 
 
-def texts(name: str, most: int, each: tuple[int, int]) -> Read:
-    """A list of at most so many texts."""
+def texts(name: str, most: int, each: tuple[int, int]) -> Parser:
+    """Parses an array of at most `most` texts; `each` has the bounds of their lengths."""
 
-    def read(value: Any) -> tuple[str, ...]:
+    def parse(value: Any) -> tuple[str, ...]:
         if not isinstance(value, list):
             raise invalid(f"Field '{name}' is {_kind(value)}; it must be an array of texts")
         if len(value) > most:
             raise ApiError("INVALID_LENGTH", f"Field '{name}' must have at most {most} items")
         return tuple(text(f"Field '{name}[{i}]'", *each)(one) for i, one in enumerate(value))
 
-    return read
+    return parse
 
 
-def optional(read: Read) -> Read:
-    """The same, or null."""
-    return lambda value: None if value is None else read(value)
+def optional(parse: Parser) -> Parser:
+    """The same parser, but null is accepted."""
+    return lambda value: None if value is None else parse(value)
 
 
-def uuid(label: str) -> Read:
-    """A UUID, in lower case."""
+def uuid(label: str) -> Parser:
+    """Parses a UUID, into lower case."""
 
-    def read(value: Any) -> str:
-        found = known_uuid(value)
+    def parse(value: Any) -> str:
+        found = uuid_or_none(value)
         if found is None:
             raise invalid(f"{label} must be a UUID, such as 550e8400-e29b-41d4-a716-446655440001")
         return found
 
-    return read
+    return parse
 
 
-def known_uuid(value: Any) -> str | None:
-    """The UUID in lower case; None when it is none."""
+def uuid_or_none(value: Any) -> str | None:
+    """The UUID in lower case; None when `value` is not one."""
     lower = value.lower() if isinstance(value, str) else ""
     return lower if _UUID.fullmatch(lower) else None
 
 
 def query(request: Request, *known: str) -> dict[str, str]:
-    """The parameters after `?`; each is known and stands there once."""
+    """The query parameters; one that is not `known`, or given twice, is an error."""
     raw: bytes = request.scope["query_string"]
     if not raw:
         return {}
@@ -217,40 +217,41 @@ def query(request: Request, *known: str) -> dict[str, str]:
         pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict")
     except ValueError:
         raise invalid("The query is not UTF-8") from None
-    found = _once("Query parameter", pairs)
+    found = _unique("Query parameter", pairs)
     for name in found:
         if name not in known:
             hint = nearest(name, known)
-            message = f"Query parameter {shown(name)} is not known"
+            message = f"Query parameter {quoted(name)} is not known"
             raise invalid(message + (f"; {hint}" if hint else ""))
         if not storable(found[name]):
-            raise invalid(f"Query parameter {shown(name)} has a NUL, which no text here can have")
+            raise invalid(f"Query parameter {quoted(name)} has a NUL, which no text here can have")
     return found
 
 
 def number(given: Mapping[str, str], name: str, default: int, least: int, most: int | None) -> int:
-    """A whole number among the parameters of a query."""
-    written = given.get(name)
-    if written is None:
+    """An integer query parameter."""
+    digits = given.get(name)
+    if digits is None:
         return default
-    value = int(written) if _NUMBER.fullmatch(written) else None
+    value = int(digits) if _NUMBER.fullmatch(digits) else None
     if value is None or value < least or (most is not None and value > most):
         limits = f"from {least} to {most}" if most is not None else f"of at least {least}"
         raise invalid(f"Query parameter '{name}' must be a whole number {limits}")
-    return min(value, _BEYOND)
+    return min(value, _HUGE)
 
 
 def page(given: Mapping[str, str]) -> tuple[int, int]:
-    """`limit` and `skip`."""
+    """The query parameters `limit` and `skip`."""
     return number(given, "limit", LIMIT, 1, MAX_LIMIT), number(given, "skip", 0, 0, None)
 
 
-def shown(name: str) -> str:
-    """A name out of a request, of a bearable length, that can be written as JSON."""
+def quoted(name: str) -> str:
+    """Text from a request, shortened, quoted, and safe to encode as JSON."""
     short = name if len(name) <= 50 else name[:50] + "..."
     return repr(short.encode("utf-8", "backslashreplace").decode())
 
 
 def _kind(value: Any) -> str:
+    """The JSON type of a value, for messages."""
     kinds = {dict: "an object", list: "an array", str: "text", bool: "true or false"}
     return "null" if value is None else kinds.get(type(value), "a number")

@@ -1,4 +1,4 @@
-"""The envelope `{success, data, error}` that every answer has, and the codes of errors."""
+"""The envelope `{success, data, error}` of every response, and the error codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Code = Literal[
     "UNSUPPORTED_MEDIA_TYPE",
 ]
 
-#: The HTTP status of every code of an error, and what it means.
+#: The HTTP status of every error code, and what it means.
 CODES: dict[Code, tuple[int, str]] = {
     "MISSING_FIELD": (400, "Required field not provided"),
     "INVALID_LENGTH": (400, "Field length outside allowed range"),
@@ -34,12 +34,12 @@ CODES: dict[Code, tuple[int, str]] = {
     "INTERNAL_ERROR": (500, "Unexpected server error"),
 }
 JSON = "application/json"
-#: What is told of a fault of ours; the log of the server has the rest.
+#: All that a client learns about an internal error.
 UNEXPECTED = "Unexpected error; the server's log has the details"
 
 
 class ApiError(Exception):
-    """Ends a request with an error; it never leaves the server."""
+    """Ends a request with an error response; it never leaves the server."""
 
     def __init__(self, code: Code, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -54,31 +54,28 @@ class ApiError(Exception):
 
 
 def invalid(message: str) -> ApiError:
-    """What fails validation in any other way than by its length."""
+    """The error for input that is wrong in any other way than its length."""
     return ApiError("INVALID_INPUT", message)
 
 
 def sentence(error: BaseException) -> str:
-    """What an error says, as a sentence."""
+    """The message of an error, capitalised."""
     text = str(error)
     return text[:1].upper() + text[1:]
 
 
 def success(data: Any, status: int = 200) -> Response:
-    """An answer with data."""
-    return Response(_succeeded(msgspec.json.encode(data)), status, media_type=JSON)
+    """A response with data."""
+    return success_json(msgspec.json.encode(data), status)
 
 
-def success_of(data: bytes, status: int = 200) -> Response:
-    """An answer with data that is JSON already."""
-    return Response(_succeeded(data), status, media_type=JSON)
+def success_json(data: bytes, status: int = 200) -> Response:
+    """A response with data that is encoded as JSON already."""
+    body = b'{"success":true,"data":' + data + b',"error":null}'
+    return Response(body, status, media_type=JSON)
 
 
 def failure(code: Code, message: str) -> bytes:
-    """The body of an error."""
+    """The body of an error response."""
     error = {"code": code, "message": message}
     return msgspec.json.encode({"success": False, "data": None, "error": error})
-
-
-def _succeeded(data: bytes) -> bytes:
-    return b'{"success":true,"data":' + data + b',"error":null}'

@@ -1,4 +1,4 @@
-"""What a run tells, for everybody who listens: the latest events, and the counts so far."""
+"""The events of a run for all who follow it: the latest ones, and the counts so far."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from assay.model.events import Event, Notice, RunFinished, RunStarted, TrialFini
 from assay.model.result import Outcome
 from assay.model.run import RunStatus
 
-#: So many events are kept for those who come late or read slowly.
+#: How many events are kept for clients that connect late or read slowly.
 KEPT = 1000
-#: How often those who wait hear that the connection is alive, in seconds.
+#: How long a stream may be silent before a heartbeat is sent.
 HEARTBEAT_SECONDS = 15.0
 
 NAMES: dict[type, str] = {
@@ -29,7 +29,7 @@ NAMES: dict[type, str] = {
 
 
 class Progress(msgspec.Struct, rename="camel"):
-    """How far a run is: trials by outcome, of how many, and what they cost."""
+    """How far a run is: trials by outcome, how many are planned, and their cost."""
 
     run_id: str = ""
     planned: int | None = None
@@ -47,21 +47,21 @@ class Progress(msgspec.Struct, rename="camel"):
             self.add(event.outcome, event.cost_usd)
 
     def add(self, outcome: Outcome, cost_usd: float | None) -> None:
-        """One more trial."""
+        """Count one more trial."""
         self.done += 1
         setattr(self, outcome, getattr(self, outcome) + 1)
         self.cost_usd += cost_usd or 0.0
 
 
-class Sent(msgspec.Struct):
-    """An event as a listener gets it; a name of "" says only that the connection is alive."""
+class ServerSentEvent(msgspec.Struct):
+    """An event on the wire; one without a name is a heartbeat."""
 
     name: str
     id: str
     data: dict[str, Any]
 
     def encoded(self) -> bytes:
-        """The event in the format of server-sent events."""
+        """The event in the `text/event-stream` format."""
         if not self.name:
             return b": still here\n\n"
         data = msgspec.json.encode(self.data)
@@ -69,41 +69,42 @@ class Sent(msgspec.Struct):
 
 
 class Feed:
-    """Is told events in the thread of a run, and tells them on in the loop of the server.
+    """Takes events from the thread of a run and streams them in the event loop of the server.
 
-    The id of an event has the name of its feed: a run that goes on after a restart has another
-    one, whose numbers begin anew.
+    An event id is the name of the feed and a number. A run that is resumed after a restart gets
+    a feed with another name, whose numbers start over.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop, self._name = loop, name
         self._lock = threading.Lock()
         self._events: deque[Event] = deque(maxlen=KEPT)
-        self._told = 0
+        #: How many events were pushed, which is also the number of the last one.
+        self._pushed = 0
         self._progress = Progress()
-        self._closed = self._waking = self._is_resumed = False
+        self._closed = self._wake_scheduled = self._is_resumed = False
         self._end: RunFinished | None = None
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[None]] = []
 
-    def recall(self, progress: Progress) -> None:
-        """Begin with what was done before; called before the first event."""
+    def resume_from(self, progress: Progress) -> None:
+        """Start with the counts from before a restart; call this before the first `push`."""
         self._progress, self._is_resumed = progress, True
 
     def push(self, event: Event) -> None:
-        """May be called from any thread. The end is told by `close`, once all is recorded."""
+        """Add an event, from any thread. The end comes from `close`, once it is stored."""
         if isinstance(event, RunFinished):
             return
         with self._lock:
             self._events.append(event)
-            self._told += 1
+            self._pushed += 1
             self._progress.count(event)
-            if self._waking:
+            if self._wake_scheduled:
                 return
-            self._waking = True
+            self._wake_scheduled = True
         self._loop.call_soon_threadsafe(self._wake)
 
     def close(self, status: RunStatus | None = None) -> None:
-        """Nothing more comes but how the run ended. Only in the loop of the server."""
+        """End the feed, with how the run ended if it did. Only in the event loop of the server."""
         if not self._closed:
             self._end = None if status is None else RunFinished(status)
         self._closed = True
@@ -114,58 +115,60 @@ class Feed:
             found: dict[str, Any] = msgspec.to_builtins(self._progress)
             return found
 
-    async def follow(self, last: str) -> AsyncIterator[Sent]:
-        """The events after the one with this id. Who missed some is told the counts first."""
-        number, missed = self._place(last)
+    async def follow(self, last: str) -> AsyncIterator[ServerSentEvent]:
+        """The events after the one with this id, or the counts first if some were missed."""
+        number, missed = self._parse_id(last)
         while True:
-            events, number, progress = self._since(number, missed)
+            events, number, progress = self._events_after(number, missed)
             missed = False
             if progress is not None:
-                yield self._sent("progress", number - len(events), progress)
+                yield self._event("progress", number - len(events), progress)
             for place, event in enumerate(events, number - len(events) + 1):
-                yield self._sent(NAMES[type(event)], place, msgspec.to_builtins(event))
-            if self._closed and number == self._told:
+                yield self._event(NAMES[type(event)], place, msgspec.to_builtins(event))
+            if self._closed and number == self._pushed:
                 if self._end is not None:
                     end = msgspec.to_builtins(self._end)
-                    yield self._sent(NAMES[RunFinished], number + 1, end)
+                    yield self._event(NAMES[RunFinished], number + 1, end)
                 return
-            # What comes from here on wakes us: this runs in the loop, as `_wake` does.
-            if number == self._told and not await self._woken():
-                yield Sent("", "", {})
+            # No event is lost here: `_wake` runs in this loop too, so only once we wait.
+            if number == self._pushed and not await self._wait():
+                yield ServerSentEvent("", "", {})
 
-    def _place(self, last: str) -> tuple[int, bool]:
-        """The number of the event with this id, and whether others were missed."""
-        if last == "0" and not self._is_resumed:  # all of them are wanted
+    def _parse_id(self, last: str) -> tuple[int, bool]:
+        """The number in an event id, and whether the client missed events."""
+        if last == "0" and not self._is_resumed:  # the client wants all events
             return 0, False
         name, _, number = last.rpartition("-")
         if name != self._name or re.fullmatch("[0-9]{1,17}", number) is None:
             return 0, True
         return int(number), False
 
-    def _sent(self, name: str, number: int, data: dict[str, Any]) -> Sent:
-        return Sent(name, f"{self._name}-{number}", data)
+    def _event(self, name: str, number: int, data: dict[str, Any]) -> ServerSentEvent:
+        return ServerSentEvent(name, f"{self._name}-{number}", data)
 
-    def _since(self, number: int, missed: bool) -> tuple[list[Event], int, dict[str, Any] | None]:
-        """The events after a number; when some are gone, only the counts up to now."""
+    def _events_after(
+        self, number: int, missed: bool
+    ) -> tuple[list[Event], int, dict[str, Any] | None]:
+        """The events after a number and the last number; if some are gone, the counts instead."""
         with self._lock:
-            first = self._told - len(self._events)
-            if missed or not first <= number <= self._told:
-                return [], self._told, msgspec.to_builtins(self._progress)
-            return list(self._events)[number - first :], self._told, None
+            first = self._pushed - len(self._events)
+            if missed or not first <= number <= self._pushed:
+                return [], self._pushed, msgspec.to_builtins(self._progress)
+            return list(self._events)[number - first :], self._pushed, None
 
-    async def _woken(self) -> bool:
-        """Has something come? False when nothing did for a while."""
+    async def _wait(self) -> bool:
+        """Wait for the next event; False when it is time for a heartbeat."""
         waiter: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(waiter)
+        self._waiters.append(waiter)
         done, _ = await asyncio.wait([waiter], timeout=HEARTBEAT_SECONDS)
         if not done:
-            self._waiting.remove(waiter)
+            self._waiters.remove(waiter)
         return bool(done)
 
     def _wake(self) -> None:
         with self._lock:
-            self._waking = False
-        waiting, self._waiting = self._waiting, []
-        for waiter in waiting:
+            self._wake_scheduled = False
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)

@@ -1,4 +1,4 @@
-"""`/openapi.json`: the document of all routes, put together from what each says of itself."""
+"""`/openapi.json`: the document of all routes, assembled from their descriptions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from starlette.responses import Response
 
 from assay.server import (
     bodies,
-    described_evaluators,
-    described_results,
-    described_runs,
-    described_test_cases,
+    openapi_evaluators,
+    openapi_results,
+    openapi_runs,
+    openapi_test_cases,
 )
 from assay.server.envelope import JSON
 from assay.version import __version__
@@ -28,24 +28,24 @@ Every answer with a body is an envelope: `success`, `data` and `error`, which ha
 
 
 def install(app: FastAPI) -> None:
-    """Serve the document of the routes that the application has now."""
+    """Serve the document of all routes that the application has so far."""
     app.openapi = cache(lambda: document(app))  # type: ignore[method-assign]
-    app.add_route("/openapi.json", _served, ["GET"], include_in_schema=False)
+    app.add_route("/openapi.json", _get_document, ["GET"], include_in_schema=False)
 
 
-async def _served(request: Request) -> Response:
+async def _get_document(request: Request) -> Response:
     bodies.query(request)
     return Response(json.dumps(request.app.openapi()), media_type=JSON)
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """OpenAPI 3.1 of all routes of the application."""
+    """The OpenAPI 3.1 document of the application."""
     paths: dict[str, dict[str, Any]] = {}
     for route in app.routes:
         if isinstance(route, APIRoute):
-            for method in (route.methods or set()) - {"HEAD"}:  # that is as GET is
-                described = {"tags": [route.path.split("/")[2]], **(route.openapi_extra or {})}
-                paths.setdefault(route.path, {})[method.lower()] = described
+            for method in (route.methods or set()) - {"HEAD"}:  # the same as GET
+                operation = {"tags": [route.path.split("/")[2]], **(route.openapi_extra or {})}
+                paths.setdefault(route.path, {})[method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "Assay", "version": __version__, "description": _DESCRIPTION},
@@ -53,13 +53,13 @@ def document(app: FastAPI) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {
-                **described_test_cases.SCHEMAS,
-                **described_runs.SCHEMAS,
-                **described_results.schemas(),
-                **described_evaluators.schemas(),
+                **openapi_test_cases.SCHEMAS,
+                **openapi_runs.SCHEMAS,
+                **openapi_results.schemas(),
+                **openapi_evaluators.schemas(),
             },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
-        # A server on loopback may have no tokens; then nobody needs one.
+        # A server on loopback may have no tokens, and then asks for none.
         "security": [{"token": []}, {}],
     }

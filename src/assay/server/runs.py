@@ -1,4 +1,4 @@
-"""`/api/runs`: start runs, follow them, stop them, and read what came of them."""
+"""`/api/runs`: start runs, follow them, cancel them, and read their results."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from starlette.responses import Response, StreamingResponse
 
 from assay.errors import NotInStore, StoreError
 from assay.model.run import RunRecord
-from assay.server import bodies, described_runs
-from assay.server.bodies import json_object, known_uuid
-from assay.server.envelope import ApiError, invalid, success, success_of
-from assay.server.feed import Sent
-from assay.server.jobs import SERVE, is_to_go_on
-from assay.server.orders import order_of
-from assay.server.searching import OUTCOMES, Search, progress_of
+from assay.server import bodies, openapi_runs
+from assay.server.bodies import json_object, uuid_or_none
+from assay.server.envelope import ApiError, invalid, success, success_json
+from assay.server.feed import ServerSentEvent
+from assay.server.jobs import SERVE, is_unfinished
+from assay.server.result_pages import OUTCOMES, ResultQuery, progress_of
+from assay.server.run_requests import parse_run_request
 from assay.server.state import State, state_of
 from assay.service.history import with_baselines
 
 router = APIRouter()
-#: How often a run that another process works on is looked at, in seconds.
+#: How often the store is polled for the progress of a run of another process.
 POLL_SECONDS = 2.0
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
 
 
-@router.post("/api/runs", **described_runs.START_RUN)
+@router.post("/api/runs", **openapi_runs.START_RUN)
 async def start(request: Request) -> Response:
     state = state_of(request)
     body = await json_object(request)
-    paths, options = await asyncio.to_thread(order_of, body, state)
+    paths, options = await asyncio.to_thread(parse_run_request, body, state)
     run_id = await state.jobs.start(paths, options)
-    return success(await _shown(run_id, state), 202)
+    return success(await _run_data(run_id, state), 202)
 
 
-@router.get("/api/runs", **described_runs.LIST_RUNS)
-async def listed(request: Request) -> Response:
+@router.get("/api/runs", **openapi_runs.LIST_RUNS)
+async def list_runs(request: Request) -> Response:
     given = bodies.query(request, "limit", "before")
     limit = bodies.number(given, "limit", bodies.LIMIT, 1, bodies.MAX_LIMIT)
-    before = known_uuid(given.get("before"))
+    before = uuid_or_none(given.get("before"))
     if before is None and "before" in given:
         raise invalid("Query parameter 'before' must be the id of a run")
     store = state_of(request).store
@@ -54,13 +54,13 @@ async def listed(request: Request) -> Response:
     return success({"runs": rows, "count": len(rows), "next": last})
 
 
-@router.get("/api/runs/{id}", **described_runs.GET_RUN)
+@router.get("/api/runs/{id}", **openapi_runs.GET_RUN)
 async def get(request: Request) -> Response:
     bodies.query(request)
-    return success(await _shown((await _record(request)).id, state_of(request)))
+    return success(await _run_data((await _record(request)).id, state_of(request)))
 
 
-@router.get("/api/runs/{id}/results", **described_runs.LIST_RESULTS)
+@router.get("/api/runs/{id}/results", **openapi_runs.LIST_RESULTS)
 async def results(request: Request) -> Response:
     given = bodies.query(request, "limit", "skip", "outcome", "q", "after")
     limit, skip = bodies.page(given)
@@ -68,57 +68,58 @@ async def results(request: Request) -> Response:
     outcome = given.get("outcome")
     if outcome is not None and outcome not in OUTCOMES:
         raise invalid(f"Query parameter 'outcome' must be one of {', '.join(OUTCOMES)}")
-    search = Search(outcome, given.get("q", "").casefold(), after, skip, limit)
+    query = ResultQuery(outcome, given.get("q", "").casefold(), after, skip, limit)
     state, record = state_of(request), await _record(request)
-    return success_of(await state.walk(partial(search.page, state.store, record), request))
+    return success_json(await state.scan(partial(query.page, state.store, record), request))
 
 
-@router.get("/api/runs/{id}/events", **described_runs.FOLLOW_RUN)
+@router.get("/api/runs/{id}/events", **openapi_runs.FOLLOW_RUN)
 async def events(request: Request) -> Response:
     bodies.query(request)
     state = state_of(request)
     job = await state.jobs.settled((await _record(request)).id)
     record = await _record(request)
-    if request.method == "HEAD":  # nobody waits for an event
+    if request.method == "HEAD":  # no body, so nothing to wait for
         return StreamingResponse((), headers=_STREAM)
     last = request.headers.get("last-event-id", "")
-    sent = job.feed.follow(last) if job is not None else _polled(record, state)
-    return StreamingResponse(_encoded(sent), headers=_STREAM)
+    stream = job.feed.follow(last) if job is not None else _poll(record, state)
+    return StreamingResponse(_encode(stream), headers=_STREAM)
 
 
-@router.post("/api/runs/{id}/cancel", **described_runs.CANCEL_RUN)
+@router.post("/api/runs/{id}/cancel", **openapi_runs.CANCEL_RUN)
 async def cancel(request: Request) -> Response:
-    raw, state = await bodies.received(request), state_of(request)
+    raw, state = await bodies.read_body(request), state_of(request)
     run_id = (await _record(request)).id
-    bodies.read_fields(bodies.object_of(raw), {})
+    bodies.parse_fields(bodies.parse_object(raw), {})
     job = await state.jobs.settled(run_id)
-    left = job is None and is_to_go_on(await _record(request))
-    if not (left and await state.jobs.give_up(run_id)):
+    may_be_abandoned = job is None and is_unfinished(await _record(request))
+    if not (may_be_abandoned and await state.jobs.cancel_abandoned(run_id)):
         record = await _record(request)  # it may have ended meanwhile
-        if job is None and not is_to_go_on(record):
+        if job is None and not is_unfinished(record):
             raise invalid(f"The run is {record.status}; there is nothing to cancel")
         if record.door != SERVE:
             raise invalid("A command is at work on the run; there is nothing to cancel here")
         await state.jobs.cancel(job, record)
-    return success(await _shown(run_id, state), 202)
+    return success(await _run_data(run_id, state), 202)
 
 
-async def _encoded(events: AsyncIterator[Sent]) -> AsyncIterator[bytes]:
-    with suppress(StoreError):  # or the run was removed: who asks again is told
+async def _encode(events: AsyncIterator[ServerSentEvent]) -> AsyncIterator[bytes]:
+    # A failing store or a deleted run ends the stream; a client that reconnects gets the error.
+    with suppress(StoreError):
         async for event in events:
             yield event.encoded()
 
 
-async def _polled(record: RunRecord, state: State) -> AsyncIterator[Sent]:
-    """What becomes of a run that is not at work here: the store is asked from time to time."""
+async def _poll(record: RunRecord, state: State) -> AsyncIterator[ServerSentEvent]:
+    """The events of a run that is not in progress here, by polling the store."""
     number = 0
     while True:
-        progress = await state.walk(partial(progress_of, state.store, record))
-        yield Sent("progress", f"store-{number}", progress)
-        if not is_to_go_on(record):
-            yield Sent("finished", f"store-{number + 1}", {"status": record.status})
+        progress = await state.scan(partial(progress_of, state.store, record))
+        yield ServerSentEvent("progress", f"store-{number}", progress)
+        if not is_unfinished(record):
+            yield ServerSentEvent("finished", f"store-{number + 1}", {"status": record.status})
             return
-        if state.jobs.stopping:  # it has not ended: another server may tell how it does
+        if state.jobs.stopping:  # without `finished`: the client can follow at another server
             return
         number += 1
         await asyncio.sleep(POLL_SECONDS)
@@ -127,7 +128,7 @@ async def _polled(record: RunRecord, state: State) -> AsyncIterator[Sent]:
 
 async def _record(request: Request) -> RunRecord:
     """The run in the path."""
-    state, found = state_of(request), known_uuid(request.path_params["id"])
+    state, found = state_of(request), uuid_or_none(request.path_params["id"])
     try:
         if found is not None:
             return await state.read(lambda: state.store.run(found))
@@ -136,13 +137,13 @@ async def _record(request: Request) -> RunRecord:
     raise ApiError("NOT_FOUND", "Run not found")
 
 
-async def _shown(run_id: str, state: State) -> dict[str, Any]:
-    """A run with all that is known of it beside its results."""
+async def _run_data(run_id: str, state: State) -> dict[str, Any]:
+    """All the data of a run except its results."""
     record, baselines = await state.read(lambda: (state.store.run(run_id), state.store.baselines()))
-    (shown,) = with_baselines([record], baselines)
+    (listed,) = with_baselines([record], baselines)
     job = state.jobs.find(run_id)
     progress = job.feed.progress() if job is not None else None
-    return shown.to_dict() | {
+    return listed.to_dict() | {
         "options": record.options,
         "environment": record.environment,
         "summary": record.counts,

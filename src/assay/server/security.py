@@ -1,4 +1,4 @@
-"""Who may ask: hosts, tokens, and the headers that keep browsers from helping strangers."""
+"""Access control: host names, bearer tokens, and headers that restrict what browsers do."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from assay.errors import UsageError
 from assay.server.envelope import UNEXPECTED, ApiError, invalid
 
 log = logging.getLogger("assay.server")
-#: Separated by commas or spaces; each is a token that lets its holder in.
+#: The accepted tokens, separated by commas or spaces.
 TOKENS_VARIABLE = "ASSAY_API_TOKENS"
 
-#: An address in brackets or a name, and a port.
+#: A Host header: an address in brackets or a name, and a port.
 _HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:@/]*))(?::[0-9]*)?")
 STOPPING = "The server was stopped before the request was answered"
 API_HEADERS = [
@@ -35,10 +35,11 @@ API_HEADERS = [
 
 
 class Access(msgspec.Struct, frozen=True):
-    """Who is let in. Without tokens everybody is who reaches the server by one of its names.
+    """Who may use the server: holders of a token or, if there are none, everybody.
 
-    `hosts` are the names that the server answers to; None stands for every address, as only
-    names can be made to point here by a stranger's page.
+    Either way requests must name one of the `hosts`, or an IP address, which must be a loopback
+    one if `loopback_only`. By DNS rebinding another site's pages can reach the server, but only
+    under a name.
     """
 
     tokens: tuple[str, ...] = ()
@@ -54,13 +55,13 @@ class Access(msgspec.Struct, frozen=True):
                 f"{host!r} can be reached from other machines: set {TOKENS_VARIABLE} to the"
                 " tokens that let them in, or serve on 127.0.0.1"
             )
-        known = {"localhost", *map(_allowed, names)}
+        hosts = {"localhost", *map(_checked_host, names)}
         if not local:
-            known |= {socket.gethostname().lower(), host.lower()}
-        return cls(tuple(tokens), frozenset(known), local)
+            hosts |= {socket.gethostname().lower(), host.lower()}
+        return cls(tuple(tokens), frozenset(hosts), local)
 
-    def knows_host(self, header: str) -> bool:
-        """Is it a name of this server? A page of a stranger has its own name in the header."""
+    def allows_host(self, header: str) -> bool:
+        """Does the Host header name this server? From another site's page it names that site."""
         name = _host_name(header)
         if name in self.hosts:
             return True
@@ -70,8 +71,8 @@ class Access(msgspec.Struct, frozen=True):
             return False
         return address.is_loopback or not self.loopback_only
 
-    def knows_token(self, header: bytes) -> bool:
-        """Is it `Bearer` with one of the tokens, in UTF-8? Takes as long for any other."""
+    def allows_token(self, header: bytes) -> bool:
+        """Is it `Bearer` with one of the tokens, in UTF-8? Takes constant time."""
         scheme, _, given = header.partition(b" ")
         digest = sha256(given.strip()).digest()
         found = False
@@ -80,13 +81,13 @@ class Access(msgspec.Struct, frozen=True):
         return found and scheme.lower() == b"bearer"
 
 
-def tokens_of(written: str) -> tuple[str, ...]:
+def tokens_of(value: str) -> tuple[str, ...]:
     """The tokens in the environment variable."""
-    return tuple(written.replace(",", " ").split())
+    return tuple(value.replace(",", " ").split())
 
 
 def is_loopback(host: str) -> bool:
-    """Does the name or address lead to this machine only?"""
+    """Is a server on this name or address reachable from this machine only?"""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -99,7 +100,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Stands before all routes: lets in, adds headers, and turns faults into an envelope."""
+    """Middleware: checks access, adds headers, and turns unexpected errors into responses."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -108,39 +109,39 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = False
+        started = False
 
-        async def guarded(message: Message) -> None:
-            nonlocal begun
+        async def send_guarded(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
-                begun = True
+                started = True
                 message["headers"] = [*message["headers"], *API_HEADERS]
             await send(message)
 
         try:
-            self._admit(scope)
-            await self._app(scope, receive, guarded)
+            self._check_access(scope)
+            await self._app(scope, receive, send_guarded)
         except ApiError as error:
-            await error.response()(scope, receive, guarded)
+            await error.response()(scope, receive, send_guarded)
         except ClientDisconnect:
             return
-        except asyncio.CancelledError:  # the server waits no longer for what is under way
-            if not begun:
-                await ApiError("INTERNAL_ERROR", STOPPING).response()(scope, receive, guarded)
-        except Exception:  # a fault of ours: its story stays in the log
+        except asyncio.CancelledError:  # the grace period of a server that stops is over
+            if not started:
+                await ApiError("INTERNAL_ERROR", STOPPING).response()(scope, receive, send_guarded)
+        except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
-            if begun:
+            if started:
                 raise
-            await ApiError("INTERNAL_ERROR", UNEXPECTED).response()(scope, receive, guarded)
+            await ApiError("INTERNAL_ERROR", UNEXPECTED).response()(scope, receive, send_guarded)
 
-    def _admit(self, scope: Scope) -> None:
+    def _check_access(self, scope: Scope) -> None:
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         authorization: bytes = dict(scope["headers"]).get(b"authorization", b"")
-        if len(hosts) != 1:  # of two, others on the way may believe another one than we do
+        if len(hosts) != 1:  # with two, a proxy may go by another one than we do
             raise invalid("A request must have one Host header")
-        if not self._access.knows_host(hosts[0].decode("latin-1")):
+        if not self._access.allows_host(hosts[0].decode("latin-1")):
             raise invalid("The Host header names another server; see `assay serve --allow-host`")
-        if self._access.tokens and not self._access.knows_token(authorization):
+        if self._access.tokens and not self._access.allows_token(authorization):
             message = "A valid token is required: send 'Authorization: Bearer TOKEN'"
             raise ApiError("UNAUTHORIZED", message, {"www-authenticate": "Bearer"})
         _check_path(scope)
@@ -149,12 +150,12 @@ class Guard:
 def _check_path(scope: Scope) -> None:
     """Refuse a path that the router would take for another one."""
     raw: bytes = scope["raw_path"]
-    # An escaped slash is a part of a name, and no border between two.
-    if b"%2f" in raw.lower() or not _is_text(unquote_to_bytes(raw)):
+    # An escaped slash belongs to a segment, but the router would split there.
+    if b"%2f" in raw.lower() or not _is_utf8(unquote_to_bytes(raw)):
         raise ApiError("NOT_FOUND", f"There is no route {raw.decode('latin-1')}")
 
 
-def _is_text(data: bytes) -> bool:
+def _is_utf8(data: bytes) -> bool:
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -162,15 +163,15 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-def _allowed(written: str) -> str:
-    """The name in `--allow-host`, as it is compared. An empty one would stand for any nonsense."""
-    name = _host_name(written)
+def _checked_host(option: str) -> str:
+    """The name in `--allow-host`. An empty one would match every malformed Host header."""
+    name = _host_name(option)
     if not name:
-        raise UsageError(f"{written!r} is not a name of a host, such as evals.example")
+        raise UsageError(f"{option!r} is not a name of a host, such as evals.example")
     return name
 
 
 def _host_name(header: str) -> str:
-    """The header without its port, in lower case; empty when it is no host with a port."""
+    """The host in lower case, without the port; empty if the header is malformed."""
     found = _HOST.fullmatch(header.strip().lower())
     return (found[1] or found[2].removesuffix(".")) if found else ""

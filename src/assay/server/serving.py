@@ -1,4 +1,4 @@
-"""Serves a project until a signal ends it: gently, so that nothing under way is lost."""
+"""Serves a project until a signal, and then shuts down gracefully, so that no work is lost."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from assay.redaction import Redactor
 from assay.roster.secrets import secrets_of
 from assay.roster.targets import Roster
 from assay.server.app import create_app
-from assay.server.protocol import PatientProtocol
+from assay.server.protocol import LimitedHttpProtocol
 from assay.server.security import Access
 from assay.server.state import State
 from assay.settings import Settings
 
 log = logging.getLogger("assay.server")
-#: How long requests under way may take after the first signal, in seconds.
+#: How long requests in progress may take after the first signal.
 GRACE_SECONDS = 15
-#: How long an idle connection is kept.
+#: How long an idle connection is kept open.
 KEEP_ALIVE_SECONDS = 30
 _BACKLOG = 2048
 
@@ -42,26 +42,26 @@ def serve(
     root: Path,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve until a signal comes; `ready` is told the URL once requests are answered."""
+    """Serve until a signal; `ready` is called with the URL once requests are accepted."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="assay: %(message)s")
-    with bound(*address) as listener:
-        tell_faults(settings)
+    with listen(*address) as listener:
+        warn_about_targets(settings)
         app = create_app(settings, store, access, root=root)
-        server_of(app, lambda: ready(_url(listener))).run(sockets=[listener])
+        make_server(app, lambda: ready(_url(listener))).run(sockets=[listener])
 
 
-def tell_faults(settings: Settings) -> None:
-    """Warn of targets that cannot be used; a run that names one will be refused."""
-    hidden = Redactor(secrets_of(settings)).text
+def warn_about_targets(settings: Settings) -> None:
+    """Log the targets that cannot be used; runs that name one will be refused."""
+    redact = Redactor(secrets_of(settings)).text
     for fault in Roster(settings).faults():
-        log.warning("a target cannot be used: %s", hidden(str(fault)))
+        log.warning("a target cannot be used: %s", redact(str(fault)))
 
 
-def server_of(app: FastAPI, ready: Callable[[], None]) -> uvicorn.Server:
-    """The server of an application; it has yet to be run."""
+def make_server(app: FastAPI, ready: Callable[[], None]) -> uvicorn.Server:
+    """A server for the application, not yet running."""
     config = uvicorn.Config(
         app,
-        http=PatientProtocol,
+        http=LimitedHttpProtocol,
         ws="none",
         loop="uvloop" if sys.platform != "win32" else "asyncio",
         log_config=None,
@@ -76,7 +76,7 @@ def server_of(app: FastAPI, ready: Callable[[], None]) -> uvicorn.Server:
 
 
 class _Server(uvicorn.Server):
-    """Tells when it is ready, and the runs when it is to end."""
+    """Calls `ready` when it is, and stops the runs on signals."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -91,24 +91,24 @@ class _Server(uvicorn.Server):
             self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal ends it gently, a second one its runs at once; Ctrl-C all of it.
+        """Shut down gracefully at the first signal; at the second, abort runs, or all with Ctrl-C.
 
-        Code of the project that hangs, or the store, would keep it from ending: a third Ctrl-C
-        leaves them behind. What was acknowledged is on disk.
+        Code of the project or a store that hangs can still prevent the exit: a third Ctrl-C ends
+        the process regardless. What was acknowledged is on disk.
         """
         if self.force_exit and sig == signal.SIGINT:
             os._exit(128 + sig)
         jobs = self._state.jobs
-        told = jobs.hurry if self.should_exit else jobs.stop
+        stop = jobs.abort if self.should_exit else jobs.stop
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         self.should_exit = True
-        if self._loop is not None:  # streams of events would keep their connections open
-            self._loop.call_soon_threadsafe(told)
+        if self._loop is not None:  # this also ends event streams, which keep connections open
+            self._loop.call_soon_threadsafe(stop)
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens there; raises UsageError when it cannot."""
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on the address; raises UsageError when that fails."""
     host = host.strip("[]")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

@@ -15,39 +15,39 @@ from assay.server.jobs import Clock, Jobs, utc_now
 from assay.settings import Settings
 
 T = TypeVar("T")
-#: So many walks over all results of a run are made at once: more would not end sooner.
-WALKS = 2
+#: How many scans of all results of a run may be made at once: more would only be slower.
+MAX_SCANS = 2
 
 
 class State(msgspec.Struct, frozen=True):
-    """The project that is served, where it is stored, and the runs under way."""
+    """The project that is served, its store, and the runs in progress."""
 
     settings: Settings
     store: Store
     jobs: Jobs
     now: Clock = utc_now
-    walks: asyncio.Semaphore = msgspec.field(default_factory=lambda: asyncio.Semaphore(WALKS))
+    scans: asyncio.Semaphore = msgspec.field(default_factory=lambda: asyncio.Semaphore(MAX_SCANS))
 
     async def read(self, read: Callable[[], T], *, quick: bool = True) -> T:
-        """What the store answers. A quick answer on this machine is not worth a thread."""
+        """Call a function that reads the store; a quick read of a local store needs no thread."""
         if quick and not getattr(self.store, "remote", False):
             return read()
         return await asyncio.to_thread(read)
 
-    async def walk(self, read: Callable[[], T], request: Request | None = None) -> T:
-        """What takes as long as a run is large. Whoever waits for a turn keeps no thread.
+    async def scan(self, read: Callable[[], T], request: Request | None = None) -> T:
+        """Call a function that reads a whole run, in a thread; few run at once, others queue.
 
-        A request whose sender hung up meanwhile is not carried out.
+        If the client of `request` disconnects while it is queued, the scan is not made.
         """
-        async with AsyncExitStack() as turn:
-            await turn.enter_async_context(self.walks)
+        async with AsyncExitStack() as slot:
+            await slot.enter_async_context(self.scans)
             if request is not None and await request.is_disconnected():
                 raise ClientDisconnect
-            walking = asyncio.ensure_future(asyncio.to_thread(read))
-            # A thread walks on when nobody waits for it any more: the turn is over when it ends.
-            turn.pop_all()
-            walking.add_done_callback(lambda _: self.walks.release())
-            return await asyncio.shield(walking)
+            scanning = asyncio.ensure_future(asyncio.to_thread(read))
+            # Cancelling does not stop a thread: the slot is free only when the thread ends.
+            slot.pop_all()
+            scanning.add_done_callback(lambda _: self.scans.release())
+            return await asyncio.shield(scanning)
 
 
 def state_of(request: Request) -> State:

@@ -21,82 +21,87 @@ from assay.model.test_case import (
     TestCaseChanges,
 )
 from assay.ports import Store
-from assay.server import bodies, described_test_cases
+from assay.server import bodies, openapi_test_cases
 from assay.server.bodies import (
-    Read,
+    Parser,
     json_object,
-    known_uuid,
-    object_of,
-    read_fields,
-    received,
+    parse_fields,
+    parse_object,
+    read_body,
+    uuid_or_none,
 )
-from assay.server.envelope import ApiError, invalid, success, success_of
+from assay.server.envelope import ApiError, invalid, success, success_json
 from assay.server.state import state_of
 
 router = APIRouter()
 
-#: The fields that people write, in the order in which their problems are told.
-WRITTEN: dict[str, Read] = {
+#: The fields that clients write, in the order in which their problems are reported.
+WRITABLE: dict[str, Parser] = {
     "input": bodies.text("Input", 1, MAX_TEXT),
     "expected_output": bodies.text("Field 'expected_output'", 1, MAX_TEXT),
     "description": bodies.optional(bodies.text("Field 'description'", 0, MAX_DESCRIPTION)),
     "tags": bodies.texts("tags", MAX_TAGS, (1, MAX_TAG)),
 }
-NEW: dict[str, Read] = {"id": bodies.uuid("Field 'id'"), **WRITTEN}
+NEW: dict[str, Parser] = {"id": bodies.uuid("Field 'id'"), **WRITABLE}
 REQUIRED = ("input", "expected_output")
-#: Passing over more test cases than that takes time.
+#: Up to here a page is read so quickly that it needs no thread.
 QUICK_SKIP = 1000
 
 
-@router.post("/api/test-cases", **described_test_cases.CREATE_TEST_CASE)
+@router.post("/api/test-cases", **openapi_test_cases.CREATE_TEST_CASE)
 async def create(request: Request) -> Response:
-    given = read_fields(await json_object(request), NEW, REQUIRED)
+    given = parse_fields(await json_object(request), NEW, REQUIRED)
     state = state_of(request)
     try:
         made = await wrap_future(state.store.test_cases.add(NewTestCase(**given), state.now()))
     except DuplicateId as error:
         raise ApiError("DUPLICATE_ID", f"ID {error.id} is taken by a test case") from None
-    return success_of(_json(made), 201)
+    return success_json(_json(made), 201)
 
 
-@router.get("/api/test-cases", **described_test_cases.LIST_TEST_CASES)
-async def listed(request: Request) -> Response:
+@router.get("/api/test-cases", **openapi_test_cases.LIST_TEST_CASES)
+async def list_test_cases(request: Request) -> Response:
     given = bodies.query(request, "limit", "skip", "tag")
     limit, skip = bodies.page(given)
     state, tag = state_of(request), given.get("tag")
     quick = tag is None and skip < QUICK_SKIP and limit <= bodies.LIMIT
-    found = await state.read(lambda: _page(state.store, limit, skip, tag), quick=quick)
-    return success_of(found)
+    return success_json(
+        await state.read(lambda: _page_json(state.store, limit, skip, tag), quick=quick)
+    )
 
 
-@router.get("/api/test-cases/{id}", **described_test_cases.GET_TEST_CASE)
+@router.get("/api/test-cases/{id}", **openapi_test_cases.GET_TEST_CASE)
 async def get(request: Request) -> Response:
     bodies.query(request)
-    return success_of(_json(await _found(request)))
+    return success_json(_json(await _requested_case(request)))
 
 
-@router.put("/api/test-cases/{id}", **described_test_cases.UPDATE_TEST_CASE)
+@router.put("/api/test-cases/{id}", **openapi_test_cases.UPDATE_TEST_CASE)
 async def update(request: Request) -> Response:
     state = state_of(request)
-    raw = await received(request)
-    known = await _found(request)
-    # Whoever sends back what nobody writes must not have changed it. Only `modified_at` may
-    # become another until the change is made: the store compares it.
-    fields = {"id": _kept("id", known.id), **WRITTEN}
-    fields |= {"created_at": _kept("created_at", known.created_at), "modified_at": _time}
-    given = read_fields(object_of(raw), fields)
-    changes = TestCaseChanges(**{name: given[name] for name in WRITTEN if name in given})
-    test_cases, as_known = state.store.test_cases, given.get("modified_at")
+    raw = await read_body(request)
+    current = await _requested_case(request)
+    # Read-only fields may be sent back, but only unchanged. `modified_at` can still change until
+    # the update is written, so the store compares it.
+    fields = {
+        "id": _unchanged("id", current.id),
+        **WRITABLE,
+        "created_at": _unchanged("created_at", current.created_at),
+        "modified_at": _timestamp,
+    }
+    given = parse_fields(parse_object(raw), fields)
+    changes = TestCaseChanges(**{name: given[name] for name in WRITABLE if name in given})
+    test_cases, known = state.store.test_cases, given.get("modified_at")
     try:
-        changed = test_cases.change(known.id, changes, state.now(), as_known)
-        return success_of(_json(await wrap_future(changed)))
+        changed = test_cases.change(current.id, changes, state.now(), known)
+        return success_json(_json(await wrap_future(changed)))
     except NotInStore:  # it was deleted meanwhile
         raise not_found() from None
     except Outdated as error:
-        raise _fixed("modified_at", error.modified_at) from None
+        raise _read_only("modified_at", error.modified_at) from None
 
 
-@router.delete("/api/test-cases/{id}", **described_test_cases.DELETE_TEST_CASE)
+@router.delete("/api/test-cases/{id}", **openapi_test_cases.DELETE_TEST_CASE)
 async def delete(request: Request) -> Response:
     bodies.query(request)
     state = state_of(request)
@@ -107,22 +112,20 @@ async def delete(request: Request) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/api/test-cases/{id}/versions", **described_test_cases.LIST_VERSIONS)
+@router.get("/api/test-cases/{id}/versions", **openapi_test_cases.LIST_VERSIONS)
 async def versions(request: Request) -> Response:
     limit, skip = bodies.page(bodies.query(request, "limit", "skip"))
-    state, identity = state_of(request), _id(request)
+    state, case_id = state_of(request), _id(request)
     try:
-        found = await state.read(
-            lambda: state.store.test_cases.versions(identity, limit, skip), quick=False
+        found, total = await state.read(
+            lambda: state.store.test_cases.versions(case_id, limit, skip), quick=False
         )
     except NotInStore:
         raise not_found() from None
-    shown, total = found
-    return success({"versions": shown, "count": len(shown), "total": total})
+    return success({"versions": found, "count": len(found), "total": total})
 
 
-def _page(store: Store, limit: int, skip: int, tag: str | None) -> bytes:
-    """The JSON of a page."""
+def _page_json(store: Store, limit: int, skip: int, tag: str | None) -> bytes:
     page = store.test_cases.page(limit, skip, tag)
     cases = b",".join(map(_json, page.test_cases))
     counts = b',"count":%d,"total":%d}' % (len(page.test_cases), page.total)
@@ -133,44 +136,46 @@ def not_found() -> ApiError:
     return ApiError("NOT_FOUND", "Test case not found")
 
 
-async def _found(request: Request) -> TestCase:
-    state, identity = state_of(request), _id(request)
+async def _requested_case(request: Request) -> TestCase:
+    state, case_id = state_of(request), _id(request)
     try:
-        return await state.read(lambda: state.store.test_cases.get(identity))
+        return await state.read(lambda: state.store.test_cases.get(case_id))
     except NotInStore:
         raise not_found() from None
 
 
 def _id(request: Request) -> str:
-    """The id in the path; what is no UUID is the id of nothing."""
-    found = known_uuid(request.path_params["id"])
+    """The id in the path; if it is not a UUID, there is no such test case."""
+    found = uuid_or_none(request.path_params["id"])
     if found is None:
         raise not_found()
     return found
 
 
-def _kept(name: str, known: str) -> Read:
-    def read(value: Any) -> None:
-        if known not in (value, known_uuid(value)):  # an id may be in upper case, as in a path
-            raise _fixed(name, known)
+def _unchanged(name: str, current: str) -> Parser:
+    """Accepts only the current value of a read-only field."""
 
-    return read
+    def parse(value: Any) -> None:
+        if current not in (value, uuid_or_none(value)):  # an id may be in upper case
+            raise _read_only(name, current)
+
+    return parse
 
 
-def _time(value: Any) -> str:
+def _timestamp(value: Any) -> str:
     if not isinstance(value, str):
         raise invalid("Field 'modified_at' cannot be changed; leave it out")
     return value
 
 
-def _fixed(name: str, known: str) -> ApiError:
-    return invalid(f"Field '{name}' cannot be changed; it is {known}")
+def _read_only(name: str, current: str) -> ApiError:
+    return invalid(f"Field '{name}' cannot be changed; it is {current}")
 
 
 _encode = msgspec.json.Encoder().encode
 
 
 def _json(case: TestCase) -> bytes:
-    """The test case as it is shown; its version is the last field, and is not."""
-    whole = _encode(case)
-    return whole[: whole.rindex(b',"version":')] + b"}"
+    """The JSON of a test case without its last field, `version`, which only versions show."""
+    encoded = _encode(case)
+    return encoded[: encoded.rindex(b',"version":')] + b"}"

@@ -1,4 +1,4 @@
-"""A lease on a run, held by a lock on a file beside the store."""
+"""A lease on a run: a lock on a file beside the store."""
 
 from __future__ import annotations
 
@@ -15,50 +15,50 @@ from assay.settings import shown_path
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - Windows: two resumes at once are not kept apart there
+except ImportError:  # pragma: no cover - on Windows nothing prevents concurrent resumes
     fcntl = None  # type: ignore[assignment]
 
 
 class FileLease:
-    """Held by a lock on a file, which the system takes back when the process ends, however."""
+    """A file lock, which the system releases however the process ends."""
 
     def __init__(self, folder: Path, run_id: str) -> None:
-        # An id may be any text, the name of a file may not.
+        # Not every id is a valid file name.
         name = sha256(run_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         self._file, self._run_id = folder / name, run_id
         self._stream: IO[bytes] | None = None
 
     def __enter__(self) -> None:
-        stream = self._locked()
+        stream = self._lock()
         while not self._is_current(stream):
             stream.close()
-            stream = self._locked()
+            stream = self._lock()
         self._stream = stream
 
-    def _locked(self) -> IO[bytes]:
+    def _lock(self) -> IO[bytes]:
         with writing(shown_path(self._file)):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             stream = self._file.open("a+b")
-        while not _is_locked(stream):
-            # Whoever only asks has a shared lock for a moment: that is no reason to give up.
-            if not _is_locked(stream, shared=True):
+        while not _try_lock(stream):
+            # If a shared lock is possible, only a short `is_held` was in the way: try again.
+            if not _try_lock(stream, shared=True):
                 stream.close()
                 raise RunHeld(self._run_id)
             _unlock(stream)
         return stream
 
     def is_held(self) -> bool:
-        """Does somebody hold it right now? To ask is in nobody's way."""
+        """Does any process hold the lease now? Asking keeps no other process from taking it."""
         with writing(shown_path(self._file)):
             try:
                 stream = self._file.open("rb")
             except FileNotFoundError:
                 return False
         with stream:
-            return not _is_locked(stream, shared=True)
+            return not _try_lock(stream, shared=True)
 
     def _is_current(self, stream: IO[bytes]) -> bool:
-        """Is it the file that others would lock? Who held it before may have removed it since."""
+        """Is it still the file at this path? The previous holder may have removed it since."""
         try:
             return os.path.samestat(os.fstat(stream.fileno()), os.stat(self._file))
         except FileNotFoundError:
@@ -77,8 +77,8 @@ class FileLease:
             self._stream = None
 
 
-def _is_locked(stream: IO[bytes], *, shared: bool = False) -> bool:
-    """Lock the file; False when another has a lock that does not go with it."""
+def _try_lock(stream: IO[bytes], *, shared: bool = False) -> bool:
+    """Lock the file without waiting; False when a conflicting lock is held."""
     if fcntl is None:
         return True
     try:

@@ -1,7 +1,6 @@
-"""Group commit: one thread writes what many hand in, as much at a time as has gathered.
+"""Group commit: one thread writes everything that has been queued in a single transaction.
 
-The disk is asked once for a whole group, so that a trial can be on it before it is reported
-and still cost little.
+One sync serves a whole group, so every trial can be on disk before it is reported at little cost.
 """
 
 from __future__ import annotations
@@ -16,36 +15,35 @@ from assay.errors import StoreError
 
 T = TypeVar("T")
 
-#: The most that goes into one group; other processes wait no longer than it takes to write.
+#: The largest group. Other processes have to wait while one is written.
 MAX_GROUP = 1000
 
 
 class Write(Generic[T]):
-    """Something to write. `value` is what came of it, `refusal` why it alone was not written."""
+    """An item to write. `commit` sets its `result`, or its `error` if it alone was refused."""
 
-    __slots__ = ("future", "refusal", "value", "what")
+    __slots__ = ("error", "future", "item", "result")
 
-    def __init__(self, what: T) -> None:
-        self.what = what
-        self.value: Any = None
-        self.refusal: Exception | None = None
+    def __init__(self, item: T) -> None:
+        self.item = item
+        self.result: Any = None
+        self.error: Exception | None = None
         self.future: Future[Any] = Future()
-        # Whoever stops waiting does not take it back: from here on it cannot be cancelled.
+        # A caller that stops waiting must not cancel the write.
         self.future.set_running_or_notify_cancel()
 
     def settle(self) -> None:
-        if self.refusal is None:
-            self.future.set_result(self.value)
+        if self.error is None:
+            self.future.set_result(self.result)
         else:
-            self.future.set_exception(self.refusal)
+            self.future.set_exception(self.error)
 
 
 class GroupCommit(Generic[T]):
-    """`commit` writes a group, all of it or nothing, in the order in which it was handed in.
+    """`commit` writes a group atomically, in the order of submission.
 
-    A StoreError that it raises is about the store, and the whole group is refused. Anything
-    else is about something in the group: its members are then written one by one, so that
-    only the culprit is refused.
+    If it raises a StoreError, the store is at fault and the whole group fails. On any other
+    exception some item is at fault: the items are written one by one, so that only it fails.
     """
 
     def __init__(self, commit: Callable[[list[Write[T]]], None]) -> None:
@@ -53,21 +51,21 @@ class GroupCommit(Generic[T]):
         self._queue: SimpleQueue[Write[T] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
-        # A daemon: a program that forgot to close its store can still end.
+        # A daemon, so that a program that did not close its store can still exit.
         self._thread = threading.Thread(target=self._run, name="assay-store", daemon=True)
         self._thread.start()
 
-    def hand_in(self, what: T) -> Future[Any]:
-        """Done when it is on disk."""
-        write = Write(what)
-        with self._lock:  # nothing may be queued behind the end
+    def submit(self, item: T) -> Future[Any]:
+        """Queue an item; the future is done when it is on disk."""
+        write = Write(item)
+        with self._lock:  # nothing may be queued after the None of `close`
             if self._closed:
                 raise StoreError("the store is closed")
             self._queue.put(write)
         return write.future
 
     def close(self) -> None:
-        """Wait until all that was handed in is written; take nothing more."""
+        """Accept no more items, and wait until all are written."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -76,13 +74,13 @@ class GroupCommit(Generic[T]):
 
     def _run(self) -> None:
         while (first := self._queue.get()) is not None:
-            group, ended = self._gathered(first)
+            group, is_last = self._gather(first)
             self._write(group)
-            if ended:
+            if is_last:
                 return
 
-    def _gathered(self, first: Write[T]) -> tuple[list[Write[T]], bool]:
-        """What is queued by now, and whether it is the last there will be."""
+    def _gather(self, first: Write[T]) -> tuple[list[Write[T]], bool]:
+        """All that is queued by now, up to MAX_GROUP, and whether nothing will follow."""
         group = [first]
         while len(group) < MAX_GROUP:
             try:
@@ -99,13 +97,13 @@ class GroupCommit(Generic[T]):
             self._commit(group)
         except StoreError as error:
             for write in group:
-                write.refusal = error
+                write.error = error
         except Exception as error:
             if len(group) > 1:
                 for write in group:
-                    write.refusal = None
+                    write.error = None
                     self._write([write])
                 return
-            group[0].refusal = StoreError(f"this cannot be stored: {error}")
+            group[0].error = StoreError(f"this cannot be stored: {error}")
         for write in group:
             write.settle()

@@ -1,4 +1,4 @@
-"""`memory:`, the store that is gone when the process ends: for tests, and for a quick look."""
+"""`memory:`, a store that lasts as long as the process: for tests and quick experiments."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from assay.stores.memory_test_cases import MemoryTestCases
 
 
 def open_store(url: str, root: Path = Path()) -> MemoryStore:
-    """The store of `memory:`; each call makes a new one."""
+    """A new, empty store."""
     return MemoryStore()
 
 
 class MemoryStore:
-    """The twin of the stores that last: the same answers, nothing on disk."""
+    """Behaves like the persistent stores, without a disk."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -50,8 +50,8 @@ class MemoryStore:
             try:
                 for trial in trials:
                     self.run(trial.run_id)
-            except NotInStore as refusal:
-                future.set_exception(refusal)
+            except NotInStore as error:
+                future.set_exception(error)
                 return future
             for trial in trials:
                 known, key = self._trials[trial.run_id], (trial.position, trial.repeat)
@@ -70,7 +70,7 @@ class MemoryStore:
 
     def reopen(self, run_id: str) -> None:
         with self._open():
-            self._runs[run_id] = msgspec.structs.replace(
+            self._runs[run_id] = replace(
                 self.run(run_id), status="running", finished_at=None, summary=None
             )
 
@@ -173,6 +173,7 @@ class MemoryStore:
             self._closed = True
 
     def _open(self) -> threading.RLock:
+        """The lock of the store; a StoreError when it is closed."""
         if self._closed:
             raise StoreError("the store is closed")
         return self._lock

@@ -1,4 +1,4 @@
-"""The test cases of the store that is gone when the process ends."""
+"""The test cases of the store in memory."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ T = TypeVar("T")
 
 
 class MemoryTestCases:
-    """The twin of the test cases in a database. `opened` gives the lock of an open store."""
+    """Behaves like test cases in a database. `open_` returns the lock, if the store is open."""
 
-    def __init__(self, opened: Callable[[], AbstractContextManager[object]]) -> None:
-        self._open = opened
-        #: All versions of each, also of those that were removed.
+    def __init__(self, open_: Callable[[], AbstractContextManager[object]]) -> None:
+        self._open = open_
+        #: All versions of each test case, including removed ones.
         self._versions: dict[str, list[TestCase]] = {}
-        #: Those that were not removed, in their order, with their tags as they are searched.
+        #: The folded tags of the test cases that were not removed, in the order of adding.
         self._live: dict[str, bytes] = {}
 
     def add(self, new: NewTestCase, now: datetime) -> Future[TestCase]:
@@ -48,7 +48,7 @@ class MemoryTestCases:
             self._live[case.id] = folded(case.tags)
             return case
 
-        return self._written(write)
+        return self._write(write)
 
     def get(self, case_id: str) -> TestCase:
         with self._open():
@@ -79,14 +79,14 @@ class MemoryTestCases:
             self._live[case_id] = folded(case.tags)
             return case
 
-        return self._written(write)
+        return self._write(write)
 
     def remove(self, case_id: str, now: datetime) -> Future[None]:
         def write() -> None:
             self.get(case_id)
             del self._live[case_id]
 
-        return self._written(write)
+        return self._write(write)
 
     def versions(self, case_id: str, limit: int, skip: int = 0) -> TestCasePage:
         with self._open():
@@ -110,12 +110,13 @@ class MemoryTestCases:
             return []
         return [case_id for case_id, tags in self._live.items() if tags and needle in tags]
 
-    def _written(self, write: Callable[[], T]) -> Future[T]:
+    def _write(self, write: Callable[[], T]) -> Future[T]:
+        """Call `write` with the lock held; its result or error is in the future."""
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
         with self._open():
             try:
                 future.set_result(write())
-            except (DuplicateId, NotInStore, Outdated) as refusal:
-                future.set_exception(refusal)
+            except (DuplicateId, NotInStore, Outdated) as error:
+                future.set_exception(error)
         return future

@@ -1,4 +1,4 @@
-"""Brings a SQLite file to the schema of this version, by numbered scripts."""
+"""Migrates a SQLite file to the current schema, by numbered scripts."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from pathlib import Path
 from assay.errors import StoreError
 from assay.stores.tag_parts import tag_parts
 
-#: Marks a file as ours; SQLite has a place for such a number in the head of the file.
+#: Marks a file as ours, in the header field that SQLite has for this.
 APPLICATION_ID = int.from_bytes(b"Assy", "big")
 
 _FOLDER = Path(__file__).parent / "migrations"
 
 
 def scripts(kind: str) -> list[str]:
-    """The migrations of a kind of database in their order; the first makes the first schema."""
+    """The migration scripts for `sqlite` or `postgres`, in order; the first creates the schema."""
     return [file.read_text(encoding="utf-8") for file in sorted((_FOLDER / kind).glob("*.sql"))]
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All of it or nothing. The lock is taken first: a reader that turns writer can deadlock."""
+    """A transaction. It locks at once: upgrading a read lock later can deadlock."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # some failures have rolled back already
+        if connection.in_transaction:  # some errors have rolled back already
             connection.execute("ROLLBACK")
         raise
 
 
 def migrate(connection: sqlite3.Connection, name: str, migrations: Sequence[str]) -> None:
-    """Run the migrations that the file has not seen, all in one transaction.
+    """Run the migrations that the file lacks, all in one transaction.
 
-    The connection can then write: triggers of the schema call a function of ours.
+    Every connection that writes needs this call: triggers use the function it registers.
     """
     connection.execute("PRAGMA trusted_schema = ON")
     connection.create_function("tag_parts", 1, tag_parts, deterministic=True)
     if _version(connection, name, len(migrations)) == len(migrations):
         return
     with transaction(connection):
-        # Asked again: another process may have migrated while this one waited for the lock.
+        # Check again: another process may have migrated while this one waited for the lock.
         for script in migrations[_version(connection, name, len(migrations)) :]:
             for statement in _statements(script):
                 connection.execute(statement)
@@ -53,7 +53,7 @@ def migrate(connection: sqlite3.Connection, name: str, migrations: Sequence[str]
 
 
 def _version(connection: sqlite3.Connection, name: str, known: int) -> int:
-    """How many migrations the file has seen; raises StoreError when it is not for us."""
+    """How many migrations the file has had; raises StoreError if it is not ours, or too new."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     if tables and owner != APPLICATION_ID:
@@ -66,7 +66,7 @@ def _version(connection: sqlite3.Connection, name: str, known: int) -> int:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements one by one: `executescript` would end the transaction."""
+    """The single statements of a script: `executescript` would commit the transaction."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -1,4 +1,4 @@
-"""`postgresql://...`, the store in a PostgreSQL database, for several processes and machines."""
+"""`postgresql://...`, a store in PostgreSQL, which processes and machines can share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def open_store(url: str, root: Path = Path()) -> PostgresStore:
-    """The store of `postgresql://USER@HOST/DATABASE`; missing tables are made."""
+    """The store at `postgresql://USER@HOST/DATABASE`; missing tables are created."""
     try:
         from assay.stores.postgres_store import PostgresStore
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server: its connections, and what its faults mean to a user."""
+"""A PostgreSQL server: its connections, and what its errors mean to a user."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from psycopg.conninfo import conninfo_to_dict
 
 from assay.errors import StoreError
 
-#: How many connections that nobody uses are kept for the next reader.
-KEPT = 8
-#: How a server is connected to, unless the URL says otherwise.
-UNLESS_TOLD: dict[str, Any] = {
+#: How many idle connections are kept for reuse.
+MAX_IDLE = 8
+#: Connection parameters, unless the URL sets them.
+DEFAULTS: dict[str, Any] = {
     "application_name": "assay",
     "connect_timeout": 10,
-    # A connection that is idle for long is known to be lost as soon as the server knows it.
+    # An idle connection that breaks is noticed about as soon as the server notices.
     "keepalives_idle": 60,
     "keepalives_interval": 10,
     "keepalives_count": 3,
-    # What a server that vanished was asked would else be sent again for a quarter of an hour.
+    # Otherwise a request to a server that vanished is retransmitted for a quarter of an hour.
     "tcp_user_timeout": 30_000,
 }
 
@@ -31,7 +31,7 @@ _LOCKED = "another process keeps it locked; wait for that one to end"
 _LOST = "the connection was lost; what was not acknowledged may be missing"
 _REFUSED = "the server refuses the user or the password; check both"
 _DAMAGED = "it is damaged, or its tables are not ours"
-#: What PostgreSQL's codes mean when they are about the server and not about the statement.
+#: What SQLSTATE codes and prefixes mean, for those that are about the server, not the statement.
 FAULTS = {
     "08": _LOST,
     "25006": "it is read-only; name the primary server, or let the user write",
@@ -47,8 +47,8 @@ FAULTS = {
     "58": "the disk of the server failed",
     "XX": _DAMAGED,
 }
-#: Faults before there is a connection have no code; this is how the server words them.
-_WORDED = {
+#: Errors during connecting have no code: these are parts of their messages.
+_FAULTS_BY_MESSAGE = {
     "password": FAULTS["28"],
     "authentication": FAULTS["28"],
     "role": FAULTS["28"],
@@ -59,21 +59,21 @@ _WORDED = {
 
 
 class PostgresServer:
-    """Connections to one database; those that nobody uses are kept for the next reader."""
+    """Connections to one database; idle ones are reused."""
 
-    def __init__(self, url: str, patience: float) -> None:
-        self._url, self._patience = url, patience
-        self.name = shown(url)
+    def __init__(self, url: str, lock_timeout: float) -> None:
+        self._url, self._lock_timeout = url, lock_timeout
+        self.name = without_password(url)
         self._lock = threading.Lock()
         self._idle: list[psycopg.Connection] | None = []
 
     def connect(self) -> psycopg.Connection:
-        """A new connection, for whoever needs one alone."""
-        with self.telling():
-            given = {**UNLESS_TOLD, **conninfo_to_dict(self._url)}
-            connection = psycopg.connect(autocommit=True, **given)
+        """A new connection, which the caller closes."""
+        with self.translating_errors():
+            parameters = {**DEFAULTS, **conninfo_to_dict(self._url)}
+            connection = psycopg.connect(autocommit=True, **parameters)
             try:
-                connection.execute(b"SET lock_timeout = %d" % int(self._patience * 1000))
+                connection.execute(b"SET lock_timeout = %d" % int(self._lock_timeout * 1000))
             except BaseException:
                 connection.close()
                 raise
@@ -81,19 +81,19 @@ class PostgresServer:
 
     @contextmanager
     def borrowed(self) -> Iterator[psycopg.Connection]:
-        """A connection for one reader."""
-        connection = self._idle_one() or self.connect()
+        """A connection for reading."""
+        connection = self._take_idle() or self.connect()
         try:
-            with self.telling():
+            with self.translating_errors():
                 yield connection
         finally:
             self._give_back(connection)
 
     @contextmanager
-    def telling(self, otherwise: str | None = _DAMAGED) -> Iterator[None]:
-        """Turns faults of the server into StoreErrors that say what to do.
+    def translating_errors(self, otherwise: str | None = _DAMAGED) -> Iterator[None]:
+        """Turns errors of the server into StoreErrors that say what to do.
 
-        `otherwise` is what else it may mind; None lets it pass.
+        `otherwise` is the message for all other errors; with None they are raised unchanged.
         """
         try:
             yield
@@ -109,7 +109,7 @@ class PostgresServer:
         for connection in idle:
             connection.close()
 
-    def _idle_one(self) -> psycopg.Connection | None:
+    def _take_idle(self) -> psycopg.Connection | None:
         while True:
             with self._lock:
                 if self._idle is None:
@@ -123,14 +123,14 @@ class PostgresServer:
 
     def _give_back(self, connection: psycopg.Connection) -> None:
         with self._lock:
-            if self._idle is not None and len(self._idle) < KEPT and not connection.closed:
+            if self._idle is not None and len(self._idle) < MAX_IDLE and not connection.closed:
                 self._idle.append(connection)
                 return
         connection.close()
 
 
 def usable(connection: psycopg.Connection) -> bool:
-    """Can an idle connection still be used? A server says nothing unasked but its farewell."""
+    """Is an idle connection still open? Unasked, a server sends only that it closes it."""
     if connection.closed:
         return False
     with selectors.DefaultSelector() as watched:
@@ -138,12 +138,12 @@ def usable(connection: psycopg.Connection) -> bool:
         return not watched.select(0)
 
 
-def shown(url: str) -> str:
+def without_password(url: str) -> str:
     """The URL without its password, for messages."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error:
-        # What it complains of may be a part of the password.
+        # Without the error: it may quote a part of the password.
         form = "such as 'postgresql://user@host/database'; write % in it as %25"
         raise StoreError(f"the URL of the store is not one of PostgreSQL, {form}") from None
     user = f"{parts['user']}@" if parts.get("user") else ""
@@ -154,14 +154,14 @@ def shown(url: str) -> str:
 def _fault(error: psycopg.Error) -> str | None:
     code = error.sqlstate
     if code is not None:
-        return next((told for start, told in FAULTS.items() if code.startswith(start)), None)
+        return next((fault for start, fault in FAULTS.items() if code.startswith(start)), None)
     if not isinstance(error, psycopg.OperationalError):
         return None
-    words = str(error)
-    if "FATAL" in words:
-        said = words.partition("FATAL")[2]
-        return next((told for word, told in _WORDED.items() if word in said), _LOST)
-    if "connection failed" in words or "timeout" in words or "resolve" in words:
+    message = str(error)
+    if "FATAL" in message:
+        fatal = message.partition("FATAL")[2]
+        return next((fault for part, fault in _FAULTS_BY_MESSAGE.items() if part in fatal), _LOST)
+    if "connection failed" in message or "timeout" in message or "resolve" in message:
         return "the server cannot be reached; check host and port, and whether it runs"
     return _LOST
 

@@ -1,4 +1,4 @@
-"""The Store in PostgreSQL: COPY for trials, cursors of the server for reading, advisory locks."""
+"""The Store in PostgreSQL: COPY for trials, server-side cursors for reading, advisory locks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from assay.model.run import TrialRecord
 from assay.stores.migrating import scripts
 from assay.stores.postgres_server import PostgresServer, usable
 from assay.stores.sql import KEEP_FIRST, SqlStore
-from assay.stores.sql_test_cases import Answer, Connection
+from assay.stores.sql_test_cases import Connection, Cursor
 
-#: How many seconds a lock of another process is waited for.
-PATIENCE = 30.0
-#: How often a group is written again that was in the way of another.
+#: How long to wait for a lock of another process.
+LOCK_TIMEOUT_SECONDS = 30.0
+#: How often a transaction that conflicts with another is tried.
 _ATTEMPTS = 10
-#: So many trials are inserted one by one: COPY has to be prepared, and pays for more.
+#: The most trials that are inserted one by one; for more, COPY is faster.
 _FEW = 16
-#: So many rows are in memory at once.
+#: The number is how many rows are in memory at once.
 _FETCH = "FETCH FORWARD 200 FROM found"
 
 _FIELDS = TrialRecord.__struct_fields__
@@ -35,12 +35,12 @@ _INCOMING = "CREATE TEMPORARY TABLE incoming (LIKE trial) ON COMMIT DELETE ROWS"
 _COPY = f"COPY incoming ({_COLUMNS}) FROM STDIN (FORMAT BINARY)"
 _INSERT_ONE = f"INSERT INTO trial ({_COLUMNS}) VALUES ({', '.join(['%s'] * len(_FIELDS))})"
 _INSERT_ONE += KEEP_FIRST
-# In the order of their keys, as two that insert the same in other orders wait for each other.
+# Ordered by key: two transactions that insert the same keys in different orders would deadlock.
 _INSERT = f"INSERT INTO trial ({_COLUMNS}) SELECT {_COLUMNS} FROM incoming"
 _INSERT += f" ORDER BY run_id, position, repeat{KEEP_FIRST}"
 _IS_OURS = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema()"
 _IS_OURS += " AND tablename = 'assay_schema'"
-#: A lock's number is shown in two halves.
+#: `pg_locks` shows the key of a lock in two halves.
 _HELD = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
 _HELD += " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 _HELD += " AND classid::bigint = %s AND objid::bigint = %s"
@@ -51,11 +51,11 @@ _KEEPALIVE += "SET tcp_keepalives_count = 3"
 class PostgresStore(SqlStore):
     """A Store in a PostgreSQL database, which several processes may share."""
 
-    #: Reading means to wait for another machine.
+    #: Reading may wait for another machine.
     remote = True
 
-    def __init__(self, url: str, patience: float = PATIENCE) -> None:
-        super().__init__(PostgresDatabase(PostgresServer(url, patience)))
+    def __init__(self, url: str, lock_timeout: float = LOCK_TIMEOUT_SECONDS) -> None:
+        super().__init__(PostgresDatabase(PostgresServer(url, lock_timeout)))
 
     @property
     def schema_version(self) -> int:
@@ -63,24 +63,24 @@ class PostgresStore(SqlStore):
         return len(scripts("postgres"))
 
 
-class Spoken:
-    """A connection that takes `?` for values."""
+class QmarkConnection:
+    """A connection that takes `?` as placeholder."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self.connection = connection
 
-    def execute(self, statement: str, values: Sequence[Any], /) -> Answer:
-        return self.connection.execute(_spoken(statement), values)
+    def execute(self, statement: str, values: Sequence[Any], /) -> Cursor:
+        return self.connection.execute(_psycopg_style(statement), values)
 
 
 class PostgresDatabase:
-    """The server as the Store in tables sees it."""
+    """The `Database` of a server."""
 
     contains = "position(? IN folded) > 0"
 
-    # CASE lets PostgreSQL expect few sets: of a bare condition it expects a third, and would rather
-    # read all test cases than look some up.
-    _HAVING = f"""
+    # CASE makes the planner expect few sets. For the bare condition it would expect a third of all,
+    # and read all test cases instead of looking some up.
+    _SETS_MATCHING = f"""
         found AS MATERIALIZED (
             SELECT number, total FROM tag_set
             WHERE CASE WHEN length(folded) > 0 AND {contains} THEN 1 ELSE 0 END = 1
@@ -90,47 +90,47 @@ class PostgresDatabase:
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
-        self.telling = server.telling
+        self.translating_errors = server.translating_errors
         self._writer: psycopg.Connection | None = None
         self._types: list[int] = []
-        #: The connections that hold the runs which are worked on here.
+        #: The connections that hold the leases of this process, by run.
         self._leases: dict[str, psycopg.Connection] = {}
         self._lock = threading.Lock()
-        with server.telling(), closing(server.connect()) as connection:
+        with server.translating_errors(), closing(server.connect()) as connection:
             migrate(connection, server.name, scripts("postgres"))
 
-    def having(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
-        return self._HAVING, (needle,)
+    def sets_matching(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
+        return self._SETS_MATCHING, (needle,)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         with self._server.borrowed() as connection:
-            yield Spoken(connection)
+            yield QmarkConnection(connection)
 
     def rows(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
-        left = False
+        was_closed = False
         try:
             with self._server.borrowed() as connection, connection.transaction():
-                # The protocol has no values for this statement: they are written into it.
-                found = psycopg.ClientCursor(connection)
-                found.execute(b"DECLARE found NO SCROLL CURSOR FOR " + _spoken(query), values)
+                # DECLARE takes no parameters from the protocol, so the client has to insert them.
+                declare = b"DECLARE found NO SCROLL CURSOR FOR " + _psycopg_style(query)
+                psycopg.ClientCursor(connection).execute(declare, values)
                 while rows := connection.execute(_FETCH.encode(), binary=True).fetchall():
                     try:
                         yield from rows
                     except GeneratorExit:
-                        left = True
+                        was_closed = True
                         raise
         except StoreError:
-            if not left:  # whoever has gone does not care that the connection was lost
+            if not was_closed:  # a caller that has left does not care about a lost connection
                 raise
 
     def commit(self, write: Callable[[Connection], None]) -> None:
-        with self._server.telling(None):
+        with self._server.translating_errors(None):
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
-                    connection = self._writing()
+                    connection = self._writer_connection()
                     with connection.transaction():
-                        write(Spoken(connection))
+                        write(QmarkConnection(connection))
                     return
                 except (errors.DeadlockDetected, errors.SerializationFailure):
                     if attempt == _ATTEMPTS:
@@ -138,12 +138,12 @@ class PostgresDatabase:
 
     def insert(self, connection: Connection, trials: Iterable[TrialRecord]) -> None:
         kept: dict[tuple[str, int, int], TrialRecord] = {}
-        for trial in trials:  # PostgreSQL does not take a key twice in one statement
+        for trial in trials:  # one statement cannot insert and update the same key
             key = (trial.run_id, trial.position, trial.repeat)
             if key not in kept or not kept[key].final:
                 kept[key] = trial
         rows = [msgspec.structs.astuple(kept[key]) for key in sorted(kept)]
-        with cast("Spoken", connection).connection.cursor() as cursor:
+        with cast("QmarkConnection", connection).connection.cursor() as cursor:
             if len(rows) <= _FEW:
                 cursor.executemany(_INSERT_ONE.encode(), rows)
                 return
@@ -152,19 +152,19 @@ class PostgresDatabase:
                 for row in rows:
                     copy.write_row(row)
             cursor.execute(_INSERT.encode())
-            cursor.execute(b"DELETE FROM incoming")  # another may follow in the transaction
+            cursor.execute(b"DELETE FROM incoming")  # the transaction may insert again
 
-    def take_turns(self, connection: Connection) -> None:
-        connection.execute("SELECT pg_advisory_xact_lock(?)", (_number("test cases"),))
+    def lock_test_cases(self, connection: Connection) -> None:
+        connection.execute("SELECT pg_advisory_xact_lock(?)", (_lock_key("test cases"),))
 
     @contextmanager
     def lease(self, run_id: str) -> Iterator[None]:
         """A lock that ends with its connection; a dead machine is noticed within two minutes."""
-        connection, lock = self._server.connect(), (_number(f"run {run_id}"),)
+        connection, key = self._server.connect(), (_lock_key(f"run {run_id}"),)
         try:
-            with self._server.telling():
+            with self._server.translating_errors():
                 connection.execute(_KEEPALIVE.encode())
-                row = connection.execute(b"SELECT pg_try_advisory_lock(%s)", lock).fetchone()
+                row = connection.execute(b"SELECT pg_try_advisory_lock(%s)", key).fetchone()
             if row is None or not row[0]:
                 raise RunHeld(run_id)
             with self._lock:
@@ -174,20 +174,20 @@ class PostgresDatabase:
             with self._lock:
                 if self._leases.get(run_id) is connection:
                     del self._leases[run_id]
-            with suppress(psycopg.Error):  # when it was lost, so was the lock
-                # A server takes its time to notice that a connection was closed.
+            with suppress(psycopg.Error):  # with the connection, the lock is lost too
+                # Closing alone would release the lock only when the server notices.
                 connection.execute(b"SELECT pg_advisory_unlock_all()")
             connection.close()
 
-    def has_lost(self, run_id: str) -> bool:
-        """Looks at the connection without asking the server: it is done for every group."""
+    def lost_lease(self, run_id: str) -> bool:
+        """Checks the connection without a round trip, as this is called for every group."""
         with self._lock:
             connection = self._leases.get(run_id)
             return connection is not None and not usable(connection)
 
     def held(self, run_id: str) -> bool:
-        """Looked up and not tried: a try would keep others from the lock meanwhile."""
-        halves = divmod(_number(f"run {run_id}") % 2**64, 2**32)
+        """Looks the lock up: to try it would keep other processes from taking it meanwhile."""
+        halves = divmod(_lock_key(f"run {run_id}") % 2**64, 2**32)
         with self._server.borrowed() as connection:
             return connection.execute(_HELD.encode(), halves).fetchone() is not None
 
@@ -196,26 +196,26 @@ class PostgresDatabase:
         if self._writer is not None:
             self._writer.close()
 
-    def _writing(self) -> psycopg.Connection:
-        """The connection of the thread that writes; a new one when it was lost."""
+    def _writer_connection(self) -> psycopg.Connection:
+        """The connection of the writer thread; a new one if it was lost."""
         if self._writer is None or not usable(self._writer):
             if self._writer is not None:
                 self._writer.close()
             self._writer = self._server.connect()
             self._writer.execute(_INCOMING.encode())
-            # What comes in binary has to have exactly the types of the columns.
+            # A binary COPY needs exactly the types of the columns.
             columns = self._writer.execute(f"SELECT {_COLUMNS} FROM incoming".encode()).description
             self._types = [column.type_code for column in columns or ()]
         return self._writer
 
 
 def migrate(connection: psycopg.Connection, name: str, migrations: Sequence[str]) -> None:
-    """Run the migrations that the database has not seen, all in one transaction."""
+    """Run the migrations that the database lacks, all in one transaction."""
     if _version(connection, name, len(migrations)) == len(migrations):
         return
     with connection.transaction():
-        connection.execute(b"SELECT pg_advisory_xact_lock(%s)", (_number("migrating"),))
-        # Asked again: another process may have migrated while this one waited for the lock.
+        connection.execute(b"SELECT pg_advisory_xact_lock(%s)", (_lock_key("migrating"),))
+        # Check again: another process may have migrated while this one waited for the lock.
         version = _version(connection, name, len(migrations))
         if version is None:
             connection.execute(b"CREATE TABLE assay_schema (version BIGINT NOT NULL)")
@@ -226,8 +226,8 @@ def migrate(connection: psycopg.Connection, name: str, migrations: Sequence[str]
 
 
 def _version(connection: psycopg.Connection, name: str, known: int) -> int | None:
-    """How many migrations the database has seen; None when it is not ours yet."""
-    # `to_regclass` would be answered by a cache that does not know what others made meanwhile.
+    """How many migrations the database has had; None if it has none of our tables."""
+    # `to_regclass` reads a cache, which may not know what other processes created meanwhile.
     if connection.execute(_IS_OURS.encode()).fetchone() is None:
         return None
     row = connection.execute(b"SELECT version FROM assay_schema").fetchone()
@@ -239,11 +239,12 @@ def _version(connection: psycopg.Connection, name: str, known: int) -> int | Non
 
 
 @lru_cache(maxsize=256)
-def _spoken(statement: str) -> bytes:
+def _psycopg_style(statement: str) -> bytes:
+    """The statement with `%s` for `?`, as psycopg has it."""
     return statement.replace("?", "%s").encode()
 
 
-def _number(what: str) -> int:
-    """The number of an advisory lock; they are the database's, so ours must be unlike others'."""
-    digest = sha256(f"assay {what}".encode("utf-8", "surrogatepass")).digest()
+def _lock_key(name: str) -> int:
+    """The key of an advisory lock, hashed to be unlike those of other programs."""
+    digest = sha256(f"assay {name}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big", signed=True)

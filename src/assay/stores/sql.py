@@ -1,7 +1,7 @@
-"""The Store in tables, in the SQL that SQLite and PostgreSQL share; `?` stands for a value.
+"""A Store in tables, in the SQL that SQLite and PostgreSQL share, with `?` as placeholder.
 
-A Database says how it is connected to, how it takes many trials at once, and what its faults
-mean. What is written goes through one thread, in groups that are there whole or not at all.
+A Database provides connections, bulk inserts of trials, and the meaning of errors. One thread
+does all writing, in groups that are committed together.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _INSERT_RUN = (
     " ON CONFLICT DO NOTHING RETURNING id"
 )
 _KEY = ("run_id", "position", "repeat")
-#: What follows an insertion of trials: the first final one of a key is kept.
+#: Ends an INSERT of trials: the first final trial of a key is kept.
 KEEP_FIRST = (
     f" ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET "
     + ", ".join(f"{n} = excluded.{n}" for n in TrialRecord.__struct_fields__ if n not in _KEY)
@@ -54,64 +54,65 @@ _BOOLEANS: dict[type[msgspec.Struct], tuple[int, ...]] = {
 }
 Row = TypeVar("Row", TrialRecord, TrialFacts)
 Action = Callable[[Connection], Any]
-#: What is handed to the writer.
+#: What the writer takes: trials to insert, or a function to call in the transaction.
 Work = tuple[TrialRecord, ...] | Action
 
 
 class Database(TagSearch, Protocol):
-    """What the tables are in."""
+    """The database that has the tables."""
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """A connection for one reader; a StoreError when the store is closed."""
+        """A connection for reading; a StoreError when the store is closed."""
         ...
 
     def rows(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
-        """Rows of one moment, one at a time: memory does not grow with them."""
+        """The rows of a query, from one snapshot; they are streamed, in bounded memory."""
         ...
 
     def commit(self, write: Callable[[Connection], None]) -> None:
-        """Call `write` in a transaction; it may be called again when it was in another's way.
+        """Call `write` in a transaction, and again if that conflicts with another transaction.
 
-        A fault of the database is a StoreError. Whatever else is raised is about what was written.
+        A fault of the database is a StoreError. Any other exception is about what was written.
         """
         ...
 
     def insert(self, connection: Connection, trials: Iterable[TrialRecord]) -> None:
-        """Insert trials, as KEEP_FIRST says."""
+        """Insert trials, with KEEP_FIRST."""
         ...
 
-    def take_turns(self, connection: Connection) -> None:
-        """Wait until no other process writes test cases; until the transaction ends."""
+    def lock_test_cases(self, connection: Connection) -> None:
+        """Keep other processes from writing test cases until the transaction ends."""
         ...
 
-    def telling(self) -> AbstractContextManager[None]:
-        """Turns faults into StoreErrors."""
+    def translating_errors(self) -> AbstractContextManager[None]:
+        """Turns errors of the database into StoreErrors."""
         ...
 
     def lease(self, run_id: str) -> AbstractContextManager[None]:
-        """As the port's."""
+        """As in `Store`."""
         ...
 
     def held(self, run_id: str) -> bool:
-        """As the port's."""
+        """As in `Store`."""
         ...
 
-    def has_lost(self, run_id: str) -> bool:
-        """Was the lease lost that somebody here believes to have?"""
+    def lost_lease(self, run_id: str) -> bool:
+        """Did this process take a lease on the run, and lose it?"""
         ...
 
     def close(self) -> None: ...
 
 
 class SqlStore:
-    """A Store in a database. What an Action raises refuses that action alone."""
+    """A Store in a database. If an Action raises a StoreError, only that action fails."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._writer: GroupCommit[Work] = GroupCommit(self._commit)
         self._lock = threading.Lock()
+        #: Cached replies that are not committed yet.
         self._unwritten: dict[str, bytes] = {}
-        self.test_cases = SqlTestCases(database.reading, self._writing_test_cases, database)
+        self.test_cases = SqlTestCases(database.reading, self._submit_for_test_cases, database)
 
     # Runs
 
@@ -123,7 +124,7 @@ class SqlStore:
         self._act(act)
 
     def save(self, *trials: TrialRecord) -> Future[None]:
-        return self._writer.hand_in(trials)
+        return self._writer.submit(trials)
 
     def finish(
         self, run_id: str, status: RunStatus, finished_at: str, summary: dict[str, Any]
@@ -148,8 +149,8 @@ class SqlStore:
         return self._run(row)
 
     def runs(self, limit: int, before: str | None = None) -> list[RunRecord]:
-        older, values = ("", (limit,)) if before is None else ("WHERE id < ?", (before, limit))
-        query = f"SELECT {_RUN} FROM run {older} ORDER BY id DESC LIMIT ?"
+        where, values = ("", (limit,)) if before is None else ("WHERE id < ?", (before, limit))
+        query = f"SELECT {_RUN} FROM run {where} ORDER BY id DESC LIMIT ?"
         with self._database.reading() as connection:
             rows = connection.execute(query, values).fetchall()
         return [self._run(row) for row in rows]
@@ -163,16 +164,16 @@ class SqlStore:
         self.run(run_id)
         if outcomes is not None and not outcomes:
             return iter(())
-        wanted: tuple[Any, ...] = () if outcomes is None else tuple(outcomes)
-        which = "" if outcomes is None else f" AND outcome IN ({', '.join('?' * len(wanted))})"
-        among, bounds = _among(positions)
-        which, wanted = which + among, wanted + bounds
-        return (_as(TrialRecord, row) for row in self._rows(_TRIAL, which, (run_id, *wanted)))
+        condition, values = _in_positions(positions)
+        if outcomes is not None:
+            condition += f" AND outcome IN ({', '.join('?' * len(outcomes))})"
+            values += tuple(outcomes)
+        return (_as(TrialRecord, row) for row in self._rows(_TRIAL, condition, (run_id, *values)))
 
     def facts(self, run_id: str, positions: range | None = None) -> Iterator[TrialFacts]:
         self.run(run_id)
-        which, wanted = _among(positions)
-        return (_as(TrialFacts, row) for row in self._rows(_FACTS, which, (run_id, *wanted)))
+        condition, values = _in_positions(positions)
+        return (_as(TrialFacts, row) for row in self._rows(_FACTS, condition, (run_id, *values)))
 
     def finished(self, run_id: str) -> Iterator[tuple[int, int]]:
         self.run(run_id)
@@ -184,8 +185,8 @@ class SqlStore:
             for (name,) in connection.execute(query, (run_id,)).fetchall():
                 found = f"the run {run_id!r} is the baseline {name!r}"
                 raise StoreError(f"{found}; remove that first")
-            gone = connection.execute("DELETE FROM run WHERE id = ? RETURNING id", (run_id,))
-            if not gone.fetchall():
+            deleted = connection.execute("DELETE FROM run WHERE id = ? RETURNING id", (run_id,))
+            if not deleted.fetchall():
                 raise NotInStore("run", run_id)
 
         self._act(act)
@@ -219,12 +220,12 @@ class SqlStore:
 
     def remove_baseline(self, name: str) -> None:
         def act(connection: Connection) -> None:
-            gone = connection.execute("DELETE FROM baseline WHERE name = ? RETURNING name", (name,))
-            if not gone.fetchall():
+            delete = "DELETE FROM baseline WHERE name = ? RETURNING name"
+            if not connection.execute(delete, (name,)).fetchall():
                 raise NotInStore("baseline", name, known)
 
         known = self.baselines()
-        if not storable(name):  # a database may say so in words of its own
+        if not storable(name):  # the database would raise an error of its own
             raise NotInStore("baseline", name, known)
         self._act(act)
 
@@ -239,7 +240,7 @@ class SqlStore:
             if row is None:
                 return None
             value = row[0]
-        with self._database.telling():
+        with self._database.translating_errors():
             return msgspec.json.decode(value, type=dict[str, Any])
 
     def put(self, key: str, value: dict[str, Any]) -> None:
@@ -256,11 +257,11 @@ class SqlStore:
 
         def forget(_: Future[None]) -> None:
             with self._lock:
-                if self._unwritten.get(key) is encoded:  # not when it was put again since
+                if self._unwritten.get(key) is encoded:  # unless it was put again since
                     del self._unwritten[key]
 
         with self._lock:
-            write = self._writer.hand_in(act)
+            write = self._writer.submit(act)
             self._unwritten[key] = encoded
         write.add_done_callback(forget)
         return write
@@ -269,11 +270,11 @@ class SqlStore:
         self._writer.close()
         self._database.close()
 
-    # How it is read and written
+    # Reading and writing
 
     def _change(self, run_id: str, statement: str, values: tuple[Any, ...]) -> None:
         def act(connection: Connection) -> None:
-            if self._database.has_lost(run_id):
+            if self._database.lost_lease(run_id):
                 raise _lease_lost(run_id)
             if not connection.execute(statement + " RETURNING id", values).fetchall():
                 raise NotInStore("run", run_id)
@@ -281,46 +282,46 @@ class SqlStore:
         self._act(act)
 
     def _act(self, action: Action) -> None:
-        self._writer.hand_in(action).result()
+        self._writer.submit(action).result()
 
-    def _writing_test_cases(self, action: Action) -> Future[Any]:
+    def _submit_for_test_cases(self, action: Action) -> Future[Any]:
         def act(connection: Connection) -> Any:
-            self._database.take_turns(connection)
+            self._database.lock_test_cases(connection)
             return action(connection)
 
-        return self._writer.hand_in(act)
+        return self._writer.submit(act)
 
     def _commit(self, group: list[Write[Work]]) -> None:
         def write(connection: Connection) -> None:
-            for actions, writes in groupby(group, lambda write: callable(write.what)):
-                (_do if actions else self._insert)(connection, list(writes))
+            for are_actions, writes in groupby(group, lambda write: callable(write.item)):
+                (_perform if are_actions else self._insert)(connection, list(writes))
 
         self._database.commit(write)
 
     def _insert(self, connection: Connection, writes: list[Write[Work]]) -> None:
-        """Insert the trials of runs that are there, all of them in one go."""
-        saves = [(write, write.what) for write in writes if isinstance(write.what, tuple)]
+        """Insert all trials in bulk, except those whose run does not exist or lost its lease."""
+        saves = [(write, write.item) for write in writes if isinstance(write.item, tuple)]
         runs = {trial.run_id for _, trials in saves for trial in trials}
-        refusals = {run_id: self._refusal(connection, run_id) for run_id in runs}
-        for write, trials in saves if any(refusals.values()) else ():
-            of_write = (refusals[trial.run_id] for trial in trials)
-            write.refusal = next((refusal for refusal in of_write if refusal is not None), None)
-        kept = (trial for write, trials in saves if write.refusal is None for trial in trials)
-        self._database.insert(connection, kept)
+        errors = {run_id: self._check_run(connection, run_id) for run_id in runs}
+        for write, trials in saves if any(errors.values()) else ():
+            of_write = (errors[trial.run_id] for trial in trials)
+            write.error = next((error for error in of_write if error is not None), None)
+        accepted = (trial for write, trials in saves if write.error is None for trial in trials)
+        self._database.insert(connection, accepted)
 
-    def _refusal(self, connection: Connection, run_id: str) -> StoreError | None:
-        """Why no trial of the run is taken; None when all is well."""
-        if self._database.has_lost(run_id):
+    def _check_run(self, connection: Connection, run_id: str) -> StoreError | None:
+        """Why trials of the run cannot be saved, if so."""
+        if self._database.lost_lease(run_id):
             return _lease_lost(run_id)
         return None if _has_run(connection, run_id) else NotInStore("run", run_id)
 
     def _rows(self, columns: str, condition: str, values: tuple[Any, ...]) -> Iterator[Any]:
-        """Rows of a run's trials; the primary key has them in order."""
+        """Rows of trials of a run; the primary key gives their order."""
         query = f"SELECT {columns} FROM trial WHERE run_id = ?{condition} ORDER BY position, repeat"
         return self._database.rows(query, values)
 
     def _run(self, row: tuple[Any, ...]) -> RunRecord:
-        with self._database.telling():
+        with self._database.translating_errors():
             fields = dict(zip(RunRecord.__struct_fields__, row, strict=True))
             for name in _JSON:
                 if fields[name] is not None:
@@ -328,28 +329,29 @@ class SqlStore:
             return msgspec.convert(fields, RunRecord)
 
 
-def _among(positions: range | None) -> tuple[str, tuple[int, ...]]:
+def _in_positions(positions: range | None) -> tuple[str, tuple[Any, ...]]:
+    """The condition for these positions, and its values."""
     if positions is None:
         return "", ()
     return " AND position >= ? AND position < ?", (positions.start, positions.stop)
 
 
 def _as(record: type[Row], row: tuple[Any, ...]) -> Row:
-    """A row as a record; SQLite has no booleans."""
+    """A row as a record, with booleans, which SQLite does not have."""
     values = list(row)
     for index in _BOOLEANS[record]:
         values[index] = bool(values[index])
     return record(*values)
 
 
-def _do(connection: Connection, writes: list[Write[Work]]) -> None:
+def _perform(connection: Connection, writes: list[Write[Work]]) -> None:
     for write in writes:
-        if callable(write.what):
+        if callable(write.item):
             try:
-                write.refusal = None  # what is written again may have been refused before
-                write.value = write.what(connection)
-            except StoreError as refusal:
-                write.refusal = refusal
+                write.error = None  # it may be left from an earlier attempt
+                write.result = write.item(connection)
+            except StoreError as error:
+                write.error = error
 
 
 def _lease_lost(run_id: str) -> StoreError:

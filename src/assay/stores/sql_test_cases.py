@@ -1,7 +1,7 @@
 """Test cases in a database, in the SQL that SQLite and PostgreSQL share.
 
-A page costs as much as it shows: how many test cases there are is kept, not counted. A tag is
-searched once for all test cases that have the same tags.
+The cost of a page depends on its size only: the total is stored, not counted. A tag is searched
+once for all test cases with the same set of tags.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from assay.model.test_case import (
     utc_text,
 )
 
-#: More than any store has; a greater number does not fit a column.
-_BEYOND = 2**62
+#: Larger than any number in a store, and still fits a 64-bit column.
+_HUGE = 2**62
 
-#: So many keys are looked up by one query.
-_KEYS = 500
-#: Many have a tag when at least one of so many test cases has it.
-_OFTEN = 4
-#: How many more of the oldest are tried than would do if the tag were spread evenly.
+#: How many keys are looked up by one query.
+_KEYS_PER_QUERY = 500
+#: A tag is common if more than one in this many test cases has it.
+_COMMON = 4
+#: How many more of the oldest test cases are scanned than an even spread of the tag would need.
 _SPARE = 200
 
 _TEXTS = "v.input, v.expected_output, v.description, v.tags"
@@ -47,7 +47,7 @@ _FIELDS = f"c.id, {_TEXTS}, c.created_at, v.modified_at, v.version"
 _NEWEST = "JOIN test_case_version v ON v.number = c.number AND v.version = c.version"
 _GET = f"SELECT c.number, c.tag_set, {_FIELDS} FROM test_case c {_NEWEST}"
 _GET += " WHERE c.id = ? AND c.deleted_at IS NULL"
-# The versions have the numbers from 1 on; a row without one tells how many there are.
+# Versions are numbered from 1. A page beyond the end still has one row, with the total.
 _VERSIONS = f"""
     SELECT c.version, {_FIELDS} FROM test_case c
     LEFT JOIN test_case_version v ON v.number = c.number AND v.version > ? AND v.version <= ?
@@ -61,31 +61,31 @@ _PINNED = f"""
 """
 _SHOWN = "c.number, c.id, c.created_at, c.version"
 _IN_ORDER = "ORDER BY c.number LIMIT ? OFFSET ?"
-# The total comes first and has a row even when the page has none.
+# The total comes first in each row; an empty page still has one row, for the total.
 _PAGE = f"""
     WITH page AS (SELECT {_SHOWN} FROM test_case c WHERE c.deleted_at IS NULL {_IN_ORDER})
     SELECT n.total, {_FIELDS}
     FROM test_case_count n LEFT JOIN (page c {_NEWEST}) ON TRUE ORDER BY c.number
 """
-# When many test cases have the tag, the oldest are tried first: usually they fill the page. When
-# they do not, or when few have the tag, all that have it are looked up by their sets of tags, and
-# sorted. `often` has no row when few have it; then `met` is empty without a look at anything.
+# If the tag is common, the oldest test cases are scanned first: usually they fill the page. If
+# they do not, or if the tag is rare, all test cases that have it are looked up by their sets of
+# tags, and sorted. `common` has no row for a rare tag; `scanned` is then empty, and costs nothing.
 _TAGGED = f"""
-    WITH {{having}},
+    WITH {{matching}},
     n AS (SELECT coalesce(sum(total), 0) AS total FROM found),
-    often AS (
+    common AS (
         SELECT (SELECT min(number) FROM test_case WHERE deleted_at IS NULL) AS beginning
-        FROM n, test_case_count a WHERE n.total * {_OFTEN} > a.total
+        FROM n, test_case_count a WHERE n.total * {_COMMON} > a.total
     ),
-    met AS MATERIALIZED (
+    scanned AS MATERIALIZED (
         SELECT c.number FROM test_case c CROSS JOIN tag_set t
-        WHERE c.number >= (SELECT beginning FROM often) AND c.deleted_at IS NULL
-        AND c.number < (SELECT beginning + ? FROM often)
+        WHERE c.number >= (SELECT beginning FROM common) AND c.deleted_at IS NULL
+        AND c.number < (SELECT beginning + ? FROM common)
         AND t.number = c.tag_set AND length(folded) > 0 AND {{contains}} {_IN_ORDER}
     ),
-    filled AS (SELECT 1 WHERE (SELECT count(*) FROM met) = ?),
+    filled AS (SELECT 1 WHERE (SELECT count(*) FROM scanned) = ?),
     page AS (
-        SELECT number FROM met WHERE EXISTS (SELECT 1 FROM filled)
+        SELECT number FROM scanned WHERE EXISTS (SELECT 1 FROM filled)
         UNION ALL
         SELECT number FROM (
             SELECT c.number FROM sets t CROSS JOIN test_case c
@@ -103,8 +103,8 @@ _COUNT = "UPDATE test_case_count SET total = total + ?"
 _TAGS = msgspec.json.Decoder(tuple[str, ...])
 
 
-class Answer(Protocol):
-    """What a statement gave."""
+class Cursor(Protocol):
+    """The result of a statement."""
 
     def fetchone(self) -> Any: ...
 
@@ -112,28 +112,28 @@ class Answer(Protocol):
 
 
 class Connection(Protocol):
-    """A connection that takes statements with `?` for values."""
+    """A connection that takes statements with `?` as placeholder."""
 
-    def execute(self, statement: str, values: Sequence[Any], /) -> Answer: ...
+    def execute(self, statement: str, values: Sequence[Any], /) -> Cursor: ...
 
 
 class TagSearch(Protocol):
     """How a database finds tags."""
 
-    #: The condition that a value is somewhere in the column `folded`.
+    #: A condition: the column `folded` contains the value.
     contains: str
 
-    def having(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
-        """What stands behind WITH to find the sets that have a tag with the needle; its values.
+    def sets_matching(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
+        """CTEs that find the sets with the needle in a tag, and their values.
 
         `found` has the `total` of each set, `sets` its `number`.
         """
         ...
 
 
-#: Hands an action to the writer; what it returns is there once it is on disk. What it raises
-#: refuses it alone, and then it must not have changed anything.
-Writing = Callable[[Callable[[Connection], Any]], Future[Any]]
+#: Queues an action for the writer; the future has its result once that is on disk. If the action
+#: raises a StoreError, only it fails; it must not have written anything then.
+Submit = Callable[[Callable[[Connection], Any]], Future[Any]]
 
 
 class SqlTestCases:
@@ -142,10 +142,10 @@ class SqlTestCases:
     def __init__(
         self,
         reading: Callable[[], AbstractContextManager[Connection]],
-        writing: Writing,
-        searching: TagSearch,
+        submit: Submit,
+        tags: TagSearch,
     ) -> None:
-        self._reading, self._writing, self._searching = reading, writing, searching
+        self._reading, self._submit, self._tags = reading, submit, tags
 
     def add(self, new: NewTestCase, now: datetime) -> Future[TestCase]:
         refuse_unfit(new)
@@ -155,13 +155,13 @@ class SqlTestCases:
             known = connection.execute("SELECT 1 FROM test_case WHERE id = ?", (case.id,))
             if known.fetchone() is not None:
                 raise DuplicateId(case.id)
-            values = (case.id, case.version, case.created_at, _join(connection, case))
+            values = (case.id, case.version, case.created_at, _join_tag_set(connection, case))
             ((number,),) = connection.execute(_ADD, values).fetchall()
             _add_version(connection, number, case)
             connection.execute(_COUNT, (1,))
             return case
 
-        return self._writing(act)
+        return self._submit(act)
 
     def get(self, case_id: str) -> TestCase:
         with self._reading() as connection:
@@ -169,11 +169,11 @@ class SqlTestCases:
 
     def find(self, ids: Collection[str]) -> dict[str, TestCase | None]:
         keys = [(case_id,) for case_id in ids if storable(case_id)]
-        found = [(live, _case(row)) for live, *row in self._looked_up(_TAKEN, keys)]
+        found = [(live, _case(row)) for live, *row in self._look_up(_TAKEN, keys)]
         return {case.id: case if live else None for live, case in found}
 
     def page(self, limit: int, skip: int = 0, tag: str | None = None) -> TestCasePage:
-        bounds = (min(limit, _BEYOND), min(skip, _BEYOND))
+        bounds = (min(limit, _HUGE), min(skip, _HUGE))
         needle = None if tag is None else sought(tag)
         if tag is not None and needle is None:
             return TestCasePage([], 0)
@@ -181,10 +181,10 @@ class SqlTestCases:
             if needle is None:
                 rows = connection.execute(_PAGE, bounds).fetchall()
             else:
-                having, sought_for = self._searching.having(needle)
-                query = _TAGGED.format(having=having, contains=self._searching.contains)
-                tried = min(_OFTEN * sum(bounds) + _SPARE, _BEYOND)
-                values = (*sought_for, tried, needle, *bounds, bounds[0], *bounds)
+                matching, needles = self._tags.sets_matching(needle)
+                query = _TAGGED.format(matching=matching, contains=self._tags.contains)
+                scanned = min(_COMMON * sum(bounds) + _SPARE, _HUGE)
+                values = (*needles, scanned, needle, *bounds, bounds[0], *bounds)
                 rows = connection.execute(query, values).fetchall()
         return TestCasePage([_case(row[1:]) for row in rows if row[1] is not None], int(rows[0][0]))
 
@@ -194,32 +194,33 @@ class SqlTestCases:
         refuse_unfit(changes)
 
         def act(connection: Connection) -> TestCase:
-            number, tags, newest = _get(connection, case_id)
+            number, old_set, newest = _get(connection, case_id)
             case = next_version(newest, changes, now, known)
             _add_version(connection, number, case)
-            joined = tags if folded(newest.tags) == folded(case.tags) else _join(connection, case)
+            has_same_tags = folded(newest.tags) == folded(case.tags)
+            new_set = old_set if has_same_tags else _join_tag_set(connection, case)
             change = "UPDATE test_case SET version = ?, tag_set = ? WHERE number = ?"
-            connection.execute(change, (case.version, joined, number))
-            if joined != tags:
-                _leave(connection, tags)
+            connection.execute(change, (case.version, new_set, number))
+            if not has_same_tags:
+                _leave_tag_set(connection, old_set)
             return case
 
-        return self._writing(act)
+        return self._submit(act)
 
     def remove(self, case_id: str, now: datetime) -> Future[None]:
         def act(connection: Connection) -> None:
-            number, tags, _ = _get(connection, case_id)
+            number, tag_set, _ = _get(connection, case_id)
             change = "UPDATE test_case SET deleted_at = ?, tag_set = NULL WHERE number = ?"
             connection.execute(change, (utc_text(now), number))
-            _leave(connection, tags)
+            _leave_tag_set(connection, tag_set)
             connection.execute(_COUNT, (-1,))
 
-        return self._writing(act)
+        return self._submit(act)
 
     def versions(self, case_id: str, limit: int, skip: int = 0) -> TestCasePage:
         if not storable(case_id):
             raise NotInStore("test case", case_id)
-        values = (min(skip, _BEYOND), min(skip + limit, _BEYOND), case_id)
+        values = (min(skip, _HUGE), min(skip + limit, _HUGE), case_id)
         with self._reading() as connection:
             rows = connection.execute(_VERSIONS, values).fetchall()
         if not rows:
@@ -227,27 +228,27 @@ class SqlTestCases:
         return TestCasePage([_case(row[1:]) for row in rows if row[-1] is not None], rows[0][0])
 
     def find_versions(self, pins: Collection[Pin]) -> dict[Pin, TestCase]:
-        fit = [pin for pin in pins if storable(pin[0]) and 1 <= pin[1] < _BEYOND]
-        cases = [_case(row) for row in self._looked_up(_PINNED, fit)]
+        keys = [pin for pin in pins if storable(pin[0]) and 1 <= pin[1] < _HUGE]
+        cases = [_case(row) for row in self._look_up(_PINNED, keys)]
         return {(case.id, case.version): case for case in cases}
 
-    def _looked_up(self, query: str, keys: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-        """The rows for many keys, with a query for some hundreds at a time."""
-        for begin in range(0, len(keys), _KEYS):
-            some = keys[begin : begin + _KEYS]
+    def _look_up(self, query: str, keys: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """The rows for any number of keys, by several queries if need be."""
+        for start in range(0, len(keys), _KEYS_PER_QUERY):
+            some = keys[start : start + _KEYS_PER_QUERY]
             row = f"({', '.join('?' * len(some[0]))})"
-            asked = query.format(keys=", ".join([row] * len(some)))
+            statement = query.format(keys=", ".join([row] * len(some)))
             with self._reading() as connection:
-                yield from connection.execute(asked, [*chain(*some)]).fetchall()
+                yield from connection.execute(statement, [*chain(*some)]).fetchall()
 
 
 def _get(connection: Connection, case_id: str) -> tuple[int, int, TestCase]:
-    """A test case with its number and that of its tags."""
+    """The number of a test case, that of its tag set, and the test case."""
     row = connection.execute(_GET, (case_id,)).fetchone() if storable(case_id) else None
     if row is None:
         raise NotInStore("test case", case_id)
-    number, tags, *fields = row
-    return number, tags, _case(fields)
+    number, tag_set, *fields = row
+    return number, tag_set, _case(fields)
 
 
 def _case(row: Sequence[Any]) -> TestCase:
@@ -262,8 +263,8 @@ def _add_version(connection: Connection, number: int, case: TestCase) -> None:
     connection.execute(_ADD_VERSION, (number, case.version, *texts))
 
 
-def _join(connection: Connection, case: TestCase) -> int:
-    """The number of the set of the test case's tags, which has one more member now."""
+def _join_tag_set(connection: Connection, case: TestCase) -> int:
+    """Count the test case in the set of its tags, which may be new; returns the set's number."""
     tags = folded(case.tags)
     change = "UPDATE tag_set SET total = total + 1 WHERE folded = ? RETURNING number"
     found = connection.execute(change, (tags,)).fetchall()
@@ -273,7 +274,7 @@ def _join(connection: Connection, case: TestCase) -> int:
     return int(found[0][0])
 
 
-def _leave(connection: Connection, tags: int) -> None:
-    """The set has one member less; an empty one would only be in the way."""
-    connection.execute("UPDATE tag_set SET total = total - 1 WHERE number = ?", (tags,))
-    connection.execute("DELETE FROM tag_set WHERE number = ? AND total = 0", (tags,))
+def _leave_tag_set(connection: Connection, number: int) -> None:
+    """Count one test case less in a set; an empty set is deleted, so that no search reads it."""
+    connection.execute("UPDATE tag_set SET total = total - 1 WHERE number = ?", (number,))
+    connection.execute("DELETE FROM tag_set WHERE number = ? AND total = 0", (number,))

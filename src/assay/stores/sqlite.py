@@ -1,11 +1,11 @@
-"""`sqlite:FILE`, the store in one file: write-ahead log, one writing thread, group commit.
+"""`sqlite:FILE`, a store in one file: write-ahead log, one writer thread, group commit.
 
-`synchronous = FULL` makes every commit wait for the disk, so that what was acknowledged
-outlives a killed process and a loss of power. Because commits are shared it costs hardly
-more than `NORMAL`, which would outlive the first only.
+With `synchronous = FULL` every commit waits for the disk, so that acknowledged writes survive a
+killed process and a power failure. Thanks to group commit it costs hardly more than `NORMAL`,
+which survives only the first.
 
-Each reader has a connection of its own: it sees one moment of the file and waits for nobody.
-Processes take turns in writing, by SQLite's own locks.
+Each reader has its own connection, sees a snapshot and never waits. SQLite's locks keep processes
+from writing at the same time.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from assay.stores.migrating import scripts, transaction
 from assay.stores.sql import KEEP_FIRST, SqlStore
 from assay.stores.sql_test_cases import Connection
 from assay.stores.sqlite_file import SqliteFile
-from assay.stores.tag_parts import having
+from assay.stores.tag_parts import sets_matching
 
-#: How many seconds a lock of another process is waited for.
-PATIENCE = 30.0
+#: How long to wait for a lock of another process.
+LOCK_TIMEOUT_SECONDS = 30.0
 
 _FIELDS = TrialRecord.__struct_fields__
-_EMPTY = ("score", "cost_usd", "judge_cost_usd", "cluster")
-_VALUES = ", ".join("nullif(?, x'')" if name in _EMPTY else "?" for name in _FIELDS)
+_NULLABLE = ("score", "cost_usd", "judge_cost_usd", "cluster")
+_VALUES = ", ".join("nullif(?, x'')" if name in _NULLABLE else "?" for name in _FIELDS)
 _INSERT_TRIAL = f"INSERT INTO trial ({', '.join(_FIELDS)}) VALUES ({_VALUES}){KEEP_FIRST}"
-#: Stands for None where a trial is inserted.
-_NOTHING = bytearray()
+#: Stands for NULL in `_row`; `nullif` turns it into one.
+_NULL = bytearray()
 
 
 def open_store(url: str, root: Path = Path()) -> SqliteStore:
-    """The store of `sqlite:FILE`, made when it is not there; FILE is relative to `root`."""
+    """The store at `sqlite:FILE`, created if missing; FILE is relative to `root`."""
     scheme, _, path = url.partition(":")
     if scheme != "sqlite" or not path:
         raise StoreError(f"{url!r} is not the URL of a SQLite store, such as 'sqlite:runs.db'")
@@ -47,8 +47,8 @@ def open_store(url: str, root: Path = Path()) -> SqliteStore:
 class SqliteStore(SqlStore):
     """A Store in one SQLite file."""
 
-    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
-        self._file = SqliteFile(path, patience)
+    def __init__(self, path: Path, lock_timeout: float = LOCK_TIMEOUT_SECONDS) -> None:
+        self._file = SqliteFile(path, lock_timeout)
         super().__init__(SqliteDatabase(path, self._file))
 
     @property
@@ -58,10 +58,10 @@ class SqliteStore(SqlStore):
 
 
 class SqliteDatabase:
-    """The file as the Store in tables sees it."""
+    """The `Database` of a file."""
 
     contains = "instr(folded, ?) > 0"
-    having = staticmethod(having)
+    sets_matching = staticmethod(sets_matching)
 
     def __init__(self, path: Path, file: SqliteFile) -> None:
         self._path, self._file = path, file
@@ -75,17 +75,17 @@ class SqliteDatabase:
             yield from rows
 
     def commit(self, write: Callable[[Connection], None]) -> None:
-        with self._file.telling(None), transaction(self._file.writer) as connection:
+        with self._file.translating_errors(None), transaction(self._file.writer) as connection:
             write(connection)
 
     def insert(self, connection: Connection, trials: Iterable[TrialRecord]) -> None:
         cast("sqlite3.Connection", connection).executemany(_INSERT_TRIAL, map(_row, trials))
 
-    def take_turns(self, connection: Connection) -> None:
-        """The transaction has the only lock there is."""
+    def lock_test_cases(self, connection: Connection) -> None:
+        """Nothing to do: a transaction locks the whole file."""
 
-    def telling(self) -> AbstractContextManager[None]:
-        return self._file.telling()
+    def translating_errors(self) -> AbstractContextManager[None]:
+        return self._file.translating_errors()
 
     def lease(self, run_id: str) -> FileLease:
         return FileLease(self._path.with_name(f"{self._path.name}.leases"), run_id)
@@ -93,15 +93,15 @@ class SqliteDatabase:
     def held(self, run_id: str) -> bool:
         return self.lease(run_id).is_held()
 
-    def has_lost(self, run_id: str) -> bool:
-        return False  # the lock of a file stays until it is given back
+    def lost_lease(self, run_id: str) -> bool:
+        return False  # file locks are not lost
 
 
 def _row(trial: TrialRecord) -> tuple[str | int | float | bytearray, ...]:
-    """The fields of a trial in their order, none of them a None, a bool or bytes.
+    """The fields of a trial in order, without any None, bool or bytes.
 
-    For each of those the driver would look whether somebody adapts it, which takes longer than
-    all the rest of the insertion.
+    For each of those the driver would look for an adapter, which takes longer than the rest of
+    the insert.
     """
     return (
         trial.run_id,
@@ -110,13 +110,13 @@ def _row(trial: TrialRecord) -> tuple[str | int | float | bytearray, ...]:
         trial.suite,
         trial.case_id,
         trial.outcome,
-        _NOTHING if trial.score is None else trial.score,
+        _NULL if trial.score is None else trial.score,
         trial.duration_ms,
-        _NOTHING if trial.cost_usd is None else trial.cost_usd,
-        _NOTHING if trial.judge_cost_usd is None else trial.judge_cost_usd,
+        _NULL if trial.cost_usd is None else trial.cost_usd,
+        _NULL if trial.judge_cost_usd is None else trial.judge_cost_usd,
         trial.comparability,
         +trial.critical,
-        _NOTHING if trial.cluster is None else trial.cluster,
+        _NULL if trial.cluster is None else trial.cluster,
         trial.min_pass_rate,
         trial.skipped_assertions,
         +trial.confirms,

@@ -1,4 +1,4 @@
-"""A SQLite file: its connections, and what its faults mean to a user."""
+"""A SQLite file: its connections, and what its errors mean to a user."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from assay.errors import StoreError
 from assay.settings import shown_path
 from assay.stores.migrating import migrate, scripts
 
-#: A trial is some thousand bytes: such pages are written in less time than the usual ones.
-#: Files that are there already keep theirs.
+#: A trial has some thousand bytes, for which larger pages than the default are faster to write.
+#: Existing files keep their page size.
 _PAGE_BYTES = 16384
 _DAMAGED = "it is damaged; put a copy of it in its place, or move it away"
 _WITHOUT_FTS5 = "this Python has a SQLite without FTS5; use one that has it, as most do"
 _LOCKED = "another process keeps it locked; wait for that one to end"
-#: What SQLite's result codes mean when they are about the file and not about the statement.
+#: What SQLite's result codes mean, for those that are about the file and not the statement.
 FAULTS = {
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,
@@ -37,35 +37,34 @@ FAULTS = {
 
 
 class SqliteFile:
-    """Connections to a file that is made, or brought to the newest schema, when it is opened.
+    """The connections to a file, which is created or migrated when it is opened.
 
-    One connection writes. Each reader has its own, and so sees one moment of the file; those
-    that nobody uses are kept for the next.
+    One connection writes. Each reader has its own, and so sees a snapshot; idle ones are reused.
     """
 
-    def __init__(self, path: Path, patience: float) -> None:
-        self._path, self._patience = path, patience
+    def __init__(self, path: Path, lock_timeout: float) -> None:
+        self._path, self._lock_timeout = path, lock_timeout
         self.name = shown_path(path)
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] | None = []
-        with self.telling():
+        with self.translating_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             self.writer = self._connect("rwc")
             try:
                 migrate(self.writer, self.name, scripts("sqlite"))
-                self._log_ahead()
+                self._enable_wal()
             except BaseException:
                 self.writer.close()
                 raise
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one reader."""
+        """A connection for reading."""
         with self._lock:
             if self._idle is None:
                 raise StoreError("the store is closed")
             idle = self._idle.pop() if self._idle else None
-        with self.telling():
+        with self.translating_errors():
             connection = idle or self._connect("rw")
             try:
                 yield connection
@@ -73,16 +72,16 @@ class SqliteFile:
                 self._give_back(connection)
 
     @contextmanager
-    def telling(self, otherwise: str | None = _DAMAGED) -> Iterator[None]:
-        """Turns faults of the file into StoreErrors that say what to do.
+    def translating_errors(self, otherwise: str | None = _DAMAGED) -> Iterator[None]:
+        """Turns errors of the file into StoreErrors that say what to do.
 
-        `otherwise` is what else SQLite may mind: our statements are right, so when nothing is
-        written it is the file. None lets it pass.
+        `otherwise` is the message for all other errors: a read can only fail because of the file.
+        With None they are raised unchanged.
         """
         try:
             yield
         except sqlite3.Error as error:
-            fault = FAULTS.get(_primary(error), otherwise)
+            fault = FAULTS.get(_result_code(error), otherwise)
             if "no such module: fts5" in str(error):
                 fault = _WITHOUT_FTS5
             if fault is None:
@@ -110,30 +109,30 @@ class SqliteFile:
         connection = sqlite3.connect(
             f"{self._path.absolute().as_uri()}?mode={mode}",
             uri=True,
-            timeout=self._patience,
+            timeout=self._lock_timeout,
             isolation_level=None,
             check_same_thread=False,
         )
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA fullfsync = ON")  # macOS: without it the disk may still lie
+        connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not flush the disk
         return connection
 
-    def _log_ahead(self) -> None:
-        """Switch to the write-ahead log; it stays so for good."""
-        deadline = time.monotonic() + self._patience
+    def _enable_wal(self) -> None:
+        """Switch to the write-ahead log, for good."""
+        deadline = time.monotonic() + self._lock_timeout
         while True:
             try:
                 self.writer.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                # SQLite does not wait here itself when another process opens the new file too.
-                if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                # Here SQLite ignores the timeout when another process opens the new file too.
+                if _result_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                     raise
                 time.sleep(0.01)
 
 
-def _primary(error: sqlite3.Error) -> int:
-    """SQLite's result code without its details; 0 for errors of the Python module."""
+def _result_code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code; 0 for errors of the Python module."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -1,26 +1,28 @@
-"""The parts of tags, by which SQLite finds a tag without a look at all of them.
+"""An index of trigrams, by which SQLite finds tags without reading all of them.
 
-A part is three characters that follow each other, written in digits, so that FTS5 takes them for
-a word whatever they are. One begins at each character of a tag; at its end they are shorter. They
-stand in three rows: in each the next part begins where the one before ends. So any text in a tag
-is a phrase of one of the rows, whose last word may be the beginning of a part. The index tells
-which sets have it, without a look at their tags.
+A part is three consecutive characters, written in hexadecimal digits, so that FTS5 takes any of
+them for one word. A part begins at each character of a tag; those at its end are shorter. They are
+indexed in three rows, from the first, the second and the third character on: in a row, each part
+begins where the one before it ends. So any text within a tag is a phrase of one row, and its last
+word may be the prefix of a part.
 """
 
 from __future__ import annotations
 
 from assay.model.test_case import BETWEEN
 
+#: How many digits a character and a part have.
 _CHARACTER = 8
 _PART = 3 * _CHARACTER
-#: Ends a row: no part, so no phrase goes on in the next row.
-_END = "x"
-#: A phrase of more parts takes longer than to look for the text in the tags that have its parts.
-_LONG = 5
-#: So many parts are asked for then: that leaves few sets that do not have the text.
-_ASKED = 8
+#: Ends a row, so that no phrase continues in the next one.
+_END_OF_ROW = "x"
+#: For a longer phrase it is cheaper to check the tags of all sets that have its parts.
+_MAX_PHRASE = 5
+#: How many parts a query for those sets has at most: few sets match them all by chance.
+_MAX_PARTS = 8
 
-# Searching the index twice costs less than keeping what was found.
+# Searching the index twice is cheaper than materializing the matches. A set that is missing from
+# the partial index has a total of 1.
 _BY_PHRASE = """
     found AS NOT MATERIALIZED (
         SELECT coalesce(t.total, 1) AS total
@@ -29,7 +31,7 @@ _BY_PHRASE = """
     ),
     sets AS NOT MATERIALIZED (SELECT rowid AS number FROM tag_part WHERE tag_part MATCH ?)
 """
-# Keeping what was found costs less than looking at the tags twice.
+# Materializing the matches is cheaper than checking the tags twice.
 _BY_PARTS = """
     found AS MATERIALIZED (
         SELECT t.number, t.total FROM tag_part p CROSS JOIN tag_set t
@@ -44,26 +46,26 @@ _ANY = """
 
 
 def tag_parts(folded: bytes) -> str:
-    """What the index has of a set of tags."""
+    """The parts of a set of tags, as they are indexed."""
     words = []
     for tag in folded.split(BETWEEN):
         digits = _digits(tag)
-        for begin in range(0, _PART, _CHARACTER):
-            words += [*_parts(digits[begin:]), _END]
+        for start in range(0, _PART, _CHARACTER):
+            words += [*_parts(digits[start:]), _END_OF_ROW]
     return " ".join(words)
 
 
-def having(needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
-    """What finds the sets that have the needle in a tag, as TagSearch has it."""
+def sets_matching(needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
+    """The CTEs that find sets with the needle in a tag; see `TagSearch`."""
     digits = _digits(needle)
     if not digits:
         return _ANY, ()
     parts = _parts(digits)
-    if len(parts) <= _LONG:
+    if len(parts) <= _MAX_PHRASE:
         phrase = " + ".join(parts) + ("*" if len(digits) % _PART else "")
         return _BY_PHRASE, (phrase, phrase)
-    asked = [*parts[:-1][: _ASKED - 1], digits[-_PART:]]
-    return _BY_PARTS, (" AND ".join(asked), needle)
+    whole = [*parts[:-1][: _MAX_PARTS - 1], digits[-_PART:]]
+    return _BY_PARTS, (" AND ".join(whole), needle)
 
 
 def _parts(digits: str) -> list[str]:

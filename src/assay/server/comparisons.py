@@ -1,4 +1,4 @@
-"""What is read of several runs: baselines, comparisons, the trend; and how the server is."""
+"""`/api/baselines`, `/api/compare` and `/api/trend`; and `/api/health`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from assay.comparison.outcomes import check_name, find_run
 from assay.errors import NotInStore, UsageError
 from assay.model.options import Gate
 from assay.model.run import RunRecord
-from assay.server import bodies, described_runs
-from assay.server.bodies import json_object, read_fields
+from assay.server import bodies, openapi_runs
+from assay.server.bodies import json_object, parse_fields
 from assay.server.envelope import ApiError, invalid, sentence, success
 from assay.server.state import state_of
 from assay.service import history, trends
@@ -26,28 +26,28 @@ router = APIRouter()
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
-@router.get("/api/baselines", **described_runs.LIST_BASELINES)
+@router.get("/api/baselines", **openapi_runs.LIST_BASELINES)
 async def baselines(request: Request) -> Response:
     bodies.query(request)
     store = state_of(request).store
     found = await asyncio.to_thread(
-        lambda: [_named(name, store.run(run_id)) for name, run_id in store.baselines().items()]
+        lambda: [_baseline(name, store.run(run_id)) for name, run_id in store.baselines().items()]
     )
     return success({"baselines": found, "count": len(found), "total": len(found)})
 
 
-@router.put("/api/baselines/{name}", **described_runs.SET_BASELINE)
+@router.put("/api/baselines/{name}", **openapi_runs.SET_BASELINE)
 async def set_baseline(request: Request) -> Response:
     fields = {"run": bodies.text("Field 'run'", 1, 200)}
-    given = read_fields(await json_object(request), fields, ("run",))
+    given = parse_fields(await json_object(request), fields, ("run",))
     name, store = request.path_params["name"], state_of(request).store
     check_name(name)
     record = await asyncio.to_thread(find_run, given["run"], store)
     await asyncio.to_thread(store.set_baseline, name, record.id)
-    return success(_named(name, record))
+    return success(_baseline(name, record))
 
 
-@router.delete("/api/baselines/{name}", **described_runs.REMOVE_BASELINE)
+@router.delete("/api/baselines/{name}", **openapi_runs.REMOVE_BASELINE)
 async def remove_baseline(request: Request) -> Response:
     bodies.query(request)
     store = state_of(request).store
@@ -58,7 +58,7 @@ async def remove_baseline(request: Request) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/api/compare", **described_runs.COMPARE)
+@router.get("/api/compare", **openapi_runs.COMPARE)
 async def compare(request: Request) -> Response:
     given = bodies.query(request, "base", "candidate", "gate", "margin", "strict")
     for name in ("base", "candidate"):
@@ -66,11 +66,11 @@ async def compare(request: Request) -> Response:
             raise ApiError("MISSING_FIELD", f"Query parameter '{name}' is required")
     rules = Rules(_gate(given), _margin(given), _flag(given, "strict"))
     state, names = state_of(request), (given["base"], given["candidate"])
-    compared = partial(history.compare_stored, *names, state.store, rules)
-    return success((await state.walk(compared, request)).to_dict())
+    comparing = partial(history.compare_stored, *names, state.store, rules)
+    return success((await state.scan(comparing, request)).to_dict())
 
 
-@router.get("/api/trend", **described_runs.TREND)
+@router.get("/api/trend", **openapi_runs.TREND)
 async def trend(request: Request) -> Response:
     given = bodies.query(request, "suite", "last")
     last = bodies.number(given, "last", trends.LAST, 1, bodies.MAX_LIMIT)
@@ -82,7 +82,7 @@ async def trend(request: Request) -> Response:
     return success({"points": [point.to_dict() for point in points], "count": len(points)})
 
 
-@router.get("/api/health", **described_runs.HEALTH)
+@router.get("/api/health", **openapi_runs.HEALTH)
 async def health(request: Request) -> Response:
     bodies.query(request)
     state = state_of(request)
@@ -90,9 +90,14 @@ async def health(request: Request) -> Response:
     return success({"status": "ok", "version": __version__, "runs": state.jobs.under_way})
 
 
-def _named(name: str, record: RunRecord) -> dict[str, Any]:
-    facts = {"name": name, "runId": record.id, "startedAt": record.started_at}
-    return facts | {"target": record.target, "status": record.status}
+def _baseline(name: str, record: RunRecord) -> dict[str, Any]:
+    return {
+        "name": name,
+        "runId": record.id,
+        "startedAt": record.started_at,
+        "target": record.target,
+        "status": record.status,
+    }
 
 
 def _gate(given: dict[str, str]) -> Gate:

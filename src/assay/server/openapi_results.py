@@ -1,4 +1,4 @@
-"""What results, comparisons and points of a trend look like, for the OpenAPI document."""
+"""The OpenAPI schemas and examples of results, comparisons and points of a trend."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, get_args
 from assay.model.comparison import Comparison, Decision
 from assay.model.options import Gate
 from assay.results.schema import case_shapes
-from assay.server.operation import COUNT, Schema, nullable, record, ref
+from assay.server.openapi_operation import COUNT, Schema, nullable, record, ref
 
 RUN_ID = "0198c0de-1111-7000-8000-000000000001"
 STARTED = "2026-01-15T10:30:00.000Z"
@@ -66,7 +66,7 @@ _LISTS = dict.fromkeys(_UNCHANGED.lists, TEXTS)
 
 
 def schemas() -> dict[str, Schema]:
-    """The shapes. A result is the case of a result file, and where it stands."""
+    """All of them. A result is a case as in a result file, with its suite and position."""
     shapes = case_shapes(ref("{name}")["$ref"])
     case = shapes.pop("Case")
     properties = {"suite": TEXT, "position": COUNT, **case["properties"]}

@@ -1,24 +1,24 @@
-"""What the routes of test cases say of themselves in the OpenAPI document."""
+"""The OpenAPI descriptions of the routes of test cases."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from assay.model.test_case import MAX_DESCRIPTION, MAX_TAG, MAX_TAGS, MAX_TEXT
-from assay.server.operation import (
+from assay.server.openapi_operation import (
     COUNT,
     LIMIT,
     SKIP,
     STORABLE,
     UUID,
     Schema,
-    a_page,
-    answers,
     nullable,
     operation,
+    page,
     parameter,
     record,
     ref,
+    response,
 )
 
 TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT, "pattern": STORABLE}
@@ -37,7 +37,7 @@ _WRITTEN: dict[str, Schema] = {
 _STAMPS = {"created_at": TIME, "modified_at": TIME}
 _TEST_CASE: dict[str, Schema] = {"id": UUID, **_WRITTEN, **_STAMPS}
 
-#: A format beside its pattern would say nothing more, and can hardly be met by chance.
+#: Without the format, which adds nothing to the pattern: generators rarely satisfy both.
 _SENT_BACK: Schema = {"type": "string", "pattern": TIME["pattern"]}
 _CHANGES = _TEST_CASE | dict.fromkeys(_STAMPS, _SENT_BACK)
 
@@ -64,7 +64,7 @@ EXAMPLE: dict[str, Any] = {
 }
 _NEW_EXAMPLE = {name: EXAMPLE[name] for name in _WRITTEN}
 _ID = parameter("id", "path", UUID, "UUID of test case.", example=EXAMPLE["id"])
-_TAGGED = parameter(
+_TAG_PARAMETER = parameter(
     "tag",
     "query",
     {"type": "string", "pattern": STORABLE},
@@ -73,39 +73,35 @@ _TAGGED = parameter(
 )
 
 
-def _link(operation_id: str) -> Schema:
-    return {"operationId": operation_id, "parameters": {"id": "$response.body#/data/id"}}
-
-
 _LINKS = {
-    name: _link(name)
+    name: {"operationId": name, "parameters": {"id": "$response.body#/data/id"}}
     for name in ("get_test_case", "update_test_case", "delete_test_case", "list_versions")
 }
 
 CREATE_TEST_CASE = operation(
     "create_test_case",
     "Create a new test case",
-    answers(201, "The test case", ref("TestCase"), EXAMPLE, _LINKS),
+    response(201, "The test case", ref("TestCase"), EXAMPLE, _LINKS),
     body={"schema": ref("NewTestCase"), "example": _NEW_EXAMPLE},
     errors=("MISSING_FIELD", "INVALID_LENGTH", "DUPLICATE_ID"),
 )
 LIST_TEST_CASES = operation(
     "list_test_cases",
     "Retrieve all test cases, the newest last",
-    a_page("test_cases", "TestCase", EXAMPLE, total=(COUNT, 42)),
-    parameters=(LIMIT, SKIP, _TAGGED),
+    page("test_cases", "TestCase", EXAMPLE, total=(COUNT, 42)),
+    parameters=(LIMIT, SKIP, _TAG_PARAMETER),
 )
 GET_TEST_CASE = operation(
     "get_test_case",
     "Retrieve a specific test case by ID",
-    answers(200, "The test case", ref("TestCase"), EXAMPLE),
+    response(200, "The test case", ref("TestCase"), EXAMPLE),
     parameters=(_ID,),
     errors=("NOT_FOUND",),
 )
 UPDATE_TEST_CASE = operation(
     "update_test_case",
     "Update an existing test case (all fields optional)",
-    answers(200, "The test case as it is now", ref("TestCase"), EXAMPLE),
+    response(200, "The test case as it is now", ref("TestCase"), EXAMPLE),
     parameters=(_ID,),
     body={"schema": ref("TestCaseChanges"), "example": {"input": "Updated input text"}},
     errors=("INVALID_LENGTH", "NOT_FOUND"),
@@ -120,7 +116,7 @@ DELETE_TEST_CASE = operation(
 LIST_VERSIONS = operation(
     "list_versions",
     "Every version of a test case, the first one first, also of a deleted one",
-    a_page("versions", "TestCaseVersion", EXAMPLE | {"version": 1}, total=(COUNT, 1)),
+    page("versions", "TestCaseVersion", EXAMPLE | {"version": 1}, total=(COUNT, 1)),
     parameters=(_ID, LIMIT, SKIP),
     errors=("NOT_FOUND",),
 )

@@ -1,4 +1,4 @@
-"""What evaluators of a request may have, for the OpenAPI document."""
+"""The OpenAPI schemas of the evaluators that a request for a run may contain."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay import registry
-from assay.server.operation import Schema, bounded, ref
-from assay.server.orders import SAFE
+from assay.server.openapi_operation import Schema, bounded, ref
+from assay.server.run_requests import SAFE_EVALUATORS
 from assay.service.schema import evaluator_shapes, spellings_of
 
-#: What does not look like the name of a file at its end.
+#: Matches text that does not end like a file name.
 _NO_FILE = r"^(?![\s\S]*\.[A-Za-z0-9]+\s*$)"
-#: What names no provider.
+#: Matches the name of a model without a provider.
 _NO_PROVIDER = "^[^:]*$"
 
 
 def schemas() -> dict[str, Schema]:
-    """The shapes of the evaluators that a request may have, and `GivenEvaluator`, one of a list."""
-    shapes: dict[str, Schema] = bounded(evaluator_shapes(SAFE, ref("")["$ref"]))
+    """A schema for each evaluator, and `GivenEvaluator` for an entry of the list."""
+    shapes: dict[str, Schema] = bounded(evaluator_shapes(SAFE_EVALUATORS, ref("")["$ref"]))
     for shape in shapes.values():
         for name, pattern in (("prompt", _NO_FILE), ("model", _NO_PROVIDER)):
             if name in shape.get("properties", ()):
                 shape["properties"][name]["anyOf"][0]["pattern"] = pattern
-    _without_programs(shapes["Aggregator"])
-    shapes["GivenEvaluator"] = {"anyOf": [{"enum": _alone()}, ref("Evaluator")]}
+    _remove_programs(shapes["Aggregator"])
+    shapes["GivenEvaluator"] = {"anyOf": [{"enum": _types_without_keys()}, ref("Evaluator")]}
     return shapes
 
 
-def _without_programs(aggregator: Schema) -> None:
-    """An aggregator of a request runs nothing."""
+def _remove_programs(aggregator: Schema) -> None:
+    """Remove what would run a program: a request may not."""
     del aggregator["properties"]["script"]
     for spelled in aggregator["properties"]["type"]["anyOf"]:
         spelled["enum"] = [kind for kind in spelled["enum"] if "code" not in kind]
     aggregator["allOf"] = [rule for rule in aggregator["allOf"] if "script" not in str(rule)]
 
 
-def _alone() -> list[str]:
-    """The types that need no keys, in all their spellings."""
+def _types_without_keys() -> list[str]:
+    """The types that need no keys, in all their spellings: such an entry may be just its type."""
     found: list[str] = []
     for name, cls in registry.evaluators.usable().items():
-        if name in SAFE and _needs_nothing(cls, name):
+        if name in SAFE_EVALUATORS and _needs_no_keys(cls, name):
             found += spellings_of(name, cls)
     return sorted(found)
 
 
-def _needs_nothing(cls: type[Any], name: str) -> bool:
+def _needs_no_keys(cls: type[Any], name: str) -> bool:
     try:
         cls.model_validate({"type": name})
     except ValidationError:

@@ -1,4 +1,4 @@
-"""The results of a run, page by page: by outcome, by words, or from a place on."""
+"""Pages of the results of a run, filtered by outcome, text or position; and its progress."""
 
 from __future__ import annotations
 
@@ -16,55 +16,56 @@ from assay.results.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.server.feed import Progress
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-#: Beyond every position.
+#: Larger than any position.
 _END = 2**62
 _CASE = msgspec.json.Decoder(CaseResult)
 
 
-class Search(msgspec.Struct, frozen=True):
-    """Which results are wanted. `words` are in lower case; `after` is a position, -1 for all."""
+class ResultQuery(msgspec.Struct, frozen=True):
+    """Which results to return. `text` is casefolded; `after` is a position, -1 for all."""
 
     outcome: str | None = None
-    words: str = ""
+    text: str = ""
     after: int = -1
     skip: int = 0
     limit: int = 100
 
     def page(self, store: Store, record: RunRecord) -> bytes:
         """The JSON of a page, with the number of all results that match."""
-        shown, total = self._searched(store, record) if self.words else self._found(store, record)
-        last = shown[-1][0].position if len(shown) == self.limit else None
-        entries = b",".join(map(_entry, shown))
-        tail = {"count": len(shown), "total": total, "next": last}
+        select = self._scan_results if self.text else self._scan_facts
+        cases, total = select(store, record)
+        last = cases[-1][0].position if len(cases) == self.limit else None
+        entries = b",".join(map(_entry, cases))
+        tail = {"count": len(cases), "total": total, "next": last}
         return b'{"results":[' + entries + b"]," + msgspec.json.encode(tail)[1:]
 
-    def _searched(self, store: Store, record: RunRecord) -> tuple[list[list[TrialRecord]], int]:
-        """The results of a page and their total, by one walk over all that was said."""
-        shown, passed, total = [], 0, 0
+    def _scan_results(self, store: Store, record: RunRecord) -> tuple[list[list[TrialRecord]], int]:
+        """The trials of each case on the page, and the total, by reading all trials once."""
+        page, matched, total = [], 0, 0
         for trials in by_case(store.trials(record.id)):
-            if not self._has_outcome(trials) or not self._has_words(entry_of(trials)):
+            if not self._has_outcome(trials) or not self._has_text(entry_of(trials)):
                 continue
             total += 1
             if trials[0].position > self.after:
-                passed += 1
-                if self.skip < passed <= self.skip + self.limit:
-                    shown.append(trials)
-        return shown, total
+                matched += 1
+                if self.skip < matched <= self.skip + self.limit:
+                    page.append(trials)
+        return page, total
 
-    def _found(self, store: Store, record: RunRecord) -> tuple[list[list[TrialRecord]], int]:
-        """The same without words: what was said is read of the page alone."""
+    def _scan_facts(self, store: Store, record: RunRecord) -> tuple[list[list[TrialRecord]], int]:
+        """The same without a text to find: only the trials on the page are read in full."""
         total = self._total(store, record)
         if self.skip >= total:
             return [], total
-        behind = store.facts(record.id, range(min(self.after + 1, _END), _END))
-        fitting = (facts[0].position for facts in by_case(behind) if self._has_outcome(facts))
-        wanted = list(islice(fitting, self.skip, self.skip + self.limit))
-        shown = [
+        remaining = store.facts(record.id, range(min(self.after + 1, _END), _END))
+        matching = (facts[0].position for facts in by_case(remaining) if self._has_outcome(facts))
+        wanted = list(islice(matching, self.skip, self.skip + self.limit))
+        page = [
             trials
             for positions in _ranges(wanted)
             for trials in by_case(store.trials(record.id, positions=positions))
         ]
-        return shown, total
+        return page, total
 
     def _total(self, store: Store, record: RunRecord) -> int:
         summary = record.summary
@@ -75,23 +76,23 @@ class Search(msgspec.Struct, frozen=True):
     def _has_outcome(self, trials: list[TrialRecord] | list[TrialFacts]) -> bool:
         return self.outcome is None or self.outcome == outcome_of(repeats_of(trials))
 
-    def _has_words(self, entry: bytes) -> bool:
-        return not _lacks(entry, self.words) and self.words in _text(entry).casefold()
+    def _has_text(self, entry: bytes) -> bool:
+        return not _lacks(entry, self.text) and self.text in _searchable(entry).casefold()
 
 
-def _lacks(entry: bytes, words: str) -> bool:
-    """Does a look at the bytes tell that the words are not there, as it does of most results?
+def _lacks(entry: bytes, text: str) -> bool:
+    """Do the raw bytes show that the text is not there? That spares most results the decoding.
 
-    Not where something is escaped, nor beyond ASCII, as some of that is ASCII in lower case, nor
-    where words go on in the next text.
+    They cannot if there are escapes, or characters beyond ASCII, which may casefold to ASCII, or
+    if the text has a line break and so may span two of the joined fields.
     """
-    if not entry.isascii() or b"\\u" in entry or b"\\/" in entry or "\n" in words:
+    if not entry.isascii() or b"\\u" in entry or b"\\/" in entry or "\n" in text:
         return False
-    return msgspec.json.encode(words)[1:-1] not in entry.lower()
+    return msgspec.json.encode(text)[1:-1] not in entry.lower()
 
 
 def _ranges(positions: Iterable[int]) -> list[range]:
-    """Growing numbers as ranges: neighbours are read together."""
+    """Ascending positions as ranges, so that neighbours are read by one query."""
     found: list[range] = []
     for at in positions:
         if found and found[-1].stop == at:
@@ -102,35 +103,35 @@ def _ranges(positions: Iterable[int]) -> list[range]:
 
 
 def _entry(trials: list[TrialRecord]) -> bytes:
-    """The result as its file has it, and where it stands."""
+    """A case as in a result file, with its suite and position."""
     first = trials[0]
     head = msgspec.json.encode({"suite": first.suite, "position": first.position})
     return head[:-1] + b"," + entry_of(trials)[1:]
 
 
-def _text(entry: bytes) -> str:
-    """What people look for in a result."""
+def _searchable(entry: bytes) -> str:
+    """The text of a result that is searched."""
     case = _CASE.decode(entry)
     response = case.details.get("response") or ""
     return "\n".join((case.id, case.description, case.error or "", str(response), *case.failures))
 
 
 def progress_of(store: Store, record: RunRecord) -> dict[str, Any]:
-    """How far a run is, by what the store has of it."""
+    """How far a run is, counted from the store."""
     selected = [header.selected for header in record.suites]
     repeats = record.options.get("repeat") or 1
     planned = None if None in selected else sum(filter(None, selected)) * repeats
-    progress = _counted(Progress(record.id, planned), store.facts(record.id))
+    progress = _count(Progress(record.id, planned), store.facts(record.id))
     found: dict[str, Any] = msgspec.to_builtins(progress)
     return found
 
 
 def progress_before(store: Store, run_id: str) -> Progress:
-    """What a resumed run need not ask any more."""
-    return _counted(Progress(run_id), (trial for trial in store.facts(run_id) if trial.final))
+    """The final trials of a run that is resumed: they are not repeated."""
+    return _count(Progress(run_id), (trial for trial in store.facts(run_id) if trial.final))
 
 
-def _counted(progress: Progress, trials: Iterable[TrialFacts]) -> Progress:
+def _count(progress: Progress, trials: Iterable[TrialFacts]) -> Progress:
     for trial in trials:
         if not trial.confirms:
             progress.add(trial.outcome, trial.cost_usd)

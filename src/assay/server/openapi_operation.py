@@ -1,19 +1,20 @@
-"""What a route says of itself in the OpenAPI document."""
+"""Builders for the OpenAPI descriptions of routes."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from assay.server import bodies
 from assay.server.envelope import CODES, JSON, Code
 
 Schema = dict[str, Any]
-#: What stands for a text that every store can keep. Halves of surrogate pairs are no text at all.
+#: Matches text that every store can keep: without NUL. Lone surrogates are not valid text anyway.
 STORABLE = "^[^\\u0000]*$"
 UUID: Schema = {"type": "string", "format": "uuid"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
-#: These may be the answer to every request.
-_EVERYWHERE: tuple[Code, ...] = ("INVALID_INPUT", "UNAUTHORIZED", "INTERNAL_ERROR")
-#: These may be the answer to every request with a body.
+#: The errors that any request can get.
+_ALWAYS: tuple[Code, ...] = ("INVALID_INPUT", "UNAUTHORIZED", "INTERNAL_ERROR")
+#: The errors that any request with a body can get.
 _WITH_BODY: tuple[Code, ...] = ("PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE")
 
 
@@ -26,7 +27,7 @@ def nullable(schema: Schema) -> Schema:
 
 
 def record(properties: dict[str, Schema], *optional: str, **more: Any) -> Schema:
-    """An object of exactly these properties."""
+    """The schema of an object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -37,7 +38,7 @@ def record(properties: dict[str, Schema], *optional: str, **more: Any) -> Schema
 
 
 def bounded(schema: Any) -> Any:
-    """The schema with the limit that whole numbers of shapes have: they fit 64 bits."""
+    """The schema with integers limited to 64 bits, as in the model."""
     if isinstance(schema, list):
         return [bounded(part) for part in schema]
     if not isinstance(schema, dict):
@@ -46,16 +47,16 @@ def bounded(schema: Any) -> Any:
     return limit | {key: bounded(part) for key, part in schema.items()}
 
 
-def parameter(name: str, where: str, schema: Schema, meaning: str, **more: Any) -> Schema:
+def parameter(name: str, where: str, schema: Schema, description: str, **more: Any) -> Schema:
     required = {"required": True} if where == "path" else {}
-    head = {"name": name, "in": where, "description": meaning}
+    head = {"name": name, "in": where, "description": description}
     return {**head, **required, "schema": schema, **more}
 
 
 LIMIT = parameter(
     "limit",
     "query",
-    {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
+    {"type": "integer", "minimum": 1, "maximum": bodies.MAX_LIMIT, "default": bodies.LIMIT},
     "Max results.",
 )
 SKIP = parameter(
@@ -66,44 +67,44 @@ SKIP = parameter(
 def operation(
     name: str,
     summary: str,
-    answer: Schema,
+    success: Schema,
     *,
     parameters: tuple[Schema, ...] = (),
     body: Schema | None = None,
     errors: tuple[Code, ...] = (),
 ) -> dict[str, Any]:
-    """The arguments of a route. `answer` is one of those below."""
-    codes = (*errors, *_EVERYWHERE, *(_WITH_BODY if body is not None else ()))
-    described: dict[str, Any] = {"operationId": name, "summary": summary}
+    """The keyword arguments of a route. `success` is made by `response` or `page`."""
+    codes = (*errors, *_ALWAYS, *(_WITH_BODY if body is not None else ()))
+    extra: dict[str, Any] = {"operationId": name, "summary": summary}
     if parameters:
-        described["parameters"] = list(parameters)
+        extra["parameters"] = list(parameters)
     if body is not None:
-        described["requestBody"] = {"required": True, "content": {JSON: body}}
-    described["responses"] = {**answer, **_failures(codes)}
-    return {"openapi_extra": described}
+        extra["requestBody"] = {"required": True, "content": {JSON: body}}
+    extra["responses"] = {**success, **_failures(codes)}
+    return {"openapi_extra": extra}
 
 
-def answers(
-    status: int, meaning: str, data: Schema, example: Any, links: Schema | None = None
+def response(
+    status: int, description: str, data: Schema, example: Any, links: Schema | None = None
 ) -> Schema:
-    """An answer with data in the envelope."""
-    envelope = record({"success": {"const": True}, "data": data, "error": {"type": "null"}})
-    shown = {"success": True, "data": example, "error": None}
-    content = {JSON: {"schema": envelope, "example": shown}}
+    """A response with data in the envelope."""
+    schema = record({"success": {"const": True}, "data": data, "error": {"type": "null"}})
+    envelope = {"success": True, "data": example, "error": None}
+    content = {JSON: {"schema": schema, "example": envelope}}
     more = {"links": links} if links else {}
-    return {str(status): {"description": meaning, "content": content, **more}}
+    return {str(status): {"description": description, "content": content, **more}}
 
 
-def a_page(name: str, item: str, shown: Any, **more: tuple[Schema, Any]) -> Schema:
-    """An answer with some items of a list; `more` are further fields with their examples."""
+def page(name: str, item: str, example: Any, **more: tuple[Schema, Any]) -> Schema:
+    """A response with a page of items; `more` are further fields with their examples."""
     fields = {name: {"type": "array", "items": ref(item)}, "count": COUNT}
     fields |= {field: schema for field, (schema, _) in more.items()}
-    example = {name: [shown], "count": 1} | {field: given for field, (_, given) in more.items()}
-    return answers(200, f"A page of {name.replace('_', ' ')}", record(fields), example)
+    data = {name: [example], "count": 1} | {field: value for field, (_, value) in more.items()}
+    return response(200, f"A page of {name.replace('_', ' ')}", record(fields), data)
 
 
 def _failures(codes: tuple[Code, ...]) -> Schema:
-    """The answers of these codes, by their status."""
+    """The error responses for these codes, by status."""
     by_status: dict[int, list[Code]] = {}
     for code in CODES:
         if code in codes:
@@ -114,7 +115,7 @@ def _failures(codes: tuple[Code, ...]) -> Schema:
 def _failure(codes: list[Code]) -> Schema:
     error = record({"code": {"enum": list(codes)}, "message": {"type": "string"}})
     schema = record({"success": {"const": False}, "data": {"type": "null"}, "error": error})
-    meaning = "; ".join(f"{code}: {CODES[code][1]}" for code in codes)
-    shown = {"code": codes[0], "message": CODES[codes[0]][1]}
-    example = {"success": False, "data": None, "error": shown}
-    return {"description": meaning, "content": {JSON: {"schema": schema, "example": example}}}
+    description = "; ".join(f"{code}: {CODES[code][1]}" for code in codes)
+    first = {"code": codes[0], "message": CODES[codes[0]][1]}
+    example = {"success": False, "data": None, "error": first}
+    return {"description": description, "content": {JSON: {"schema": schema, "example": example}}}

@@ -1,4 +1,4 @@
-"""What the routes of runs say of themselves in the OpenAPI document."""
+"""The OpenAPI descriptions of the routes of runs, baselines, comparisons and the server itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,24 @@ from assay.model.result import Outcome
 from assay.model.run import RunStatus
 from assay.model.spelling import plainly
 from assay.model.test_case import MAX_TAG
-from assay.server.described_results import (
+from assay.server.feed import ServerSentEvent
+from assay.server.openapi_operation import (
+    COUNT,
+    LIMIT,
+    SKIP,
+    STORABLE,
+    UUID,
+    Schema,
+    bounded,
+    nullable,
+    operation,
+    page,
+    parameter,
+    record,
+    ref,
+    response,
+)
+from assay.server.openapi_results import (
     ANY,
     COMPARISON,
     NUMBER,
@@ -21,42 +38,25 @@ from assay.server.described_results import (
     TEXT,
     TEXTS,
 )
-from assay.server.feed import Sent
-from assay.server.operation import (
-    COUNT,
-    LIMIT,
-    SKIP,
-    STORABLE,
-    UUID,
-    Schema,
-    a_page,
-    answers,
-    bounded,
-    nullable,
-    operation,
-    parameter,
-    record,
-    ref,
-)
-from assay.server.orders import (
-    MOST_CHARS,
-    MOST_EVALUATORS,
-    MOST_IDS,
-    MOST_NAME,
-    MOST_PATHS,
-    MOST_REPEATS,
-    MOST_WORKERS,
+from assay.server.run_requests import (
+    MAX_EVALUATORS,
+    MAX_IDS,
+    MAX_PATH,
+    MAX_PATHS,
+    MAX_REPEATS,
+    MAX_TARGET,
+    MAX_WORKERS,
     OPTIONS,
 )
 
-_NAMED: Schema = {"type": "string", "minLength": 1, "pattern": STORABLE}
+_NONEMPTY: Schema = {"type": "string", "minLength": 1, "pattern": STORABLE}
 _STORABLE: Schema = {"type": "string", "pattern": STORABLE}
 _STATUS: Schema = {"type": "string", "enum": list(get_args(RunStatus))}
 _OUTCOME: Schema = {"type": "string", "enum": list(get_args(Outcome))}
 _COUNTS = {
     name: nullable(COUNT) for name in ("totalCases", "passed", "failed", "errored", "skipped")
 }
-_LISTED: dict[str, Schema] = {
+_LISTED_RUN: dict[str, Schema] = {
     "runId": TEXT,
     "startedAt": TEXT,
     "finishedAt": nullable(TEXT),
@@ -81,11 +81,11 @@ _BASELINE = record(
 
 
 def _options() -> Schema:
-    """The options of a run, by the fields of RunOptions."""
+    """The schema of the options of a run, made from the fields of RunOptions."""
     with plainly():
         known: Schema = bounded(RunOptions.model_json_schema()["properties"])
     properties = {name: known[name] for name in OPTIONS}
-    for name, most in (("workers", MOST_WORKERS), ("repeat", MOST_REPEATS)):
+    for name, most in (("workers", MAX_WORKERS), ("repeat", MAX_REPEATS)):
         properties[name]["anyOf"][0]["maximum"] = most
     for name in ("judge", "baseline"):
         properties[name]["anyOf"][0]["pattern"] = STORABLE
@@ -108,20 +108,20 @@ _NEW_RUN = {
             "items": UUID,
             "uniqueItems": True,
             "minItems": 1,
-            "maxItems": MOST_IDS,
+            "maxItems": MAX_IDS,
         },
         "tag": {"type": "string", "minLength": 1, "maxLength": MAX_TAG, "pattern": STORABLE},
         "suites": {
             "type": "array",
-            "items": _NAMED | {"maxLength": MOST_CHARS},
+            "items": _NONEMPTY | {"maxLength": MAX_PATH},
             "minItems": 1,
-            "maxItems": MOST_PATHS,
+            "maxItems": MAX_PATHS,
         },
-        "target": _NAMED | {"maxLength": MOST_NAME},
+        "target": _NONEMPTY | {"maxLength": MAX_TARGET},
         "evaluators": {
             "type": "array",
             "items": ref("GivenEvaluator"),
-            "maxItems": MOST_EVALUATORS,
+            "maxItems": MAX_EVALUATORS,
         },
         "options": ref("RunOptions"),
     },
@@ -130,10 +130,10 @@ _NEW_RUN = {
 }
 
 SCHEMAS: dict[str, Schema] = {
-    "ListedRun": record(_LISTED),
+    "ListedRun": record(_LISTED_RUN),
     "Run": record(
         {
-            **_LISTED,
+            **_LISTED_RUN,
             "options": ANY,
             "environment": ANY,
             "summary": nullable(ANY),
@@ -148,7 +148,7 @@ SCHEMAS: dict[str, Schema] = {
     "Baseline": _BASELINE,
 }
 
-_EXAMPLE: dict[str, Any] = {
+_LISTED_EXAMPLE: dict[str, Any] = {
     "runId": RUN_ID,
     "startedAt": STARTED,
     "finishedAt": "2026-01-15T10:30:08.500Z",
@@ -163,7 +163,7 @@ _EXAMPLE: dict[str, Any] = {
     "exitCode": 1,
     "baselines": ["main"],
 }
-_WHOLE = _EXAMPLE | {
+_FINISHED_EXAMPLE = _LISTED_EXAMPLE | {
     "options": {"target": "agent"},
     "environment": {"assay": "0.1.0", "door": "serve"},
     "summary": {"totalCases": 2, "passed": 1, "failed": 1, "coverage": 1.0},
@@ -171,7 +171,7 @@ _WHOLE = _EXAMPLE | {
     "notes": [],
     "progress": None,
 }
-_RUNNING = _WHOLE | {
+_RUNNING_EXAMPLE = _FINISHED_EXAMPLE | {
     **dict.fromkeys(("finishedAt", "exitCode", "summary", *_COUNTS)),
     "status": "running",
     "reasons": [],
@@ -182,7 +182,7 @@ _RUNNING = _WHOLE | {
         "costUsd": 0.0,
     },
 }
-_MAIN = {
+_BASELINE_EXAMPLE = {
     "name": "main",
     "runId": RUN_ID,
     "startedAt": STARTED,
@@ -192,13 +192,16 @@ _MAIN = {
 _EVENTS = b"".join(
     event.encoded()
     for event in (
-        Sent("started", "feed-1", {"run_id": RUN_ID, "target": "agent", "planned": 2, "done": 0}),
-        Sent("finished", "feed-2", {"status": "finished"}),
+        ServerSentEvent(
+            *("started", "feed-1"),
+            {"run_id": RUN_ID, "target": "agent", "planned": 2, "done": 0},
+        ),
+        ServerSentEvent("finished", "feed-2", {"status": "finished"}),
     )
 ).decode()
 _ID = parameter("id", "path", UUID, "The id of a run.", example=RUN_ID)
 _NAME = parameter("name", "path", TEXT, "The name of a baseline.", example="main")
-#: Whether a name is printable, no pattern can say.
+#: No pattern can express that a name must be printable.
 _NEW_NAME = parameter(
     "name",
     "path",
@@ -214,7 +217,7 @@ _LINKS = {
 START_RUN = operation(
     "start_run",
     "Start a run of test cases, by id or by tag, or of suites, by path below the served root",
-    answers(202, "The run, which is recorded and under way", ref("Run"), _RUNNING, _LINKS),
+    response(202, "The run, which is recorded and under way", ref("Run"), _RUNNING_EXAMPLE, _LINKS),
     body={
         "schema": ref("NewRun"),
         "example": {"tag": "geography", "target": "agent", "options": {"repeat": 3}},
@@ -224,7 +227,7 @@ START_RUN = operation(
 LIST_RUNS = operation(
     "list_runs",
     "The runs, the newest first",
-    a_page("runs", "ListedRun", _EXAMPLE, next=(nullable(TEXT), None)),
+    page("runs", "ListedRun", _LISTED_EXAMPLE, next=(nullable(TEXT), None)),
     parameters=(
         LIMIT,
         parameter("before", "query", UUID, "Only runs before this one: `next` of a page."),
@@ -233,14 +236,14 @@ LIST_RUNS = operation(
 GET_RUN = operation(
     "get_run",
     "One run: how far it is, or what came of it",
-    answers(200, "The run", ref("Run"), _WHOLE),
+    response(200, "The run", ref("Run"), _FINISHED_EXAMPLE),
     parameters=(_ID,),
     errors=("NOT_FOUND",),
 )
 LIST_RESULTS = operation(
     "list_results",
     "The results of a run, in the order of its cases",
-    a_page("results", "Result", RESULT, total=(COUNT, 2), next=(nullable(COUNT), None)),
+    page("results", "Result", RESULT, total=(COUNT, 2), next=(nullable(COUNT), None)),
     parameters=(
         _ID,
         LIMIT,
@@ -274,7 +277,7 @@ FOLLOW_RUN = operation(
 CANCEL_RUN = operation(
     "cancel_run",
     "Stop a run: trials in flight may finish; a second time they may not",
-    answers(202, "The run, which is stopping", ref("Run"), _RUNNING),
+    response(202, "The run, which is stopping", ref("Run"), _RUNNING_EXAMPLE),
     parameters=(_ID,),
     body={"schema": record({}), "example": {}},
     errors=("NOT_FOUND",),
@@ -282,7 +285,7 @@ CANCEL_RUN = operation(
 LIST_BASELINES = operation(
     "list_baselines",
     "The runs that have a name to compare others with",
-    answers(
+    response(
         200,
         "All baselines",
         record(
@@ -292,16 +295,16 @@ LIST_BASELINES = operation(
                 "total": COUNT,
             }
         ),
-        {"baselines": [_MAIN], "count": 1, "total": 1},
+        {"baselines": [_BASELINE_EXAMPLE], "count": 1, "total": 1},
     ),
 )
 SET_BASELINE = operation(
     "set_baseline",
     "Call a run by a name; the name leaves the run that had it",
-    answers(200, "The baseline", ref("Baseline"), _MAIN),
+    response(200, "The baseline", ref("Baseline"), _BASELINE_EXAMPLE),
     parameters=(_NEW_NAME,),
     body={
-        "schema": record({"run": _NAMED | {"maxLength": 200}}),
+        "schema": record({"run": _NONEMPTY | {"maxLength": 200}}),
         "example": {"run": "latest"},
     },
     errors=("MISSING_FIELD", "INVALID_LENGTH", "NOT_FOUND"),
@@ -317,10 +320,10 @@ _RUN = "A run: its id or the start of it, the name of a baseline, or `latest`."
 COMPARE = operation(
     "compare",
     "What changed between two runs, and whether it is chance",
-    answers(200, "The comparison", ref("Comparison"), COMPARISON),
+    response(200, "The comparison", ref("Comparison"), COMPARISON),
     parameters=(
-        parameter("base", "query", _NAMED, _RUN, required=True, example="main"),
-        parameter("candidate", "query", _NAMED, _RUN, required=True, example="latest"),
+        parameter("base", "query", _NONEMPTY, _RUN, required=True, example="main"),
+        parameter("candidate", "query", _NONEMPTY, _RUN, required=True, example="latest"),
         parameter(
             *("gate", "query", {"type": "string", "enum": list(get_args(Gate))}),
             "What fails the comparison.",
@@ -336,7 +339,7 @@ COMPARE = operation(
 TREND = operation(
     "trend",
     "The pass rate of the finished runs with its interval, the newest last",
-    answers(
+    response(
         200,
         "The points of the trend",
         record({"points": {"type": "array", "items": ref("Point")}, "count": COUNT}),
@@ -356,7 +359,7 @@ TREND = operation(
 HEALTH = operation(
     "health",
     "Is the server well, and its store?",
-    answers(
+    response(
         200,
         "It is",
         record({"status": {"const": "ok"}, "version": TEXT, "runs": COUNT}),

@@ -1,4 +1,4 @@
-"""Results are found by one walk, and what was said is read only where it is needed."""
+"""Results are found by one scan, and answers are read only where they are needed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from assay.model.run import TrialRecord
 from assay.ports import Store
 from assay.server.app import create_app
-from assay.server.searching import Search
-from assay.server.state import WALKS, State
+from assay.server.result_pages import ResultQuery
+from assay.server.state import MAX_SCANS, State
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from assay.testing.stores import a_run, a_trial, saved
@@ -59,7 +59,7 @@ def store_of(*trials: TrialRecord) -> Watched:
     return Watched(store)
 
 
-def page(store: Watched, search: Search) -> tuple[list[int], int, int | None]:
+def page(store: Watched, search: ResultQuery) -> tuple[list[int], int, int | None]:
     found = msgspec.json.decode(search.page(cast("Store", store), store.run("run-1")))
     assert found["count"] == len(found["results"])
     return [case["position"] for case in found["results"]], found["total"], found["next"]
@@ -68,23 +68,23 @@ def page(store: Watched, search: Search) -> tuple[list[int], int, int | None]:
 def test_without_words_only_the_page_is_read() -> None:
     outcomes = ("passed", "failed", "errored")
     store = store_of(*(trial(n, outcome=outcomes[n % 3]) for n in range(30)))
-    assert page(store, Search(limit=3, skip=4)) == ([4, 5, 6], 30, 6)
-    assert page(store, Search("failed", limit=2, after=6)) == ([7, 10], 10, 10)
-    assert page(store, Search("skipped")) == ([], 0, None)
+    assert page(store, ResultQuery(limit=3, skip=4)) == ([4, 5, 6], 30, 6)
+    assert page(store, ResultQuery("failed", limit=2, after=6)) == ([7, 10], 10, 10)
+    assert page(store, ResultQuery("skipped")) == ([], 0, None)
     assert store.read == [4, 5, 6, 7, 10]
 
 
 def test_words_are_looked_for_once() -> None:
     store = store_of(*(trial(n, "rain" if n % 2 else "sun") for n in range(10)))
-    assert page(store, Search(words="rain", limit=2, skip=1, after=1)) == ([5, 7], 5, 7)
+    assert page(store, ResultQuery(text="rain", limit=2, skip=1, after=1)) == ([5, 7], 5, 7)
     assert store.read == list(range(10))
 
 
 def test_attempts_of_a_case_are_one_result() -> None:
     attempts = [trial(3, repeat=n, outcome=("passed", "failed")[n]) for n in range(2)]
     store = store_of(trial(2), *attempts, trial(4))
-    assert page(store, Search("failed")) == ([3], 1, None)
-    assert page(store, Search(limit=2, after=2)) == ([3, 4], 3, 4)
+    assert page(store, ResultQuery("failed")) == ([3], 1, None)
+    assert page(store, ResultQuery(limit=2, after=2)) == ([3, 4], 3, 4)
 
 
 @given(TEXTS, TEXTS.filter(bool), st.booleans())
@@ -95,13 +95,13 @@ def test_words_are_found_however_the_answer_was_written(
     store = store_of(trial(0, seen=seen))
     text = "\n".join(("c0", "d", "", response)).casefold()
     expected = [0] if words.casefold() in text else []
-    assert page(store, Search(words=words.casefold()))[0] == expected
+    assert page(store, ResultQuery(text=words.casefold()))[0] == expected
 
 
 def test_what_an_author_escaped_is_found() -> None:
     store = store_of(trial(0, seen=rb'{"response":"\u0052ain and\/or sun"}'))
     for words in ("rain", "and/or", "rain and/or sun"):
-        assert page(store, Search(words=words))[0] == [0]
+        assert page(store, ResultQuery(text=words))[0] == [0]
 
 
 class Slow(MemoryStore):
@@ -109,10 +109,10 @@ class Slow(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.walks, self.open = 0, threading.Event()
+        self.scans, self.open = 0, threading.Event()
 
     def trials(self, *which: Any, **options: Any) -> Iterator[TrialRecord]:
-        self.walks += 1
+        self.scans += 1
         assert self.open.wait(PATIENCE)
         return super().trials(*which, **options)
 
@@ -126,7 +126,7 @@ def test_many_searches_keep_nobody_else_waiting(settings: Settings) -> None:
     app = create_app(settings, store)
 
     async def scenario() -> tuple[int, int]:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(WALKS + 1))
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_SCANS + 1))
         async with httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app), base_url=ADDRESS, timeout=PATIENCE
         ) as client:
@@ -136,41 +136,41 @@ def test_many_searches_keep_nobody_else_waiting(settings: Settings) -> None:
                 tagged = client.get("/api/test-cases?tag=rain")  # it needs a thread as well
                 other = await asyncio.wait_for(tagged, PATIENCE / 3)
             finally:
-                at_once = store.walks
+                at_once = store.scans
                 store.open.set()
             assert {found.status_code for found in await asyncio.gather(*searches)} == {200}
             return other.status_code, at_once
 
     status, at_once = asyncio.run(scenario())
     assert status == 200
-    assert at_once <= WALKS
-    assert store.walks == 10
+    assert at_once <= MAX_SCANS
+    assert store.scans == 10
 
 
-def test_who_gives_up_waiting_makes_no_room_for_another_walk(settings: Settings) -> None:
-    held, walks = threading.Event(), list[int]()
+def test_who_gives_up_waiting_makes_no_room_for_another_scan(settings: Settings) -> None:
+    held, scans = threading.Event(), list[int]()
 
-    def walk() -> None:
-        walks.append(1)
+    def scan() -> None:
+        scans.append(1)
         assert held.wait(PATIENCE)
 
     async def scenario() -> int:
         app = create_app(settings, MemoryStore())
         state: State = app.state.assay
         for _ in range(5):
-            before, waiting = len(walks), asyncio.create_task(state.walk(walk))
-            has_room = not state.walks.locked()
+            before, waiting = len(scans), asyncio.create_task(state.scan(scan))
+            has_room = not state.scans.locked()
             await asyncio.sleep(0)
-            while has_room and len(walks) == before:  # its thread begins
+            while has_room and len(scans) == before:  # its thread begins
                 await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.wait([waiting])
-        at_once = len(walks)
+        at_once = len(scans)
         held.set()
-        await state.walk(lambda: None)  # the turns come back
+        await state.scan(lambda: None)  # the turns come back
         return at_once
 
-    assert asyncio.run(scenario()) == WALKS
+    assert asyncio.run(scenario()) == MAX_SCANS
 
 
 def test_a_search_that_nobody_waits_for_any_more_is_not_made(settings: Settings) -> None:
@@ -189,4 +189,4 @@ def test_a_search_that_nobody_waits_for_any_more_is_not_made(settings: Settings)
     scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode()}
     scope |= {"query_string": b"q=rain", "headers": [(b"host", b"localhost")]}
     asyncio.run(create_app(settings, store)(scope, gone, send))
-    assert (store.walks, sent) == (0, [])
+    assert (store.scans, sent) == (0, [])
