@@ -219,7 +219,7 @@ def test_the_difference_is_newcombes() -> None:
 
 def test_significant_wins_over_the_margin() -> None:
     """A difference that surely is there is told, even when it is small."""
-    found = decision(99_000, 60, 20, 920)
+    found = decision(9_900, 30, 5, 65)
     assert found.difference is not None
     assert found.difference["low"] > -0.02
     assert found.decision == "regressed"
