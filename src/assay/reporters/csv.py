@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from assay.model.run_result import RunResult
 from assay.reporters.rows import COLUMNS, rows
-from assay.terminal import harmless
+from assay.terminal import escape_controls
 
 #: A spreadsheet takes a cell that begins so for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -26,4 +26,4 @@ def _cell(value: Any) -> Any:
         value = "\n".join(value)
     if not isinstance(value, str):
         return value
-    return harmless(f"'{value}" if value.startswith(FORMULA) else value)
+    return escape_controls(f"'{value}" if value.startswith(FORMULA) else value)

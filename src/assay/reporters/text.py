@@ -10,7 +10,7 @@ from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.words import against, changes, count, facts, rate, verdict, warnings
-from assay.terminal import Terminal, columns, cut, folded, safe
+from assay.terminal import Terminal, columns, cut, safe, wrap
 
 #: How many cases of a list, and how many warnings, are told.
 MAX_LISTED = 20
@@ -55,7 +55,7 @@ class _Page:
     def prose(self, head: str, text: str, *styles: str, most: int | None = None) -> None:
         """Words that must be read, on as many lines as they need or at most so many."""
         width = max(self.terminal.width, 40) - len(head)
-        lines = folded(self.terminal.fit(text), width)
+        lines = wrap(self.terminal.fit(text), width)
         if most is not None and len(lines) > most:
             lines[most - 1 :] = [cut(" ".join(lines[most - 1 :]), width)]
         for index, line in enumerate(lines):
