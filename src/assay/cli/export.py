@@ -126,7 +126,7 @@ def _export_test_cases(
 ) -> None:
     if run is not None:
         raise UsageError(f"--test-cases exports no run: leave {run!r} out")
-    suffix = "" if file is None else file.suffix.removeprefix(".").replace("yml", "yaml")
+    suffix = "" if file is None else file.suffix.removeprefix(".").lower().replace("yml", "yaml")
     form = form or suffix or "jsonl"
     if form not in TEST_CASE_FORMATS:
         known = ", ".join(TEST_CASE_FORMATS)
