@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from assay.model.run import RunRecord, TrialRecord
-from assay.stores.migrating import scripts
+from assay.stores.migrating import migrate, scripts
 from assay.stores.sqlite import SqliteStore
 
 RUN = "0198c0de-0000-7000-8000-000000000000"
@@ -73,8 +73,7 @@ def trials(count: int) -> Iterator[TrialRecord]:
 def bare(file: Path, count: int) -> float:
     """Seconds of the floor."""
     with sqlite3.connect(file, isolation_level=None) as connection:
-        for script in scripts("sqlite"):
-            connection.executescript(script)
+        migrate(connection, file.name, scripts("sqlite"))
         connection.execute("PRAGMA journal_mode = WAL")
         started = time.perf_counter()
         connection.execute("BEGIN")
