@@ -1,4 +1,4 @@
-"""What comparing two runs costs: time beside its floor, and memory.
+"""The cost of comparing two runs: time relative to a floor, and memory.
 
     python benchmarks/compare.py [--cases 100000]
 
@@ -40,13 +40,13 @@ def main() -> None:
             fill(file, count)
             print(f"two runs of {count:,} cases", flush=True)
             for what in RUNS:
-                # Its own process each, so that the peak is that of comparing alone.
+                # In its own process, so that the peak is that of the comparison alone.
                 command = [sys.executable, __file__, "--measure", str(file), what]
                 subprocess.run(command, check=True)
 
 
 def fill(file: Path, count: int) -> None:
-    """A base, and candidates with the same cases in the same and in another order."""
+    """Record a base, and candidates with the same cases in the same and in another order."""
     store = SqliteStore(file)
     orders: dict[str, Iterable[int]] = {
         "base": range(count),
@@ -57,7 +57,7 @@ def fill(file: Path, count: int) -> None:
         random = Random(run)
         store.begin(RunRecord(run, "2026-01-31T12:00:00Z", "running", "echo"))
         trials = (trial(run, at, case, random) for at, case in enumerate(order))
-        # Not all at once: a child process starts with the peak of its parent.
+        # In batches: a child process inherits the peak of its parent.
         while some := list(islice(trials, SMALL)):
             store.save(*some).result()
     store.close()

@@ -2,9 +2,9 @@
 
     python benchmarks/false_alarms.py [--worlds 1000]
 
-Every case has a chance of its own to pass, the same in both runs unless the agent got worse:
+Each case has its own probability to pass, the same in both runs unless the agent got worse:
 85 of 100 cases are stable (Beta(60, 1), 98 % on average), 10 are flaky (Beta(2, 2), anything
-between never and always), and 5 hardly ever pass (Beta(1, 30)).
+from never to always), and 5 hardly ever pass (Beta(1, 30)).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from assay.comparison.decision import Rules
 from assay.comparison.tally import compare
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 
-#: Alpha and beta of the chance to pass, with the share of such cases.
+#: Alpha and beta of the probability to pass, with the share of such cases.
 KINDS = (((60, 1), 0.85), ((2, 2), 0.10), ((1, 30), 0.05))
 CONFIRM = 2
 LEVEL = 0.05
 POWER = 0.8
 
-#: A world: both agents' chances, case by case.
+#: A world: the probability of each case to pass, for both agents.
 Chances = Sequence[float]
 World = Callable[[Random], tuple[Chances, Chances]]
 
@@ -61,7 +61,7 @@ def identical(count: int) -> World:
 
 
 def some_break(count: int, drop: float) -> World:
-    """Some cases never pass any more, so that the expected pass rate falls by `drop`."""
+    """Some cases no longer pass at all, so that the expected pass rate falls by `drop`."""
 
     def world(random: Random) -> tuple[Chances, Chances]:
         before = chances(count, random)
@@ -148,7 +148,7 @@ def gated(scenario: Scenario, random: Random) -> Comparison:
 
 
 def run(chance: Chances, scenario: Scenario, random: Random) -> list[CaseOutcome]:
-    """One run; a repeated case passes when all of its trials do, as by default."""
+    """Simulate a run; a repeated case passes if all of its trials do, as by default."""
     found = []
     for index, share in enumerate(chance):
         passes = sum(random.random() < share for _ in range(scenario.repeats))

@@ -1,9 +1,9 @@
-"""What grading costs, each figure beside its bar.
+"""The cost of grading; each figure has a limit, the bar.
 
     python benchmarks/grade.py [--rounds 5]
 
-Work and floor take turns in slices of a few milliseconds, and the shortest slice of each counts:
-what else the machine does disturbs both alike, and the quiet moments of both are found.
+Work and floor alternate in slices of a few milliseconds, and the shortest slice of each counts:
+other load disturbs both equally, and the minimum finds the quiet moments of both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from assay.observations.reading import read_json
 from assay.ports import Check, Resources
 from assay.registry import evaluators as registered
 
-#: How many slices of each work a round has.
+#: How many slices of each function a round has.
 SLICES = 300
 MODES = ("in_order", "any_order", "exact", "subset")
 
@@ -46,12 +46,11 @@ def main() -> None:
 
 
 def text_assertions(rounds: int, cases: int = 100) -> None:
-    """Four text assertions a case, one core, in memory; then with a trajectory of five steps.
+    """Four text assertions per case, one core, in memory; then with a trajectory of five steps.
 
-    Answers have some 800 characters, so that the floor comes to the 200,000 cases a second that
-    the bars were planned with. Two assertions have values of the case, two are the suite's and
-    the same for all. The floor does the same checks with the standard library. Nine answers of
-    ten are right.
+    Answers have some 800 characters, so that the floor reaches the 200,000 cases per second on
+    which the bars are based. Two assertions differ from case to case, two belong to the suite.
+    The floor does the same checks with the standard library. Nine of ten answers are right.
     """
     rows = [graded_case(i) for i in range(cases)]
     preparation = Preparation(Resources())
@@ -88,7 +87,7 @@ def text_assertions(rounds: int, cases: int = 100) -> None:
 
 
 def recorded(rounds: int, cases: int = 100) -> None:
-    """What a run does for a recorded case besides: read the observation, write the result.
+    """What else a run does for a recorded case: read the observation, write the result.
 
     The floor parses and writes the same with the standard library's `json`.
     """
@@ -166,7 +165,7 @@ def evaluator(entry: dict[str, Any]) -> EvaluatorSpec:
 
 
 def short_trajectory(rounds: int, steps: int = 5, calls: int = 1_000) -> None:
-    """A trajectory in which every call is in its place, beyond building its score."""
+    """A trajectory in which every call matches, without the time for building the score."""
     names = [f"tool-{i}" for i in range(steps)]
     check = trajectory([{"tool": name, "args": {"query": name}} for name in names])
     made = context([ToolCall(name, {"query": name, "limit": 5}) for name in names])
@@ -188,7 +187,7 @@ def short_trajectory(rounds: int, steps: int = 5, calls: int = 1_000) -> None:
 
 
 def long_trajectories(rounds: int, size: int = 200) -> None:
-    """Many steps and calls of one tool, in the cases in which nothing can be left out."""
+    """Many steps and calls of one tool, in the cases that allow no shortcut."""
     shapes: dict[str, tuple[list[Any], list[Any]]] = {
         "other arguments": (
             [{"query": f"q{i}"} for i in range(size)],
@@ -221,13 +220,13 @@ def context(calls: list[ToolCall]) -> Context:
 
 
 def interleaved(rounds: int, calls: int, *works: Callable[[], object]) -> list[float]:
-    """Microseconds a call of each work, which makes so many of them; they take turns."""
+    """Microseconds per call of each function, which makes `calls` of them; they alternate."""
     slices = [[timed(work) for work in works] for _ in range(rounds * SLICES)]
     return [min(taken) * 1e6 / calls for taken in zip(*slices, strict=True)]
 
 
 def timed(work: Callable[[], object]) -> float:
-    """CPU seconds of one call, without the collector."""
+    """CPU seconds of one call, without garbage collection."""
     gc.disable()
     started = time.process_time()
     work()

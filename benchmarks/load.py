@@ -1,9 +1,9 @@
-"""How fast and how large loading is, each figure beside its floor.
+"""The time and memory of loading, relative to a floor.
 
     python benchmarks/load.py [--cases 10000] [--lines 1000000]
 
-Prints ratios: absolute times depend on the machine, ratios hardly do. Every figure is the
-best of several rounds in this one invocation, floor and work taken in turn.
+Prints ratios: absolute times depend on the machine, ratios hardly do. Every figure is the best
+of several rounds, in which floor and work alternate.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
 def bare_events(text: str) -> tuple[Any, Any]:
-    """The floor: libyaml's events to plain data with the mark of every key and item.
+    """The floor: builds plain data from libyaml's events, with the mark of every key and item.
 
-    YAML 1.2 scalars, but no anchors, no limits, no duplicate keys, no validation.
+    YAML 1.2 scalars, but no anchors, limits, check for duplicate keys, or validation.
     """
     next_event: Callable[[], Any] = yaml.CSafeLoader(text).get_event
     next_event(), next_event()
@@ -161,7 +161,7 @@ def jsonl_stream(lines: int) -> None:
         "import assay, re, sys\n"
         "suite, = assay.load(sys.argv[1])\n"
         "count = sum(1 for case in suite.cases)\n"
-        # not ru_maxrss, which a child inherits from its parent's size
+        # not ru_maxrss: a child inherits that of its parent
         "status = open('/proc/self/status').read()\n"
         "print(count, re.search(r'VmHWM:\\s+(\\d+)', status)[1])\n"
     )
@@ -211,7 +211,7 @@ def start_up(rounds: int) -> None:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Seconds of one call, without the collector and without freeing the result."""
+    """Seconds of one call, without garbage collection and without freeing the result."""
     gc.collect()
     gc.disable()
     started = time.perf_counter()

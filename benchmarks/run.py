@@ -1,11 +1,11 @@
-"""What a run costs, each figure beside its floor and its bar.
+"""The cost of a run, relative to a floor; each figure has a limit, the bar.
 
     python benchmarks/run.py [--cases 100000] [--large 1000000] [--peers]
 
 The floor of recorded cases is one process with the standard library: read the case and the
 observation, do the same checks, write one JSON line with id, verdict and response. Both are whole
-commands, so starting up counts. `--peers` also runs pydantic-evals on the same cases, in an
-environment of its own that is made for it.
+commands, so start-up counts. `--peers` also runs pydantic-evals on the same cases, in a new
+virtual environment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 ASSAY = str(Path(sys.executable).with_name("assay"))
-#: What is installed is compiled: without that, starting up would be mostly compiling.
+#: Installed packages are compiled: without bytecode, start-up would mostly be compiling.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 PROSE = (
     "Let me look at what the records say about this place. The country {i} has had the same "
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def recorded(cases: int, rounds: int, *, peers: bool) -> None:
-    """W1: four text assertions a case over recorded observations, results durable."""
+    """W1: four text assertions per case over recorded observations, with durable results."""
     spent_by_us = {}
     for steps in (0, 5):
         name = f"w1-{steps}"
@@ -146,7 +146,7 @@ def case(i: int, steps: int) -> dict[str, Any]:
 
 
 def observation(i: int, steps: int) -> dict[str, Any]:
-    """What a travel agent did; every tenth names the wrong city."""
+    """What a travel agent did; every tenth answer names the wrong city."""
     city = "Nowhere" if i % 10 == 0 else f"City {i}"
     calls = [
         {
@@ -168,7 +168,7 @@ def observation(i: int, steps: int) -> dict[str, Any]:
 
 
 def floor(name: str) -> None:
-    """The floor, as its own process."""
+    """The floor, run as a process of its own."""
     import re
 
     with (
@@ -249,7 +249,7 @@ print(len(report.cases))
 
 
 def pydantic_evals(name: str, cases: int) -> float:
-    """Seconds of the same work in pydantic-evals; it keeps no results."""
+    """Seconds of the same work in pydantic-evals, which stores no results."""
     home = Path("peer")
     venv.create(home, with_pip=True)
     python = str(home / "bin" / "python")
@@ -262,11 +262,11 @@ def pydantic_evals(name: str, cases: int) -> float:
 def live(cases: int = 1000, seconds: float = 0.2, rounds: int = 3) -> None:
     """W2: an HTTP agent that takes 200 ms, 100 and 1,000 in flight.
 
-    The floor is a client of aiohttp alone: the same questions by as many lanes, and no answer is
-    graded or kept. The bar is for both without start-up, as importing the client alone takes a
-    tenth of the ideal; whole commands are compared with each other. Of a run start-up is what
-    one case takes beyond the agent's answer. The agent is a process of its own and shares the
-    processors with whoever asks it.
+    The floor is a bare aiohttp client: it sends the same questions with the same concurrency, and
+    no answer is graded or stored. The bar excludes start-up, as importing the client alone takes
+    a tenth of the ideal; whole commands are compared without a bar. Start-up is the time of a run
+    of one case, less the agent's answer. The agent is a process of its own, on the same
+    processors.
     """
     lines = [
         {"id": f"c{i}", "input": f"question {i}", "expected_output": f"question {i}"}
@@ -297,13 +297,13 @@ def live(cases: int = 1000, seconds: float = 0.2, rounds: int = 3) -> None:
 
 
 def fresh(command: list[str]) -> tuple[float, float]:
-    """Seconds on the clock, and of all processors, in a project that has no store yet."""
+    """Wall and CPU seconds of a command, in a project that has no store yet."""
     shutil.rmtree(".assay", ignore_errors=True)
     return wall(command)
 
 
 def bare_client(order: str) -> tuple[float, float]:
-    """Seconds from its first question to its last answer, and of its whole process."""
+    """Seconds from the first question to the last answer, and of the whole process."""
     command = [sys.executable, __file__, "--client", order]
     began = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=ENVIRONMENT)
@@ -311,10 +311,10 @@ def bare_client(order: str) -> tuple[float, float]:
 
 
 def client(order: str) -> None:
-    """The floor of a live run, as its own process: `order` is port, questions and lanes."""
+    """The floor of a live run, as a process of its own: `order` is port, questions, concurrency."""
     import aiohttp
 
-    port, cases, lanes = map(int, order.split(","))
+    port, cases, concurrency = map(int, order.split(","))
 
     async def run() -> float:
         numbers = iter(range(cases))
@@ -323,20 +323,20 @@ def client(order: str) -> None:
             f"http://127.0.0.1:{port}", connector=connector
         ) as session:
 
-            async def lane() -> None:
+            async def worker() -> None:
                 for i in numbers:
                     async with session.post("/", json={"message": f"question {i}"}) as reply:
                         assert (await reply.json())["response"] == f"question {i}"
 
             started = time.perf_counter()
-            await asyncio.gather(*(lane() for _ in range(lanes)))
+            await asyncio.gather(*(worker() for _ in range(concurrency)))
             return time.perf_counter() - started
 
     print(asyncio.run(run()))
 
 
 class Agent:
-    """An agent in a process of its own that echoes the message after a while."""
+    """An agent in a process of its own that echoes the message after a delay."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -374,11 +374,11 @@ def serve(seconds: float) -> None:
 
 
 def memory(large: int) -> None:
-    """The peak of all processes of a run together, pages that they share counted once."""
+    """The peak memory of all processes of a run together, with shared pages counted once."""
     peaks = {}
     for cases in (1000, large):
         write("memory", cases, 0)
-        # A small file is loaded whole; padding makes it a stream like the large one.
+        # A small file is loaded whole; padding makes it large enough to be streamed.
         if cases < 20_000:
             with open("memory.eval.jsonl", "a") as stream:
                 stream.write("\n" * (5 * 1024 * 1024))
@@ -425,7 +425,7 @@ def family(pid: int) -> Iterator[int]:
 
 
 def pages(pid: int) -> float:
-    """The memory of a process; what it shares with others is divided among them."""
+    """The proportional set size of a process: shared pages are divided among their users."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -434,8 +434,8 @@ def pages(pid: int) -> float:
 
 
 def wall(command: list[str], expected: int = 0) -> tuple[float, float]:
-    """Seconds of a command on the clock, and of all processors."""
-    os.sync()  # what was written or removed before is no work of this one
+    """Wall and CPU seconds of a command."""
+    os.sync()  # so that it does not pay for earlier writes
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)

@@ -1,9 +1,9 @@
-"""What the server costs: requests a second, beside a bare FastAPI handler with the same SQL.
+"""The cost of the server: requests per second, relative to bare FastAPI handlers with the same SQL.
 
     python benchmarks/serve.py [--requests 3000] [--cases 100000] [--seconds 30] [--long-tags]
 
-Both are asked by the same client, in turns, over connections that are kept. The bare handler
-checks nothing, returns a dict, and commits every test case by itself.
+The same client asks both alternately, over persistent connections. A bare handler checks nothing,
+returns a dict, and commits every test case by itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from assay.stores.sqlite import SqliteStore
 CONNECTIONS = 16
 ROUNDS = 5
 WRITERS = 32
-#: Of tags that are as long as they may be.
+#: For tags of the maximum length.
 ALPHABETS = {
     "ASCII letters": string.ascii_lowercase,
     "Greek letters": [chr(code) for code in range(0x3B1, 0x3CA) if code != 0x3C2],
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def beside_bare(folder: Path, requests: int) -> None:
-    """Get, list and create, ours and bare in turns."""
+    """Get, list and create, ours and bare alternately."""
     with served(home(folder / "ours", 1000)) as ours, bare_served(home(folder / "bare", 1000)) as b:
         identity = asyncio.run(one(ours, get("/api/test-cases?limit=1")))
         other = asyncio.run(one(b, get("/api/test-cases?limit=1")))
@@ -87,7 +87,7 @@ def beside_bare(folder: Path, requests: int) -> None:
 
 
 def pages(folder: Path, cases: int) -> None:
-    """The first page of few and of many test cases, and one with a tag."""
+    """The first page of few and of many test cases, and the first page with a tag."""
     first = get("/api/test-cases")
     with served(home(folder / "few", 100)) as few, served(home(folder / "many", cases)) as many:
         ratios = [rate(few, first, 300) / rate(many, first, 300) for _ in range(ROUNDS)]
@@ -102,7 +102,7 @@ def pages(folder: Path, cases: int) -> None:
 
 
 def longest_tags(folder: Path, cases: int) -> None:
-    """The first page with a tag where all tags are different and as long as they may be."""
+    """The first page with a tag, when all tags are different and of the maximum length."""
     for kind, alphabet in ALPHABETS.items():
         with served(home(folder / kind, cases, partial(long_tags, alphabet, cases))) as long:
             tag = long_tags(alphabet, cases, cases // 2)[5]
@@ -128,7 +128,7 @@ def tagged(port: int, what: str, *tags: str) -> None:
 
 
 def writers(folder: Path, seconds: float) -> None:
-    """Many writers at once: no error, and nothing that was acknowledged is missing."""
+    """Many concurrent writers: no errors, and nothing acknowledged is lost."""
     with served(home(folder / "written", 0)) as port:
         made = asyncio.run(write_for(port, seconds))
         kept = asyncio.run(one(port, get("/api/test-cases?limit=1")))["data"]["total"]
@@ -151,7 +151,7 @@ async def write_for(port: int, seconds: float) -> list[str]:
 
 
 class Connection:
-    """Asks one request after the other."""
+    """A persistent connection that sends one request after the other."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -189,7 +189,7 @@ async def one(port: int, request: bytes) -> Any:
 
 
 def rate(port: int, request: bytes, count: int) -> float:
-    """Requests a second."""
+    """Requests per second."""
 
     async def ask(share: int) -> None:
         async with Connection(port) as connection:
@@ -214,12 +214,12 @@ def own_tags(number: int) -> tuple[str, ...]:
 
 
 def late_tags(cases: int, number: int) -> tuple[str, ...]:
-    """The newest three tenths have a kind of tag that no other has."""
+    """The newest three tenths have a kind of tag that no others have."""
     return (f"late-{number}" if 10 * number >= 7 * cases else f"early-{number}",)
 
 
 def long_tags(alphabet: Sequence[str], cases: int, number: int) -> tuple[str, ...]:
-    """Ten of 50 characters; two begin with the same as those of others, one is the same."""
+    """Ten tags of 50 characters: two share a prefix with those of others, and one is shared."""
     chance = random.Random(number)
     begins = ["common", *late_tags(cases, number), *[""] * 7]
     own = (begin + "".join(chance.choices(alphabet, k=50 - len(begin))) for begin in begins)
@@ -231,7 +231,7 @@ def shared_tag(alphabet: Sequence[str]) -> str:
 
 
 def home(folder: Path, cases: int, tags: Callable[[int], tuple[str, ...]] = few_tags) -> Path:
-    """A project with so many test cases."""
+    """A project with this many test cases."""
     (folder / ".git").mkdir(parents=True)
     store = SqliteStore(folder / ".assay" / "assay.db")
     now = datetime.now(UTC)
@@ -247,7 +247,7 @@ def home(folder: Path, cases: int, tags: Callable[[int], tuple[str, ...]] = few_
 
 @contextmanager
 def served(folder: Path) -> Iterator[int]:
-    """The port of our server."""
+    """Run our server; yields its port."""
     command = [str(Path(sys.executable).with_name("assay")), "serve", "--port", "0"]
     with started(command, folder) as port:
         yield port
@@ -255,7 +255,7 @@ def served(folder: Path) -> Iterator[int]:
 
 @contextmanager
 def bare_served(folder: Path) -> Iterator[int]:
-    """The port of the bare handlers."""
+    """Run the bare handlers; yields their port."""
     with started([sys.executable, __file__, "--bare", ".assay/assay.db"], folder) as port:
         yield port
 
@@ -272,7 +272,7 @@ def started(command: list[str], folder: Path) -> Iterator[int]:
 
 
 class New(BaseModel):
-    """What the bare handler makes a test case of."""
+    """The body from which the bare handler creates a test case."""
 
     input: str
     expected_output: str
@@ -281,7 +281,7 @@ class New(BaseModel):
 
 
 def bare(file: Path) -> None:
-    """Handlers as one writes them first: no checks, and every commit by itself."""
+    """Handlers as one would first write them: no checks, and a commit per request."""
     import uvicorn
     from fastapi import FastAPI
 
@@ -297,19 +297,19 @@ def bare(file: Path) -> None:
         case = dict(zip(names, row, strict=False))
         return case | {"tags": json.loads(case["tags"])}
 
-    def told(data: Any) -> dict[str, Any]:
+    def envelope(data: Any) -> dict[str, Any]:
         return {"success": True, "data": data, "error": None}
 
     @app.get("/api/test-cases/{id}")
     async def get_one(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
         row = connection.execute(sql._GET, (id,)).fetchone()
-        return told(shown(row[2:]))
+        return envelope(shown(row[2:]))
 
     @app.get("/api/test-cases")
     async def get_page(limit: int = 100, skip: int = 0) -> dict[str, Any]:
         rows = connection.execute(sql._PAGE, (limit, skip)).fetchall()
         cases = [shown(row[1:]) for row in rows]
-        return told({"test_cases": cases, "count": len(cases), "total": rows[0][0]})
+        return envelope({"test_cases": cases, "count": len(cases), "total": rows[0][0]})
 
     @app.post("/api/test-cases", status_code=201)
     async def create(new: New) -> dict[str, Any]:
@@ -326,15 +326,17 @@ def bare(file: Path) -> None:
         connection.execute(sql._ADD_VERSION, (case, 1, *texts))
         connection.execute(sql._COUNT, (1,))
         connection.execute("COMMIT")
-        return told(shown((identity, *texts[:3], tags, now, now)))
+        return envelope(shown((identity, *texts[:3], tags, now, now)))
 
-    class Told(uvicorn.Server):
+    class AnnouncingServer(uvicorn.Server):
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
             port = self.servers[0].sockets[0].getsockname()[1]
             print(f"bare on http://127.0.0.1:{port}", flush=True)
 
-    Told(uvicorn.Config(app, port=0, loop="uvloop", http="httptools", log_level="error")).run()
+    AnnouncingServer(
+        uvicorn.Config(app, port=0, loop="uvloop", http="httptools", log_level="error")
+    ).run()
 
 
 if __name__ == "__main__":

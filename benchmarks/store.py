@@ -1,4 +1,4 @@
-"""What the journal costs: trials made durable, and read back, each beside its floor.
+"""The cost of the journal: the rate of durable writes relative to a floor, and of reads.
 
     python benchmarks/store.py [--trials 100000]
 
@@ -23,11 +23,11 @@ from pathlib import Path
 import msgspec
 
 from assay.model.run import RunRecord, TrialRecord
-from assay.stores.migrating import scripts
+from assay.stores.migrating import migrate, scripts
 from assay.stores.sqlite import SqliteStore
 
 RUN = "0198c0de-0000-7000-8000-000000000000"
-#: How many saves wait for the disk at once, and how many trials are saved together.
+#: How many saves are in flight, and how many trials each has.
 SHAPES = ((40, 50), (1000, 1), (100, 1), (1, 1))
 
 
@@ -52,7 +52,7 @@ def main() -> None:
             print(f"{ratio:6.2f} x   {what}   [{count / ours:,.0f} trials/s]", flush=True)
         print(f"size of the store: {(Path(folder) / 'store-1000.db').stat().st_size / 1e6:.0f} MB")
         for name in ("store-1.db", "store-1000.db"):
-            # Its own process each, so that the peak is that of reading alone.
+            # In its own process, so that the peak is that of reading alone.
             subprocess.run([sys.executable, __file__, "--read", f"{folder}/{name}"], check=True)
 
 
@@ -73,8 +73,7 @@ def trials(count: int) -> Iterator[TrialRecord]:
 def bare(file: Path, count: int) -> float:
     """Seconds of the floor."""
     with sqlite3.connect(file, isolation_level=None) as connection:
-        for script in scripts("sqlite"):
-            connection.executescript(script)
+        migrate(connection, file.name, scripts("sqlite"))
         connection.execute("PRAGMA journal_mode = WAL")
         started = time.perf_counter()
         connection.execute("BEGIN")
@@ -88,7 +87,7 @@ def bare(file: Path, count: int) -> float:
 
 
 def durable(file: Path, count: int, in_flight: int, together: int) -> float:
-    """Seconds until the last trial is on disk, with never more than so many saves under way."""
+    """Seconds until the last trial is on disk, with at most `in_flight` saves at a time."""
     store = SqliteStore(file)
     store.begin(RunRecord(RUN, "2026-01-31T12:00:00Z", "running", "echo"))
     started = time.perf_counter()
@@ -106,7 +105,7 @@ def durable(file: Path, count: int, in_flight: int, together: int) -> float:
 
 
 def read(file: Path) -> None:
-    """Read every trial of the store; tell the rate and the peak of memory."""
+    """Read every trial of the store; print the rate and the peak memory."""
     store = SqliteStore(file)
     started = time.perf_counter()
     count = sum(1 for _ in store.trials(RUN))

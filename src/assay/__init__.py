@@ -5,7 +5,7 @@
     run = assay.run(suites, target=my_agent)
     assert run.passed, run.report()
 
-Names are imported when they are first used: `import assay` costs nothing.
+Names are imported on first use: `import assay` costs nothing.
 """
 
 from __future__ import annotations

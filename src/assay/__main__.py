@@ -1,4 +1,4 @@
-"""`python -m assay`: the command, where it is not on the path."""
+"""`python -m assay`: the `assay` command, for when it is not on the PATH."""
 
 from assay.cli.main import main
 

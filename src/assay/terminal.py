@@ -1,4 +1,4 @@
-"""What a stream can show: colour, width, characters. And text that cannot harm a terminal."""
+"""What a stream can display, and text made safe for terminals and build logs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ import msgspec
 from assay.errors import printable
 from assay.settings import environment
 
-#: The width where there is no terminal to ask.
+#: The width when the output is not a terminal.
 WIDTH = 100
 
 _STYLES = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
-#: `##[error]`, `##vso[...]`, and `::error::` where it begins a line: build servers obey these.
+#: Commands that build servers execute: `##[error]`, `##vso[...]`, `::error::` at the line start.
 _LOG_COMMAND = re.compile(r"#(?=#\w*\[)|^ *:(?=:)")
-#: What a terminal obeys although JSON allows it: C1, line separators, marks that turn a line.
-_OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
+#: Characters that a terminal interprets. Of these, JSON strings may contain C1 controls, line
+#: separators and bidirectional marks unescaped.
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
 
 
 class Terminal(msgspec.Struct, frozen=True):
-    """What a stream can show. `live` says that a line can be drawn anew."""
+    """What a stream can display. `live` means that a line can be redrawn."""
 
     live: bool = False
     colour: bool = False
@@ -33,7 +34,7 @@ class Terminal(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, out: TextIO) -> Terminal:
-        """The stream as it is now; a file or pipe has no colour and the usual width."""
+        """What this stream can display; a file or pipe has no colour and the default width."""
         encoding = getattr(out, "encoding", None) or "utf-8"
         if not out.isatty():
             return cls(encoding=encoding)
@@ -42,46 +43,46 @@ class Terminal(msgspec.Struct, frozen=True):
         return cls(live, live and not variables.get("NO_COLOR"), _width(out), encoding)
 
     def paint(self, text: str, *styles: str) -> str:
-        """The text in these styles, where there is colour."""
+        """The text in these styles, if there is colour."""
         if not (self.colour and styles and text):
             return text
         return f"\x1b[{';'.join(_STYLES[style] for style in styles)}m{text}\x1b[0m"
 
     def fit(self, text: str) -> str:
-        """The text with escapes for characters that the stream's encoding does not have."""
+        """The text with characters escaped that the stream's encoding lacks."""
         return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
 
 def _width(out: TextIO) -> int:
     try:
         return os.get_terminal_size(out.fileno()).columns or WIDTH
-    except (OSError, ValueError):  # it says that it is a terminal, and cannot be asked
+    except (OSError, ValueError):  # a terminal whose size is not known
         return WIDTH
 
 
 def safe(text: str, limit: int = 1000) -> str:
-    """What a model or user wrote, in one line that neither terminal nor build server obeys."""
-    # The text may be huge, so it is cut before it is looked at character by character.
+    """Untrusted text as one line that neither a terminal nor a build server takes for commands."""
+    # Truncated first: the text may be huge, and what follows looks at every character.
     return cut(_LOG_COMMAND.sub(r"\g<0> ", printable(text[: limit + 1])), limit)
 
 
-def harmless(text: str) -> str:
-    """A document with escapes for what a terminal would obey; lines and tabs stay."""
-    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+def escape_controls(text: str) -> str:
+    """The text with control characters escaped, except for line ends and tabs."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def harmless_json(text: str) -> str:
-    """The same JSON in other letters: such characters stand in its strings only."""
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+def escape_controls_in_json(text: str) -> str:
+    """The same JSON with control characters escaped: they occur only in its strings."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def on_screen(out: BinaryIO) -> IO[bytes]:
-    """A terminal to write documents to as they are, but for what it would obey."""
-    return cast("IO[bytes]", _Screen(out))
+def escaping(out: BinaryIO) -> IO[bytes]:
+    """A stream that writes JSON to a terminal with control characters escaped."""
+    return cast("IO[bytes]", _Escaping(out))
 
 
-class _Screen(io.RawIOBase):
-    """Escapes on the way what a terminal would obey."""
+class _Escaping(io.RawIOBase):
+    """Escapes control characters on the way."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
@@ -90,8 +91,8 @@ class _Screen(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Whole characters, as whoever writes text gives them."""
-        self._out.write(harmless_json(bytes(data).decode()).encode())
+        """`data` must consist of whole characters, as callers write complete texts."""
+        self._out.write(escape_controls_in_json(bytes(data).decode()).encode())
         return len(data)
 
     def flush(self) -> None:
@@ -100,7 +101,7 @@ class _Screen(io.RawIOBase):
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most so many columns; `...` stands for what is left out."""
+    """The text truncated to `width` columns, with `...` at its end if it was."""
     if len(text) <= width and text.isascii():
         return text
     if columns(text) <= width:
@@ -108,10 +109,10 @@ def cut(text: str, width: int) -> str:
     return text[: _fitting(text, width - 3)] + "..."[: max(width, 0)]
 
 
-def folded(text: str, width: int) -> list[str]:
-    """The text in lines of at most so many columns, broken at spaces where there are any.
+def wrap(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` columns, broken at spaces where possible.
 
-    No line is a command to a build server: these read on where a line was broken.
+    No line is a build server command, though a break may put `::` at the start of one.
     """
     lines, line = [], ""
     for word in text.split(" "):
@@ -119,7 +120,7 @@ def folded(text: str, width: int) -> list[str]:
         if line and columns(longer) > width >= columns(word):
             lines.append(line)
             longer = word
-        while columns(longer) > width:  # a word as long as a line is broken where it stands
+        while columns(longer) > width:  # a word that is too long is broken anywhere
             kept = max(_fitting(longer, width), 1)
             lines.append(longer[:kept])
             longer = longer[kept:]
@@ -128,7 +129,7 @@ def folded(text: str, width: int) -> list[str]:
 
 
 def _fitting(text: str, room: int) -> int:
-    """How many characters from the start of the text fit."""
+    """How many characters from the start of the text fit into `room` columns."""
     kept = 0
     for char in text:
         room -= columns(char)
@@ -139,7 +140,7 @@ def _fitting(text: str, room: int) -> int:
 
 
 def columns(text: str) -> int:
-    """How many columns a terminal needs for the text."""
+    """How many columns the text takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(_columns(char) for char in text)

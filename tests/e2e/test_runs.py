@@ -248,6 +248,12 @@ def test_other_words_are_no_format(place: Any, arguments: list[str], words: str)
     assert words in place.assay("export", *arguments, code=2).stderr
 
 
+@pytest.mark.parametrize("name", ["cases.yaml", "cases.YML", "CASES.JSONL", "cases.Csv"])
+def test_the_suffix_decides_how_test_cases_are_written(place: Any, name: str) -> None:
+    place.assay("export", "--test-cases", "-o", name)
+    assert (place.root / name).is_file()
+
+
 def test_what_was_not_asked_is_not_exported(
     place: Any, outcomes: Callable[[Any], dict[str, str]]
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.cli.main import GARBAGE_AFTER, main
+from assay.cli.main import GC_THRESHOLD, main
 
 
 @pytest.fixture
@@ -28,5 +28,5 @@ def test_little_is_looked_through_for_garbage_and_nothing_at_the_end(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 0
-    assert gc.get_threshold()[0] == GARBAGE_AFTER
+    assert gc.get_threshold()[0] == GC_THRESHOLD
     assert gc.get_freeze_count() > 0

@@ -14,7 +14,7 @@ from typing import TextIO
 import pytest
 
 from assay.cli.documents import print_report
-from assay.terminal import Terminal, columns, cut, folded, harmless_json, on_screen, safe
+from assay.terminal import Terminal, columns, cut, escape_controls_in_json, escaping, safe, wrap
 from unit.runs import entry, run, suite
 
 
@@ -95,7 +95,7 @@ def test_a_text_is_cut_by_columns(text: str, width: int, shown: str) -> None:
 def test_a_text_is_folded_by_columns_and_no_line_of_it_is_a_command(
     text: str, lines: list[str]
 ) -> None:
-    assert folded(text, 8) == lines
+    assert wrap(text, 8) == lines
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ OBEYED = "\x7f \x9b2J \x85 \u2028 \u202egnp"
 
 def test_json_on_a_terminal_is_the_same_json_and_obeyed_by_nobody() -> None:
     text = json.dumps({"ü": OBEYED + "\x1b"}, ensure_ascii=False)
-    told = harmless_json(text)
+    told = escape_controls_in_json(text)
     assert json.loads(told) == json.loads(text)
     assert told.isprintable()
     assert "ü" in told
@@ -135,7 +135,7 @@ def test_json_on_a_terminal_is_the_same_json_and_obeyed_by_nobody() -> None:
 
 def test_what_is_written_to_a_screen_is_escaped_on_the_way() -> None:
     out = io.BytesIO()
-    screen = on_screen(out)
+    screen = escaping(out)
     assert screen.write("a\x1b\tß\r\n\x9b".encode()) == 9
     screen.flush()
     assert out.getvalue().decode() == "a\\u001b\tß\r\n\\u009b"

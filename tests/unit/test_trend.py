@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from assay.cli.trend import chart, drawn
+from assay.cli.trend import chart, draw
 from assay.service.runs import run
 from assay.service.trends import Point, trend
 from assay.stats.proportions import wilson
@@ -109,7 +109,7 @@ def test_the_chart_is_true_to_scale() -> None:
 
 @pytest.mark.parametrize("width", [20, 80, 90, 100, 400])
 def test_lines_fit_the_terminal_or_have_a_small_chart(width: int) -> None:
-    lines = drawn([point(5, 10), point(10, 10, "a target with quite a long name\x1b[31m")], width)
+    lines = draw([point(5, 10), point(10, 10, "a target with quite a long name\x1b[31m")], width)
     assert len({len(line) for line in lines}) == 1
     assert "\x1b" not in "".join(lines)
     if width >= 80:

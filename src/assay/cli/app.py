@@ -1,4 +1,4 @@
-"""The group of commands; each is imported when it is called."""
+"""The `assay` command group; a command's module is imported only when it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from assay.errors import AssayError, ConfigError, EvalFileErrors, nearest, printable
 from assay.version import __version__
 
-#: command -> its line in `assay --help`; the module of the same name has the command itself
+#: Command -> its line in `assay --help`. The command itself is in the module of the same name.
 COMMANDS = {
     "baseline": "Give runs names to compare others with.",
     "calibrate": "Compare a judge with human labels.",
@@ -33,14 +33,14 @@ COMMANDS = {
     "validate": "Check eval files and report every problem.",
 }
 
-#: Modules that cannot be called as their command is.
+#: Modules that cannot have the name of their command, as it is a keyword.
 MODULES = {"import": "import_cases"}
 #: The exit code after Ctrl-C.
 INTERRUPTED = 130
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name and imports only the one that runs."""
+    """A group that knows its commands by name and imports only the one that runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -63,24 +63,24 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Errors of ours end in one message and their exit code, without a traceback."""
+        """Turn our own errors into a message and an exit code, without a traceback."""
         try:
             return super().invoke(ctx)
         except (ConfigError, EvalFileErrors) as error:
-            _complain("\n".join(map(str, error.problems)))
+            _print_error("\n".join(map(str, error.problems)))
             ctx.exit(error.exit_code)
         except AssayError as error:
-            # What users wrote is quoted in it.
+            # The message may quote user input.
             lines = (printable(line) for line in f"assay: {error}".split("\n"))
-            _complain("\n".join(lines))
+            _print_error("\n".join(lines))
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             click.echo("assay: interrupted", err=True)
             ctx.exit(INTERRUPTED)
 
 
-def _complain(message: str) -> None:
-    """A setting that is wrong may be a secret, or hold one; messages quote what they found."""
+def _print_error(message: str) -> None:
+    """Print to stderr, secrets redacted: a message may quote a wrong setting that contains one."""
     from assay.roster.secrets import discreet  # only commands that fail need it
 
     click.echo(discreet()(message), err=True)

@@ -1,4 +1,4 @@
-"""`assay baseline`: names for runs that others are compared with."""
+"""`assay baseline`: named runs to compare others with."""
 
 from __future__ import annotations
 

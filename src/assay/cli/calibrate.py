@@ -1,4 +1,4 @@
-"""`assay calibrate`: a judge against human labels."""
+"""`assay calibrate`: compare a judge with human labels."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ def command(
 
 
 def _ask(desk: Desk, sample: int, seed: int) -> None:
-    """One answer after the other; what is asked goes to stderr, the report to stdout."""
+    """Ask for labels one by one, on stderr: stdout is for the report."""
     answers = desk.unlabelled(sample, seed)
     for number, answer in enumerate(answers, 1):
         _show(answer, f"{number} of {len(answers)}")
-        said = _said()
-        if said == "q":
+        reply = _reply()
+        if reply == "q":
             return
-        passed = _KEYS[said]
+        passed = _KEYS[reply]
         if passed is not None:
             desk.label(answer, passed)
 
 
-def _show(answer: Answer, place: str) -> None:
-    click.echo("\n" + printable(f"[{place}] {answer.ref}"), err=True)
+def _show(answer: Answer, progress: str) -> None:
+    click.echo("\n" + printable(f"[{progress}] {answer.ref}"), err=True)
     parts = (("", answer.description), ("asked", answer.question), ("answer", answer.answer))
     for label, text in parts:
         for line in text.splitlines() if text else ():
@@ -85,18 +85,18 @@ def _show(answer: Answer, place: str) -> None:
             label = " " * len(label)
 
 
-def _said() -> str:
-    """A valid reply of the person; `q` when the input has ended."""
+def _reply() -> str:
+    """Prompt until the reply is valid; `q` at the end of the input."""
     while True:
         try:
-            said: str = click.prompt(_PROMPT, err=True, default="", show_default=False)
+            reply: str = click.prompt(_PROMPT, err=True, default="", show_default=False)
         except click.Abort:
             return "q"
-        said = said.strip().lower()
-        if said in ("q", "quit"):
+        reply = reply.strip().lower()
+        if reply in ("q", "quit"):
             return "q"
-        if said in _KEYS:
-            return said
+        if reply in _KEYS:
+            return reply
 
 
 def _print(found: Calibrated) -> None:

@@ -11,11 +11,12 @@ from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
+from assay.reporters.words import count
 from assay.service import history
-from assay.terminal import Terminal, folded, safe
+from assay.terminal import Terminal, safe, wrap
 
-#: So many cases of a list are shown.
-SHOWN = 20
+#: How many cases of each list are shown.
+MAX_LISTED = 20
 _TITLES = {
     "regressions": "passed before, fail now",
     "newPasses": "failed before, pass now",
@@ -92,7 +93,7 @@ def _print(found: Comparison, base: str, candidate: str) -> None:
     word = found.decision.replace("_", " ")
     click.echo(click.style(word, fg=_COLOURS.get(found.decision, "yellow"), bold=True), nl=False)
     click.echo(f": {_numbers(found)}" if found.pairs else "")
-    for line in folded(safe(found.explanation), Terminal.of(sys.stdout).width):
+    for line in wrap(safe(found.explanation), Terminal.of(sys.stdout).width):
         click.echo(line)
     _print_gate(found)
 
@@ -101,14 +102,14 @@ def _print_list(title: str, refs: tuple[CaseRef, ...]) -> None:
     if not refs:
         return
     click.echo(f"\n{title} ({len(refs):,})")
-    for ref in refs[:SHOWN]:
+    for ref in refs[:MAX_LISTED]:
         click.echo(safe(f"  {ref}"))
-    if len(refs) > SHOWN:
-        click.echo(f"  ... {len(refs) - SHOWN:,} more; --json names all")
+    if len(refs) > MAX_LISTED:
+        click.echo(f"  ... {len(refs) - MAX_LISTED:,} more; --json names all")
 
 
 def _numbers(found: Comparison) -> str:
-    cases = f"{found.pairs:,} case" + ("" if found.pairs == 1 else "s") + " compared"
+    cases = f"{count(found.pairs, 'case')} compared"
     if found.difference is None or found.test is None:
         return cases
     low, middle, high = (100 * found.difference[name] for name in ("low", "estimate", "high"))

@@ -1,4 +1,4 @@
-"""What a shell offers when it completes a command; click asks for it."""
+"""Shell completion of arguments, called by click."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from click.shell_completion import CompletionItem
 def files(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The shell's own completion of file names."""
+    """Let the shell complete file names."""
     return [CompletionItem(incomplete, type="file")]

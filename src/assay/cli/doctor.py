@@ -1,4 +1,4 @@
-"""`assay doctor`: is everything there that a run needs?"""
+"""`assay doctor`: check that everything a run needs is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind: its report on stdout, files by their suffix, and notes for CI."""
+"""The reports of a run: on stdout, in files by suffix, and for GitHub Actions."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from assay.registry import reporters
 from assay.replacement import is_device, replacing, writing
 from assay.service.report import report
 from assay.settings import environment, shown_path
-from assay.terminal import on_screen
+from assay.terminal import escaping
 
-#: Names of reporters that are no suffix of a file.
+#: Reporters whose name is not a file suffix.
 _NO_SUFFIX = ("text", "github")
 
 store_option = click.option("--store", metavar="URL", help="Where runs are recorded.")
 
 
 def output_option(*, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The files that reports go to."""
+    """`--output`: the files to write reports to."""
     return click.option(
         "-o",
         "--output",
@@ -41,36 +41,36 @@ def output_option(*, required: bool = False) -> Callable[[Callable[..., Any]], C
 
 
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every command that ends with the report of a run."""
+    """Adds the options of commands that end with the report of a run."""
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
     return output_option()(as_json(function))
 
 
 class Documents:
-    """The documents that were asked for; one that cannot be written is refused before the run."""
+    """The requested reports. Creating it fails if one could not be written: before the run."""
 
     def __init__(self, paths: tuple[str, ...], *, as_json: bool = False) -> None:
         self._as_json = as_json
-        self._files = [(Path(name), _format(Path(name))) for name in paths]
+        self._files = [(Path(path), _reporter_for(Path(path))) for path in paths]
 
     def write(self, result: RunResult) -> None:
-        """Print the report, write the files, and tell GitHub when it listens."""
+        """Print the report, write the files, and annotate the job when run by GitHub Actions."""
         print_report(result, sys.stdout, as_json=self._as_json)
         self.write_files(result)
-        self._tell_github(result)
+        self._write_to_github(result)
 
     def write_files(self, result: RunResult) -> None:
-        """Each file whole, or not at all."""
-        for file, name in self._files:
-            with written(file) as stream:
-                report_to(stream, name, result)
+        """Write each file atomically."""
+        for file, reporter in self._files:
+            with open_output(file) as stream:
+                report_to(stream, reporter, result)
 
-    def _tell_github(self, result: RunResult) -> None:
-        found = environment(["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"])
-        if found.get("GITHUB_ACTIONS") != "true":
+    def _write_to_github(self, result: RunResult) -> None:
+        variables = environment(["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"])
+        if variables.get("GITHUB_ACTIONS") != "true":
             return
         report(result, "github", sys.stderr if self._as_json else sys.stdout)
-        if summary := found.get("GITHUB_STEP_SUMMARY"):
+        if summary := variables.get("GITHUB_STEP_SUMMARY"):
             text = io.StringIO()
             report(result, "md", text)
             with (
@@ -81,37 +81,37 @@ class Documents:
 
 
 def print_report(result: RunResult, out: TextIO, *, as_json: bool) -> None:
-    """The report for the terminal, or the JSON document."""
+    """Print the report for people, or the JSON document."""
     if as_json and out.isatty():
-        report_to(on_screen(out.buffer), "json", result)
+        report_to(escaping(out.buffer), "json", result)
     else:
         report(result, "json" if as_json else "text", out)
-    out.flush()  # what is said on stderr comes after it
+    out.flush()  # so that later output on stderr comes after it
 
 
 def report_to(stream: IO[bytes], name: str, result: RunResult) -> None:
-    """Write a report to a stream of bytes, which stays open."""
+    """Write a report to a binary stream, and leave that open."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     try:
         report(result, name, text)
     finally:
-        text.detach()  # which flushes
+        text.detach()  # also flushes
 
 
-def _format(file: Path) -> str:
-    """The reporter for a file, if it can be written."""
+def _reporter_for(file: Path) -> str:
+    """The name of the reporter for a file; raises UsageError if it could not be written."""
     suffix = file.suffix.removeprefix(".").lower()
     known = [name for name in reporters if name not in _NO_SUFFIX]
     if suffix not in known:
         endings = ", ".join(f".{name}" for name in sorted(known))
         raise UsageError(f"{shown_path(file)}: the name of a report ends in one of {endings}")
-    writable(file)
-    reporters.get(suffix)  # one that is broken is told before the run, not after it
+    check_writable(file)
+    reporters.get(suffix)  # a broken plugin is reported before the run, not after it
     return suffix
 
 
-def writable(file: Path) -> None:
-    """Refuse a file that could not be written, before anything is done for it."""
+def check_writable(file: Path) -> None:
+    """Raise UsageError for a file that could not be written, before any work is done for it."""
     folder = file.parent
     if is_device(file):
         if not os.access(file, os.W_OK):
@@ -125,9 +125,9 @@ def writable(file: Path) -> None:
 
 
 @contextmanager
-def written(file: Path) -> Iterator[IO[bytes]]:
-    """A stream that becomes the file; says so at the end."""
+def open_output(file: Path) -> Iterator[IO[bytes]]:
+    """A stream that replaces the file when it is closed, and then says so."""
     with writing(shown_path(file)), replacing(file) as stream:
         yield stream
-    with suppress(OSError):  # nobody listens any more; the file is there
+    with suppress(OSError):  # stderr was closed, but the file is written
         click.echo(f"wrote {shown_path(file)}", err=True)

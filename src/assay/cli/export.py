@@ -1,4 +1,4 @@
-"""`assay export`: the results or the observations of a recorded run, for other tools."""
+"""`assay export`: results, observations or test cases, for other tools."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import IO
 import click
 
 from assay.cli.completion import files
-from assay.cli.documents import report_to, store_option, writable, written
+from assay.cli.documents import check_writable, open_output, report_to, store_option
 from assay.errors import NotInStore, UsageError, printable
 from assay.service import history
 from assay.service.result import Run
 from assay.service.test_cases import FORMATS as TEST_CASE_FORMATS
 from assay.service.test_cases import export_test_cases
-from assay.terminal import on_screen
+from assay.terminal import escaping
 
 FORMATS = ("jsonl", "csv", "yaml", "observations")
 
@@ -66,8 +66,8 @@ def command(
     """
     file = None if output is None else Path(output)
     if file is not None:
-        writable(file)
-    run, form = _told(names, form)
+        check_writable(file)
+    run, form = _parse_names(names, form)
     if test_cases and form is None and run in FORMATS:
         run, form = None, run
     if test_cases:
@@ -75,15 +75,15 @@ def command(
         return
     if tag is not None:
         raise UsageError("--tag chooses among test cases: give --test-cases too")
-    found, form = _found(run or "latest", form, store)
-    with _opened(file) as stream:
+    found, form = _find_run(run or "latest", form, store)
+    with _open_output(file) as stream:
         _write(found, form, stream)
     if form == "observations":
-        _warn_of_twins(found)
+        _warn_about_shared_ids(found)
 
 
-def _told(names: tuple[str, ...], form: str | None) -> tuple[str | None, str | None]:
-    """The run and the format, as far as the command line tells them apart."""
+def _parse_names(names: tuple[str, ...], form: str | None) -> tuple[str | None, str | None]:
+    """The run and the format. A single name is returned as the run, although it may be a format."""
     if len(names) < 2:
         return names[0] if names else None, form
     if len(names) == 2 and names[0] in FORMATS and form in (None, names[0]):
@@ -92,32 +92,32 @@ def _told(names: tuple[str, ...], form: str | None) -> tuple[str | None, str | N
     raise UsageError(f"{found}: name one run, after one of {', '.join(FORMATS)} or nothing")
 
 
-def _found(run: str, form: str | None, store: str | None) -> tuple[Run, str]:
-    """The run and its format; what no run is called may be the format of the latest one."""
-    _check(form)
+def _find_run(run: str, form: str | None, store: str | None) -> tuple[Run, str]:
+    """The run and the format. A format that names no run stands for the latest run."""
+    _refuse_yaml(form)
     try:
         return history.show(run, store=store), form or "jsonl"
     except NotInStore:
         if form is not None or run not in FORMATS:
             raise
-    _check(run)
+    _refuse_yaml(run)
     return history.show(store=store), run
 
 
-def _check(form: str | None) -> None:
+def _refuse_yaml(form: str | None) -> None:
     if form == "yaml":
         raise UsageError("only test cases are written as YAML: give --test-cases too")
 
 
 @contextmanager
-def _opened(file: Path | None) -> Iterator[IO[bytes]]:
-    """Where to write: the file, or stdout."""
+def _open_output(file: Path | None) -> Iterator[IO[bytes]]:
+    """The file, or stdout if there is none."""
     if file is None:
         out = sys.stdout.buffer
-        yield on_screen(out) if sys.stdout.isatty() else out
+        yield escaping(out) if sys.stdout.isatty() else out
         out.flush()
     else:
-        with written(file) as stream:
+        with open_output(file) as stream:
             yield stream
 
 
@@ -126,12 +126,12 @@ def _export_test_cases(
 ) -> None:
     if run is not None:
         raise UsageError(f"--test-cases exports no run: leave {run!r} out")
-    suffix = "" if file is None else file.suffix.removeprefix(".").replace("yml", "yaml")
+    suffix = "" if file is None else file.suffix.removeprefix(".").lower().replace("yml", "yaml")
     form = form or suffix or "jsonl"
     if form not in TEST_CASE_FORMATS:
         known = ", ".join(TEST_CASE_FORMATS)
         raise UsageError(f"test cases are not written as {form!r}: choose from {known}")
-    with _opened(file) as stream:
+    with _open_output(file) as stream:
         for piece in export_test_cases(form, tag=tag, store=store):
             stream.write(piece.encode())
 
@@ -144,11 +144,11 @@ def _write(run: Run, form: str, out: IO[bytes]) -> None:
         out.write(observation + b"\n")
 
 
-def _warn_of_twins(run: Run) -> None:
-    """Lines of a replay file belong to an id; two suites may have a case of the same."""
+def _warn_about_shared_ids(run: Run) -> None:
+    """Warn about ids that several suites have: a replay file knows cases by their id only."""
     if len(run.suites) < 2:
         return
     counts = Counter(hash(trial.case_id) for trial in run.store.facts(run.id) if not trial.repeat)
-    if twins := sum(1 for count in counts.values() if count > 1):
-        ids = "1 id is" if twins == 1 else f"{twins:,} ids are"
+    if shared := sum(1 for count in counts.values() if count > 1):
+        ids = "1 id is" if shared == 1 else f"{shared:,} ids are"
         click.echo(printable(f"{ids} in more than one suite: a replay mixes their lines"), err=True)

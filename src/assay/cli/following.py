@@ -1,4 +1,4 @@
-"""Carries out what a command ordered: draws the progress, brakes on signals, writes reports."""
+"""Executes a run for a command: shows progress, stops on signals, writes reports."""
 
 from __future__ import annotations
 
@@ -20,22 +20,26 @@ from assay.engine.brake import Brake
 from assay.service import runs
 from assay.service.result import Run
 
-#: How often the progress is looked at while nothing comes.
+#: The time between two updates of the progress while no event arrives.
 TICK_SECONDS = 1.0
 
 
 def follow(order: runs.Order, options: dict[str, Any], documents: Documents) -> NoReturn:
     """Run, report, and exit with the code of the run."""
     brake = Brake()
-    with _braking(brake), closing(Progress(sys.stderr)) as progress, streams.kept_clean():
+    with (
+        _signals_to(brake),
+        closing(Progress(sys.stderr)) as progress,
+        streams.stdout_redirected(),
+    ):
         order = replace(order, door=runs.Door(progress, brake))
-        result = wait_for(lambda: _ticking(progress, runs.carry_out(order, options)))
+        result = wait_for(lambda: _with_ticks(progress, runs.carry_out(order, options)))
     documents.write(result)
     raise SystemExit(result.exit_code)
 
 
-async def _ticking(progress: Progress, work: Awaitable[Run]) -> Run:
-    """The run, beside which time passes."""
+async def _with_ticks(progress: Progress, work: Awaitable[Run]) -> Run:
+    """Await the run, and update the progress meanwhile."""
 
     async def tick() -> None:
         while True:
@@ -50,10 +54,10 @@ async def _ticking(progress: Progress, work: Awaitable[Run]) -> Run:
 
 
 @contextmanager
-def _braking(brake: Brake) -> Iterator[None]:
-    """Signals press the brake: the first gently, the second at once.
+def _signals_to(brake: Brake) -> Iterator[None]:
+    """SIGINT and SIGTERM press the brake: the first lets trials finish, the second cancels them.
 
-    The loop cannot heed it while an evaluator of the project hangs; a third one ends that too.
+    A third interrupts the event loop too: an evaluator of the project may block it.
     """
 
     def press(number: int, frame: FrameType | None) -> None:
@@ -62,9 +66,9 @@ def _braking(brake: Brake) -> Iterator[None]:
         brake.press()
 
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, press) for number in numbers}
+    previous = {number: signal.signal(number, press) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

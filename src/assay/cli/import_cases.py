@@ -1,4 +1,4 @@
-"""`assay import`: test cases of files into the store."""
+"""`assay import`: import test cases from files into the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON as every command prints it."""
+"""JSON output, the same for every command."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from assay.terminal import harmless_json
+from assay.terminal import escape_controls_in_json
 
 
 def echo_json(value: Any) -> None:
-    click.echo(harmless_json(json.dumps(value, indent=2, ensure_ascii=False)))
+    click.echo(escape_controls_in_json(json.dumps(value, indent=2, ensure_ascii=False)))

@@ -1,4 +1,4 @@
-"""`assay lint`: cases that load and yet tell little."""
+"""`assay lint`: find weak cases in files that load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `assay` command. The version is answered before anything else is imported."""
+"""The `assay` command. `--version` is answered before anything else is imported."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 from assay.cli import streams
 from assay.version import __version__
 
-#: So many new objects are looked through for garbage at once. Python's 700 would mean hundreds of
-#: times while modules are imported and cases are read, in which there is none.
-GARBAGE_AFTER = 20_000
+#: The threshold of the first garbage collector generation. Python's 700 would trigger hundreds of
+#: collections while modules are imported and cases are read, and these find nothing.
+GC_THRESHOLD = 20_000
 
 
 def main() -> None:
@@ -20,14 +20,14 @@ def main() -> None:
         if sys.argv[1:] in (["--version"], ["-V"]):
             print(f"assay {__version__}")
             return
-        gc.set_threshold(GARBAGE_AFTER)
+        gc.set_threshold(GC_THRESHOLD)
         from assay.cli.app import app
 
         app(prog_name="assay")
-    except KeyboardInterrupt:  # before there was a command to end
+    except KeyboardInterrupt:  # before the command group could handle it
         sys.exit(130)
     finally:
-        gc.freeze()  # the process ends: nobody needs the room that garbage takes
+        gc.freeze()  # the process ends: a last collection would be wasted
         if fault := streams.fault():
             print(f"assay: stdout cannot be written: {fault}", file=sys.stderr)
             sys.exit(3)

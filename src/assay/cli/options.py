@@ -1,4 +1,4 @@
-"""Command-line options made from the fields of RunOptions."""
+"""Command-line options generated from the fields of RunOptions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from assay.documents.document import Document
 from assay.model.options import RunOptions
 from assay.model.reading import Reading
 
-#: Options that are called otherwise on the command line than in files.
+#: Options with another name on the command line than in files.
 FLAGS = {"timeout_seconds": "--timeout", "evaluators": "--evaluator"}
-#: What stands for the value in the help.
+#: The placeholder for the value in the help.
 METAVARS = {
     "filter": "GLOB",
     "shard": "I/N",
@@ -27,13 +27,12 @@ METAVARS = {
     "tag": "TAG",
 }
 
-
-#: Options whose last value would win without a word, where a user may well mean both.
+#: Options that may be given only once: a user may well mean both, and click takes the last.
 ONCE = ("target", "judge", "baseline")
 
 
 def run_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The options of a run, all or these; the command receives those that were given."""
+    """Adds the options of a run: these, or all of them."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         fields = RunOptions.model_fields
@@ -45,7 +44,7 @@ def run_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
-    """The options that were written on the command line; one that is wrong is called as there."""
+    """The options given on the command line, validated; errors name the flag, not the field."""
     written = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in values.items()
@@ -66,9 +65,9 @@ def _flag(name: str) -> str:
 def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     flag = _flag(name)
     text = field.description or ""
-    kind = _kind(field.annotation)
+    kind = _value_type(field.annotation)
     if kind is bool:
-        # No default: what is not written leaves the word to the configuration.
+        # No default: if the flag is not given, the configuration decides.
         both = f"{flag}/--no-{flag.removeprefix('--')}"
         return click.option(both, name, default=None, help=text)
     if name in ONCE:
@@ -102,8 +101,8 @@ def _is_list(annotation: Any) -> bool:
     return get_origin(annotation) is tuple
 
 
-def _kind(annotation: Any) -> Any:
-    """int, float, str, bool, or the words to choose from."""
+def _value_type(annotation: Any) -> Any:
+    """int, float, str or bool, or a tuple of choices."""
     if annotation in (int, float, str, bool):
         return annotation
     if get_origin(annotation) is Literal:
@@ -111,7 +110,7 @@ def _kind(annotation: Any) -> Any:
     for part in get_args(annotation):
         if part is type(None) or part is ...:
             continue
-        found = _kind(part)
+        found = _value_type(part)
         if found is not None:
             return found
     return str if annotation is dict or get_origin(annotation) in (dict, Union) else None

@@ -1,4 +1,4 @@
-"""`assay plan`: what a run could show, before it is paid for."""
+"""`assay plan`: what a run could show and cost, before it is paid for."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _power(found: Forecast) -> Iterator[str]:
 
 
 def _scores(found: Forecast) -> Iterator[str]:
-    """Repeats make mean scores surer, down to what lies between cases."""
+    """Repeats narrow the interval of a mean score, but not below the variance between cases."""
     if not found.by_scores:
         return
     if found.scores_alike:

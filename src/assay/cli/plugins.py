@@ -1,4 +1,4 @@
-"""`assay plugins`: what is registered under every port."""
+"""`assay plugins`: list what is registered for each port."""
 
 from __future__ import annotations
 

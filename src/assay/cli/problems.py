@@ -1,4 +1,4 @@
-"""How problems are printed, for every command that reports them."""
+"""Prints the problems of eval files, for every command that reports them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ paths_argument = click.argument(
 
 
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every command that reports problems."""
+    """Adds the options of commands that report problems."""
     strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
     as_json = click.option(
         "--json", "as_json", is_flag=True, help="Print the problems as a JSON list."
@@ -29,12 +29,12 @@ def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def report(
     verb: Callable[[Paths], Loaded], paths: Sequence[str], as_json: bool, strict: bool
 ) -> NoReturn:
-    """Run the verb, print what it found, exit 0 or 2."""
+    """Call the verb, print the problems it found, and exit with 0 or 2."""
     try:
         loaded = verb(paths)
     except ConfigError as error:
         loaded = Loaded((), error.problems)
-    except AssayError as error:  # nothing could be checked; the door says so on stderr
+    except AssayError as error:  # nothing could be checked; LazyGroup prints why
         if as_json:
             _echo_json(error.problems)
         raise
@@ -55,7 +55,7 @@ def _echo_json(problems: Sequence[Problem]) -> None:
 
 
 def echo_problem(problem: Problem) -> None:
-    """One problem, its severity in colour on a terminal, its hint on a line of its own."""
+    """Print one problem, its severity in colour on a terminal, its hint on a second line."""
     colour = "red" if problem.severity == "error" else "yellow"
     label = click.style(f"{problem.severity}[{problem.code}]", fg=colour, bold=True)
     click.echo(f"{printable(problem.place)}: {label}: {printable(problem.message)}")

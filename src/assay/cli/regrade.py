@@ -1,4 +1,4 @@
-"""`assay regrade`: the observations of a recorded run, judged by today's evaluators."""
+"""`assay regrade`: grade the observations of a recorded run with today's evaluators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.cli.following import follow
 from assay.cli.options import given, run_options
 from assay.service.runs import Order
 
-#: The options of a run that make sense when nobody but judges is asked.
+#: The run options that make sense when no target is asked, only judges.
 OPTIONS = (
     *("judge", "workers", "max_retries", "requests_per_minute", "tokens_per_minute"),
     *("filter", "tag", "tier", "limit", "shard", "cache", "evaluators"),

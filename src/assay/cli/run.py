@@ -51,7 +51,7 @@ def command(
       assay run evals/ --resume
     """
     if resume and Path(resume).exists():
-        paths, resume = (resume, *paths), ""  # `--resume evals/` names no run
+        paths, resume = (resume, *paths), ""  # `--resume evals/` is a path, not a run
     documents = Documents(output, as_json=as_json)
     order = Order(paths, store=store, resume=resume, rerun_failed=rerun_failed)
     follow(order, given(options), documents)

@@ -1,9 +1,10 @@
-"""`assay runs`: what was recorded."""
+"""`assay runs`: list, show and remove recorded runs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import click
@@ -18,7 +19,7 @@ from assay.model.suite_result import CaseResult, EvalSuiteResult
 from assay.service import history
 from assay.terminal import Terminal, columns, cut, safe
 
-#: So much of an id is the time to the millisecond; less of it is that of several runs.
+#: The length of an id's timestamp prefix, to the millisecond; a shorter one may not be unique.
 SHORT_ID = 13
 _COUNTS = ("passed", "failed", "errored", "skipped")
 _HEADS = ("Run", "Started (UTC)", "Result", "Baseline", "Target", "Suite")
@@ -75,15 +76,15 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def table(rows: list[dict[str, Any]], width: int) -> list[str]:
-    """Runs as a table that fits a terminal: ids short but unique, the rest cut where it must be."""
+    """The runs as a table that fits the width: short but unique ids, long cells truncated."""
     cells = [_HEADS, *map(_cells, rows)]
     if not any(row["baselines"] for row in rows):
         cells = [line[:3] + line[4:] for line in cells]
     *fixed, target, suite = (max(map(columns, column)) for column in zip(*cells, strict=True))
-    # The target and the suite share what is left.
+    # The target and the suite share the remaining width.
     room = max(width - sum(fixed) - 2 * len(fixed) - 2, 0)
     target = min(target, max(room - suite, room // 2))
-    return [_fitted(line, (*fixed, target, suite), width) for line in cells]
+    return [_fit(line, (*fixed, target, suite), width) for line in cells]
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -94,7 +95,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return row["runId"][:SHORT_ID], when, result, names, target, safe(_files(row))
 
 
-def _fitted(cells: tuple[str, ...], widths: tuple[int, ...], width: int) -> str:
+def _fit(cells: tuple[str, ...], widths: tuple[int, ...], width: int) -> str:
     parts = [cut(cell, size) for cell, size in zip(cells, widths, strict=True)]
     padded = [part + " " * (size - columns(part)) for part, size in zip(parts, widths, strict=True)]
     return cut("  ".join(padded).rstrip(), width)
@@ -131,29 +132,23 @@ def show(run: str, as_json: bool, failed: bool, store: str | None) -> None:
     found = history.show(run, store=store)
     if failed and not as_json:
         for suite in found.suites:
-            for case in _unpassed(suite):
+            for case in _only_unpassed(suite).cases:
                 click.echo(printable(_case_line(suite, case)))
         return
-    shown: RunResult = found  # whose store stays open while somebody holds it
+    shown: RunResult = found  # the store stays open as long as `found` is referenced
     if failed:
-        suites = tuple(replace(suite, entries=_Unpassed(suite)) for suite in found.suites)
-        shown = replace(shown, suites=suites)
+        shown = replace(shown, suites=tuple(map(_only_unpassed, found.suites)))
     print_report(shown, sys.stdout, as_json=as_json)
 
 
-class _Unpassed:
-    """The entries of a suite that failed or errored, read anew each time."""
-
-    def __init__(self, suite: EvalSuiteResult) -> None:
-        self._entries = suite.entries
-
-    def __call__(self) -> Iterator[bytes]:
-        decode = msgspec.json.Decoder(CaseResult).decode
-        return (e for e in self._entries() if decode(e).outcome in ("failed", "errored"))
+def _only_unpassed(suite: EvalSuiteResult) -> EvalSuiteResult:
+    """The suite with only the cases that failed or errored."""
+    return replace(suite, entries=partial(_unpassed, suite.entries))
 
 
-def _unpassed(suite: EvalSuiteResult) -> Iterator[CaseResult]:
-    return replace(suite, entries=_Unpassed(suite)).cases
+def _unpassed(entries: Callable[[], Iterator[bytes]]) -> Iterator[bytes]:
+    decode = msgspec.json.Decoder(CaseResult).decode
+    return (entry for entry in entries() if decode(entry).outcome in ("failed", "errored"))
 
 
 def _case_line(suite: EvalSuiteResult, case: CaseResult) -> str:

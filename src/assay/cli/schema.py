@@ -1,4 +1,4 @@
-"""`assay schema`: for editors and for other tools."""
+"""`assay schema`: print JSON Schemas, for editors and other tools."""
 
 from __future__ import annotations
 

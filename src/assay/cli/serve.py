@@ -57,18 +57,18 @@ def command(
     from assay.server.serving import serve
 
     if root is not None:
-        _enter(Path(root))
+        _change_to(Path(root))
     tokens = tokens_of(environment([TOKENS_VARIABLE]).get(TOKENS_VARIABLE, ""))
     access = Access.of(host, tokens, allow_host)
     settings = project()
     settings.lead_path()
     served = working_directory() if root is not None else settings.root
     with closing(open_store(settings, store)) as opened:
-        serve(settings, opened, access, (host, port), served, lambda url: _tell(url, served))
+        serve(settings, opened, access, (host, port), served, lambda url: _announce(url, served))
 
 
-def _enter(folder: Path) -> None:
-    """Paths are relative to the root, in requests and in messages."""
+def _change_to(folder: Path) -> None:
+    """Change to the folder: paths in requests and messages are relative to it."""
     try:
         os.chdir(folder)
     except OSError as error:
@@ -76,5 +76,5 @@ def _enter(folder: Path) -> None:
         raise UsageError(f"{shown_path(folder)} cannot be served: {reason}") from None
 
 
-def _tell(url: str, root: Path) -> None:
+def _announce(url: str, root: Path) -> None:
     click.echo(f"serving {root} on {url}")

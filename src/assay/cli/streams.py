@@ -1,7 +1,7 @@
-"""Stdout and stderr that may go away while a command is at work.
+"""Stdout and stderr that survive the loss of their reader.
 
-The command goes on, and what it still writes is thrown away: its files are written, and its run
-is kept. A reader that has seen enough, as `head` has, changes nothing else.
+When a reader such as `head` closes the pipe, further output is discarded. The command goes on: it
+still writes its files and records its run.
 """
 
 from __future__ import annotations
@@ -17,41 +17,44 @@ _STDOUT, _STDERR = 1, 2
 
 
 def guard() -> None:
-    """Both streams, for the rest of the process."""
+    """Replace both streams for the rest of the process."""
     if sys.stdin is None:
-        sys.stdin = _nowhere("r")
-    sys.stdout = _guarded(sys.stdout or _nowhere("w"))
-    sys.stderr = _guarded(sys.stderr or _nowhere("w"))
+        sys.stdin = _open_devnull("r")
+    sys.stdout = _guarded(sys.stdout or _open_devnull("w"))
+    sys.stderr = _guarded(sys.stderr or _open_devnull("w"))
 
 
 def fault() -> str:
-    """Why something that was to be seen on stdout could not be written; empty when nothing was."""
+    """Why writing to stdout failed, except for a closed pipe; empty if it did not."""
     sys.stdout.flush()
     raw = getattr(sys.stdout.buffer, "raw", None)
     return raw.fault if isinstance(raw, _Guarded) else ""
 
 
 @contextmanager
-def kept_clean() -> Iterator[None]:
-    """Stdout is the report's: what code of the project prints, or starts, goes to stderr."""
+def stdout_redirected() -> Iterator[None]:
+    """Redirect to stderr what code of the project, or a program it starts, prints to stdout.
+
+    Stdout is only for the report.
+    """
     sys.stdout.flush()
-    ours, own = sys.stdout, os.dup(_STDOUT)
-    # A stream of its own, which the project may close.
+    stream, descriptor = sys.stdout, os.dup(_STDOUT)
+    # Not sys.stderr itself: the project may close it.
     sys.stdout = _stream(_STDERR, sys.stderr, line_buffering=True)
     os.dup2(_STDERR, _STDOUT)
     try:
         yield
     finally:
-        sys.stdout = ours
-        os.dup2(own, _STDOUT)
-        os.close(own)
+        sys.stdout = stream
+        os.dup2(descriptor, _STDOUT)
+        os.close(descriptor)
 
 
-def _nowhere(mode: Literal["r", "w"]) -> TextIO:
-    """In place of a stream that the process was started without.
+def _open_devnull(mode: Literal["r", "w"]) -> TextIO:
+    """A stream in place of one that the process was started without.
 
-    It has the lowest free number, which is that of the stream, and keeps it: programs that we
-    start would write to any other file that had it.
+    It takes the lowest free descriptor, which is that of the missing stream, and keeps it:
+    otherwise a file opened later would get it, and programs that we start would write to that.
     """
     access = os.O_RDONLY if mode == "r" else os.O_WRONLY
     return open(os.open(os.devnull, access), mode, encoding="utf-8", closefd=False)
@@ -71,7 +74,7 @@ def _stream(descriptor: int, like: TextIO, *, line_buffering: bool) -> TextIO:
 
 
 class _Guarded(io.FileIO):
-    """A descriptor that leads nowhere as soon as it cannot be written to."""
+    """A file that is redirected to /dev/null after the first failed write."""
 
     fault = ""
 
@@ -81,7 +84,7 @@ class _Guarded(io.FileIO):
         except OSError as error:
             if not isinstance(error, BrokenPipeError):
                 self.fault = error.strerror or str(error)
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.fileno())
-            os.close(nowhere)
+            devnull = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(devnull, self.fileno())
+            os.close(devnull)
             return memoryview(data).nbytes

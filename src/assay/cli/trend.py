@@ -1,4 +1,4 @@
-"""`assay trend`: the pass rate over runs, with a chart."""
+"""`assay trend`: a chart of the pass rate over runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from assay.service import trends
 from assay.service.trends import Point
 from assay.terminal import Terminal, columns, cut, safe
 
-#: The chart is at most so wide: more would say no more.
+#: The width of the chart, in columns.
 MAX_CHART, MIN_CHART = 60, 12
-#: A target is cut to so many columns, and left out where there is no room for so few.
+#: The width of the column for targets; with less room than the minimum, it is left out.
 _MAX_TARGET, _MIN_TARGET = 20, 8
 
 
@@ -49,19 +49,19 @@ def command(suite: str | None, last: int, as_json: bool, store: str | None) -> N
     if not points:
         click.echo("there is no finished run yet; `assay run` makes one", err=True)
         return
-    for line in drawn(points, Terminal.of(sys.stdout).width):
+    for line in draw(points, Terminal.of(sys.stdout).width):
         click.echo(line)
 
 
-def drawn(points: list[Point], width: int) -> list[str]:
-    """One line a run: when, which, who, the rate, and a chart from 0 to 100 %."""
+def draw(points: list[Point], width: int) -> list[str]:
+    """One line per run: start, id, target, pass rate, and a chart from 0 to 100 %."""
     rows = [_row(point, _MAX_TARGET) for point in points]
     longest = max(columns(row[2]) for row in rows)
-    room = longest + width - (_left(rows) + MIN_CHART + 2)
+    room = longest + width - (_left_width(rows) + MIN_CHART + 2)
     if room < longest:
         rows = [_row(point, room if room >= _MIN_TARGET else 0) for point in points]
     widths = _widths(rows)
-    left = _left(rows)
+    left = _left_width(rows)
     room = min(max(width - left - 2, MIN_CHART), MAX_CHART)
     head = "Started (UTC)".ljust(left) + "0 %" + "100 %".rjust(room - 1)
     lines = [head]
@@ -77,13 +77,13 @@ def _widths(rows: list[tuple[str, ...]]) -> list[int]:
     return [max(map(columns, column)) for column in zip(*rows, strict=True)]
 
 
-def _left(rows: list[tuple[str, ...]]) -> int:
-    """How wide all is that stands left of the chart."""
+def _left_width(rows: list[tuple[str, ...]]) -> int:
+    """The width of everything left of the chart."""
     return sum(size + 2 for size in _widths(rows))
 
 
 def _row(point: Point, room: int) -> tuple[str, ...]:
-    """The cells left of the chart; without room for a target, it is not among them."""
+    """The cells left of the chart; if there is no room for a target, there is no cell for it."""
     when = point.started_at[:16].replace("T", " ")
     rate = point.rate
     share = f"{100 * rate.estimate:5.1f} % of {point.judged:,}"
@@ -93,7 +93,7 @@ def _row(point: Point, room: int) -> tuple[str, ...]:
 
 
 def chart(point: Point, room: int) -> str:
-    """The interval as a line, and the rate on it: `   ----o--  `."""
+    """The interval as a line with the rate marked on it: `   ----o--  `."""
 
     def place(share: float) -> int:
         return min(int(share * room), room - 1)

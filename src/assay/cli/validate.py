@@ -1,4 +1,4 @@
-"""`assay validate`: every problem of every file."""
+"""`assay validate`: report every problem of every eval file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`csv`: one row for each case, safe to open in a spreadsheet."""
+"""`csv`: one row per case, safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any, TextIO
 
 from assay.model.run_result import RunResult
 from assay.reporters.rows import COLUMNS, rows
-from assay.terminal import harmless
+from assay.terminal import escape_controls
 
-#: A spreadsheet takes a cell that begins so for a formula.
+#: Prefixes that make a spreadsheet take a cell for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def write(run: RunResult, out: TextIO) -> None:
-    writer = csv.writer(out, lineterminator="\r\n")  # with it, every cell that has either is quoted
+    writer = csv.writer(out, lineterminator="\r\n")  # so cells with either are quoted
     writer.writerow(COLUMNS)
     for row in rows(run):
         writer.writerow([_cell(row[column]) for column in COLUMNS])
 
 
 def _cell(value: Any) -> Any:
-    """Lists are lines; a text that would be a formula gets an apostrophe before it."""
+    """Join lists as lines, and prefix what would be a formula with an apostrophe."""
     if isinstance(value, list):
         value = "\n".join(value)
     if not isinstance(value, str):
         return value
-    return harmless(f"'{value}" if value.startswith(FORMULA) else value)
+    return escape_controls(f"'{value}" if value.startswith(FORMULA) else value)

@@ -1,7 +1,7 @@
-"""Excerpts: as much of a case that did not pass as a person wants to read.
+"""Excerpts: of each case that did not pass, as much as a person wants to read.
 
-A run may have a million cases and an answer a million characters. What is kept here is small,
-and what is left out is counted.
+A run may have a million cases, and an answer a million characters. Excerpts are small, and what
+they leave out is counted.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from assay.model.suite_result import CaseResult, EvalSuiteResult
 from assay.model.values import cut
 from assay.reporters.words import count
 
-#: How many cases of an outcome are told in full.
+#: How many cases of each outcome are shown.
 MAX_CASES = 100
-#: How many reasons a case has, how long each is, and how many steps of a trajectory are drawn.
+#: The limits of a case: reasons, characters of each, and steps of a trajectory.
 MAX_REASONS, MAX_REASON, MAX_STEPS = 20, 1000, 40
-#: How many different reasons for skipping are told.
+#: How many different reasons for skipping are listed.
 MAX_SKIPS = 20
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """A case that did not pass; its texts are cut to size, and not yet escaped.
+    """A case that did not pass; its texts are truncated, but not escaped.
 
-    `diffs` are trajectories drawn line by line, each under the name of its evaluator.
+    `diffs` has the lines of each trajectory diff, with the name of its evaluator.
     """
 
     suite: str
@@ -49,7 +49,7 @@ class Excerpt(msgspec.Struct, frozen=True):
 
 
 class Excerpts(msgspec.Struct):
-    """The cases of a run that did not pass: the first of each outcome."""
+    """The first cases of each outcome other than passed."""
 
     failed: list[Excerpt] = []
     errored: list[Excerpt] = []
@@ -61,21 +61,21 @@ class _Details(msgspec.Struct):
     outcome: Outcome
 
 
-class _Glance(msgspec.Struct):
-    """Enough of an entry to see whether it is worth reading."""
+class _OutcomeOnly(msgspec.Struct):
+    """As much of an entry as tells whether it needs to be decoded."""
 
     details: _Details
 
 
-_glance = msgspec.json.Decoder(_Glance)
-_read = msgspec.json.Decoder(CaseResult)
+_decode_outcome = msgspec.json.Decoder(_OutcomeOnly).decode
+_decode_case = msgspec.json.Decoder(CaseResult).decode
 
 
-def gather(run: RunResult, most: int = MAX_CASES) -> Excerpts:
-    """Look through the cases once; a suite is left as soon as nothing more is to be found."""
+def gather(run: RunResult, limit: int = MAX_CASES) -> Excerpts:
+    """Collect excerpts in one pass, which leaves a suite once nothing more is needed from it."""
     found = Excerpts()
     for suite in run.suites:
-        for case in _not_passed(suite, found, most):
+        for case in _not_passed(suite, found, limit):
             if case.outcome == "skipped":
                 _count_skip(found.skipped, case)
             else:
@@ -84,21 +84,21 @@ def gather(run: RunResult, most: int = MAX_CASES) -> Excerpts:
     return found
 
 
-def _not_passed(suite: EvalSuiteResult, found: Excerpts, most: int) -> Iterator[CaseResult]:
+def _not_passed(suite: EvalSuiteResult, found: Excerpts, limit: int) -> Iterator[CaseResult]:
     summary = suite.summary
     left = {"failed": summary.failed, "errored": summary.errored, "skipped": summary.skipped}
     listed: dict[str, list[Excerpt]] = {"failed": found.failed, "errored": found.errored}
 
     def wanted(outcome: str) -> bool:
-        return left.get(outcome, 0) > 0 and len(listed.get(outcome, ())) < most
+        return left.get(outcome, 0) > 0 and len(listed.get(outcome, ())) < limit
 
     entries = suite.entries() if any(map(wanted, left)) else iter(())
     for entry in entries:
-        outcome = _glance.decode(entry).details.outcome
+        outcome = _decode_outcome(entry).details.outcome
         if outcome == "passed" or not wanted(outcome):
             continue
         left[outcome] -= 1
-        yield _read.decode(entry)
+        yield _decode_case(entry)
         if not any(map(wanted, left)):
             return
 
@@ -111,7 +111,7 @@ def _count_skip(skipped: dict[str, int], case: CaseResult) -> None:
 
 
 def excerpt(suite: EvalSuiteResult, case: CaseResult) -> Excerpt:
-    """As much of a case as a person wants to read."""
+    """The excerpt of a case."""
     file, line = case.source
     return Excerpt(
         suite.name,
@@ -120,23 +120,23 @@ def excerpt(suite: EvalSuiteResult, case: CaseResult) -> Excerpt:
         case.id,
         case.description[:MAX_REASON],
         case.outcome,
-        _again(case),
+        _confirmation(case),
         reasons_of(case),
         tuple(_diffs(case.details.get("evaluators", ()))),
     )
 
 
 def reasons_of(case: CaseResult) -> tuple[str, ...]:
-    """Why the case did not pass: never nothing, and never too much."""
+    """Why the case did not pass: at least one reason, and at most MAX_REASONS."""
     reasons = case.failures or [case.error or "no reason was given"]
-    told = [cut(reason, MAX_REASON) for reason in reasons[:MAX_REASONS]]
+    shown = [cut(reason, MAX_REASON) for reason in reasons[:MAX_REASONS]]
     if len(reasons) > MAX_REASONS:
-        told.append(f"and {count(len(reasons) - MAX_REASONS, 'more reason')}")
-    return tuple(told)
+        shown.append(f"and {count(len(reasons) - MAX_REASONS, 'more reason')}")
+    return tuple(shown)
 
 
-def _again(case: CaseResult) -> str:
-    """How often it passed when a regression was confirmed; its reasons tell of its repeats."""
+def _confirmation(case: CaseResult) -> str:
+    """How often it passed when asked again to confirm a regression; repeats are in its reasons."""
     trials = [trial for trial in case.trials if trial.get("confirms", False)]
     passed = sum(trial["outcome"] == "passed" for trial in trials)
     return f"{passed} of {len(trials)} passed when it was asked again" if trials else ""
@@ -145,7 +145,7 @@ def _again(case: CaseResult) -> str:
 def _diffs(
     evaluators: Iterable[Mapping[str, Any]], path: str = ""
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The trajectories that are not as expected, those of the members of composites too."""
+    """The diffs of trajectories that do not match, also of members of composites."""
     for evaluator in evaluators:
         name, details = path + evaluator["name"], evaluator.get("details", {})
         if evaluator["type"] == "composite":
@@ -153,10 +153,10 @@ def _diffs(
         elif evaluator["type"] == "tool_trajectory":
             steps = details.get("diff", ())
             if any(step["status"] != "matched" for step in steps):
-                yield name, tuple(_drawn(steps))
+                yield name, tuple(_diff_lines(steps))
 
 
-def _drawn(steps: list[dict[str, Any]]) -> Iterator[str]:
+def _diff_lines(steps: list[dict[str, Any]]) -> Iterator[str]:
     yield from (line.removeprefix("  ") for line in render_diff(islice(steps, MAX_STEPS)))
     if len(steps) > MAX_STEPS:
         yield f"and {count(len(steps) - MAX_STEPS, 'more step')}"

@@ -1,4 +1,4 @@
-"""`github`: annotations of GitHub Actions, on the file and line of each case."""
+"""`github`: GitHub Actions annotations on the file and line of each case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TITLE = 200
 
 
 def write(run: RunResult, out: TextIO) -> None:
-    """One command a line. Cases are errors when the run failed, else warnings."""
+    """One workflow command per line. Cases are errors if the run failed, otherwise warnings."""
     terminal = Terminal.of(out)
     for line in _commands(run):
         out.write(terminal.fit(line) + "\n")
@@ -43,20 +43,20 @@ def _case(level: str, case: Excerpt) -> str:
 def _command(
     level: str, title: str, lines: list[str] | tuple[str, ...], file: str = "", line: int = 0
 ) -> str:
-    """Everything in it went through `safe`, so it is one line; `%0A` breaks its message."""
-    place = {"file": safe(_in_checkout(file))} if file else {}
+    """A workflow command on one line: `safe` escapes line breaks, and `%0A` separates `lines`."""
+    place = {"file": safe(_relative_to_checkout(file))} if file else {}
     place |= {"line": str(line)} if line else {}
     properties = place | {"title": safe(title, _TITLE)}
     shown = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     return f"::{level} {shown}::{_data(chr(10).join(map(safe, lines)))}"
 
 
-def _in_checkout(file: str) -> str:
-    """The file from the folder of the checkout on, which may lie above the working directory."""
+def _relative_to_checkout(file: str) -> str:
+    """The path relative to the checkout, which may be above the working directory."""
     checkout = environment(["GITHUB_WORKSPACE"]).get("GITHUB_WORKSPACE")
-    below = os.path.join(os.path.abspath(checkout), "") if checkout else ""
+    prefix = os.path.join(os.path.abspath(checkout), "") if checkout else ""
     absolute = os.path.abspath(file)
-    return absolute.removeprefix(below) if below and absolute.startswith(below) else file
+    return absolute.removeprefix(prefix) if prefix and absolute.startswith(prefix) else file
 
 
 def _data(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`jsonl`: one line of JSON for each case."""
+"""`jsonl`: one line of JSON per case."""
 
 from __future__ import annotations
 

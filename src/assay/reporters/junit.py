@@ -1,4 +1,4 @@
-"""`xml`: JUnit XML, as build servers read it."""
+"""`xml`: JUnit XML, for build servers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_MESSAGE, MAX_BODY = 1000, 8000
 
 
 def write(run: RunResult, out: TextIO) -> None:
-    """One testsuite for each suite, one testcase for each case."""
+    """One testsuite per suite, one testcase per case."""
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
     out.write(f"<testsuites{_attributes(name='assay', **_counts(run.summary))}>\n")
     for suite in run.suites:
@@ -63,18 +63,18 @@ def _score(case: CaseResult) -> Iterator[str]:
 
 
 def _outcome(suite: EvalSuiteResult, case: CaseResult) -> Iterator[str]:
-    """Why it did not pass; what failed and what broke are told apart."""
+    """A `failure`, `error` or `skipped` element with the reasons; nothing if the case passed."""
     if case.outcome == "passed":
         return
-    told = excerpt(suite, case)
-    message = _attributes(message=cut("; ".join(told.reasons), MAX_MESSAGE))
+    found = excerpt(suite, case)
+    message = _attributes(message=cut("; ".join(found.reasons), MAX_MESSAGE))
     if case.outcome == "skipped":
         yield f"<skipped{message}/>"
         return
     element = "failure" if case.outcome == "failed" else "error"
-    lines = [told.place, *([told.again] if told.again else ()), *told.reasons]
-    for name, drawn in told.diffs:
-        lines += [f"trajectory of {name}:", *drawn]
+    lines = [found.place, *([found.again] if found.again else ()), *found.reasons]
+    for name, diff in found.diffs:
+        lines += [f"trajectory of {name}:", *diff]
     yield f'<{element}{message} type="{case.outcome}">{_text(lines)}</{element}>'
 
 
@@ -101,6 +101,6 @@ def _quoted(value: str) -> str:
 
 
 def _text(lines: Iterable[str]) -> str:
-    """Lines as text. What XML cannot hold, no line holds any more once it is printable."""
+    """The lines as escaped text; `printable` escapes the characters that XML does not allow."""
     shown = [printable(line[:MAX_BODY]) for line in lines]
     return html.escape(cut("\n".join(shown), MAX_BODY), quote=False)

@@ -1,7 +1,7 @@
 """`md`: Markdown for the summary of a GitHub job, and for people.
 
-What others wrote stands in `<code>` or `<pre>`, where nobody is mentioned and nothing is linked,
-and every sign that means something to Markdown or HTML is a character reference.
+Untrusted text is put in `<code>` or `<pre>`, where GitHub makes no mentions and no links, with
+characters that are special in Markdown or HTML as character references.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from assay.model.comparison import CaseRef
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
-from assay.reporters.words import against, changes, count, facts, rate, verdict, warnings
+from assay.reporters.words import baseline_of, changes, count, facts, rate, verdict, warnings
 from assay.terminal import safe
 
-#: How many entries a list has, and how many suites the table.
+#: The limits of a list, and of the table of suites.
 MAX_LISTED, MAX_SUITES = 20, 200
-#: GitHub refuses a summary of more than 1 MiB as a whole.
+#: GitHub rejects summaries of more than 1 MiB.
 MAX_CHARACTERS = 600_000
 
-#: The signs of ASCII that Markdown, HTML or GitHub may take for more than themselves.
-_SIGNS = re.compile(r"[!-$&-*:<>?@\[-`{-~]|(?<=www)\.", re.IGNORECASE)
+#: ASCII characters that may be special in Markdown, HTML or on GitHub.
+_SPECIAL = re.compile(r"[!-$&-*:<>?@\[-`{-~]|(?<=www)\.", re.IGNORECASE)
 
-#: The facts that are not in our own words.
-_FOREIGN = ("Run", "Target", "Results", "Flaky", "Judge")
+#: The facts whose text is untrusted.
+_UNTRUSTED = ("Run", "Target", "Results", "Flaky", "Judge")
 
 
 def write(run: RunResult, out: TextIO) -> None:
-    """Title with the verdict, suites, what changed, failures to unfold."""
+    """The verdict, suites, changes, failures in collapsed sections, warnings."""
     found, summary, room = gather(run), run.summary, MAX_CHARACTERS
     parts = chain(_head(run), _suites(run), _comparison(run))
-    room -= _put(out, parts)
-    room -= _put(out, _cases(found.failed, summary.failed, room))
-    room -= _put(out, _cases(found.errored, summary.errored, room))
-    _put(out, chain(_skipped(found.skipped), _warnings(run)))
+    room -= _write_lines(out, parts)
+    room -= _write_lines(out, _cases(found.failed, summary.failed, room))
+    room -= _write_lines(out, _cases(found.errored, summary.errored, room))
+    _write_lines(out, chain(_skipped(found.skipped), _warnings(run)))
 
 
-def _put(out: TextIO, lines: Iterable[str]) -> int:
-    """Write the lines; how many characters they were."""
+def _write_lines(out: TextIO, lines: Iterable[str]) -> int:
+    """Write the lines; returns the number of characters."""
     written = 0
     for line in lines:
         out.write(f"{line}\n")
@@ -51,13 +51,13 @@ def _put(out: TextIO, lines: Iterable[str]) -> int:
 
 
 def code(text: str, limit: int = 300) -> str:
-    """What a model or user wrote, inside a line."""
-    escaped = _SIGNS.sub(lambda sign: f"&#{ord(sign[0])};", safe(text, limit))
+    """Untrusted text, as part of a line."""
+    escaped = _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", safe(text, limit))
     return f"<code>{escaped}</code>"
 
 
 def _listed(lines: Sequence[str]) -> Iterator[str]:
-    """The first of some lines as a list, and how many there are beside."""
+    """The first lines as a list, and how many more there are."""
     yield from (f"- {line}" for line in lines[:MAX_LISTED])
     if len(lines) > MAX_LISTED:
         yield f"- and {len(lines) - MAX_LISTED:,} more"
@@ -82,7 +82,7 @@ def _suites(run: RunResult) -> Iterator[str]:
         yield _row("**All**", "", run.summary, "")
     yield ""
     for label, text in facts(run):
-        yield f"- {label}: {code(text) if label in _FOREIGN else text}"
+        yield f"- {label}: {code(text) if label in _UNTRUSTED else text}"
     yield ""
 
 
@@ -97,7 +97,7 @@ def _comparison(run: RunResult) -> Iterator[str]:
     if comparison is None:
         return
     decision = comparison.decision.replace("_", " ")
-    yield f"### Against {code(against(run, comparison))}: {decision}"
+    yield f"### Against {code(baseline_of(run, comparison))}: {decision}"
     yield ""
     if comparison.explanation:
         yield code(comparison.explanation, 1000)
@@ -115,10 +115,10 @@ def _refs(refs: Sequence[CaseRef]) -> str:
 
 
 def _cases(listed: Sequence[Excerpt], total: int, room: int) -> Iterator[str]:
-    """The cases that there is room for, and how many there are beside."""
+    """As many cases as there is room for, and how many more there are."""
     if not listed:
         return
-    outcome, told = listed[0].outcome, 0
+    outcome, shown = listed[0].outcome, 0
     yield f"### {count(total, 'case')} {outcome}"
     yield ""
     for case in listed:
@@ -127,14 +127,14 @@ def _cases(listed: Sequence[Excerpt], total: int, room: int) -> Iterator[str]:
         if room < 0:
             break
         yield text
-        told += 1
-    if told < total:
-        yield f"and {count(total - told, f'more {outcome} case')}"
+        shown += 1
+    if shown < total:
+        yield f"and {count(total - shown, f'more {outcome} case')}"
         yield ""
 
 
 def _case(case: Excerpt) -> Iterator[str]:
-    """Unfolds to the reasons. No text in `<pre>` is Markdown, blank lines or not."""
+    """A collapsed section with the reasons. `<pre>` holds no Markdown, even after blank lines."""
     place = f" {code(case.place)}" if case.place else ""
     yield f"<details><summary>{code(case.id)}{place}</summary>"
     yield ""
@@ -152,24 +152,24 @@ def _lines(case: Excerpt) -> Iterator[str]:
     if case.again:
         yield case.again
     yield from (f"- {safe(reason)}" for reason in case.reasons)
-    for name, drawn in case.diffs:
+    for name, diff in case.diffs:
         yield f"trajectory of {safe(name)}:"
-        yield from (f"  {line}" for line in drawn)
+        yield from (f"  {line}" for line in diff)
 
 
 def _skipped(skipped: dict[str, int]) -> Iterator[str]:
     if skipped:
         yield f"### {count(sum(skipped.values()), 'case')} skipped"
         yield ""
-    # There are few different reasons: the excerpts see to that.
+    # No limit here: excerpts have at most MAX_SKIPS reasons.
     yield from (f"- {number:,}: {code(reason)}" for reason, number in skipped.items())
     if skipped:
         yield ""
 
 
 def _warnings(run: RunResult) -> Iterator[str]:
-    told = [f"{label}: {code(text)}" for label, text in warnings(run)]
-    if told:
+    lines = [f"{label}: {code(text)}" for label, text in warnings(run)]
+    if lines:
         yield "### Warnings and notes"
         yield ""
-        yield from _listed(told)
+        yield from _listed(lines)

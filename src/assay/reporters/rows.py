@@ -1,4 +1,4 @@
-"""Rows: every case of a run as one flat record, for JSONL and CSV."""
+"""Each case of a run as a flat record, for JSONL and CSV."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult
 
-#: The names are those of result files.
+#: Named as in result files.
 COLUMNS = (
     *("runId", "target", "suite", "tier", "file", "line", "id", "description"),
     *("outcome", "score", "verdict", "repeats", "judged", "passes", "excused"),
@@ -18,7 +18,7 @@ COLUMNS = (
 
 
 def rows(run: RunResult) -> Iterator[dict[str, Any]]:
-    """A record for each case, in the order of the files."""
+    """A record per case, in file order."""
     for suite in run.suites:
         head = {
             "runId": run.id,
@@ -26,7 +26,7 @@ def rows(run: RunResult) -> Iterator[dict[str, Any]]:
             "suite": _encodable(suite.name),
             "tier": suite.tier,
         }
-        # The keys come in the order of the cases; a suite of another origin has none.
+        # The keys are in the order of the cases; suites of other origins have none.
         keys = suite.comparability()
         for case in suite.cases:
             yield head | _row(suite, case, next(keys, ("", ""))[1])
@@ -60,5 +60,5 @@ def _row(suite: EvalSuiteResult, case: CaseResult, key: str) -> dict[str, Any]:
 
 
 def _encodable(text: str) -> str:
-    """A name that came from a path may hold any byte; cases are JSON and hold none of these."""
+    """Escape lone surrogates: names from paths may have them, unlike cases, which are JSON."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""`text`: a run on a terminal. What failed comes first, the verdict last."""
+"""`text`: a run on a terminal, from what failed to the verdict on the last lines."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from assay.model.comparison import Comparison
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
-from assay.reporters.words import against, changes, count, facts, rate, verdict, warnings
-from assay.terminal import Terminal, columns, cut, folded, safe
+from assay.reporters.words import baseline_of, changes, count, facts, rate, verdict, warnings
+from assay.terminal import Terminal, columns, cut, safe, wrap
 
-#: How many cases of a list, and how many warnings, are told.
+#: How many cases of a list, and how many warnings, are shown.
 MAX_LISTED = 20
-#: How many cases are named above the reason that they share.
-MAX_ALIKE = 10
-#: How many lines a reason takes at most.
+#: How many cases are named above their common reason.
+MAX_SAME = 10
+#: The most lines of a reason.
 MAX_LINES = 3
 
-_SIGNS = {"-": "red", "+": "green", "~": "yellow", "=": "dim"}
+_SIGN_STYLES = {"-": "red", "+": "green", "~": "yellow", "=": "dim"}
 _HEADS = ("Passed", "Failed", "Errored", "Skipped", "Pass rate")
 _LABEL = 11
 
@@ -31,7 +31,7 @@ def write(run: RunResult, out: TextIO) -> None:
     _cases(page, found.errored, summary.errored, "yellow")
     _skipped(page, found.skipped)
     if run.comparison is not None:
-        _comparison(page, run.comparison, against(run, run.comparison))
+        _comparison(page, run.comparison, baseline_of(run, run.comparison))
     if run.suites:
         _table(page, run)
     _facts(page, run)
@@ -39,30 +39,30 @@ def write(run: RunResult, out: TextIO) -> None:
 
 
 class _Page:
-    """Lines that fit into the width of the terminal."""
+    """Writes lines that fit the width of the terminal. Untrusted text must be `safe`."""
 
     def __init__(self, out: TextIO) -> None:
         self._out, self.terminal = out, Terminal.of(out)
 
     def line(self, text: str = "", *styles: str) -> None:
-        """One line, cut to the width. What others wrote is in it only after `safe`."""
+        """Write one line, truncated to the width."""
         self.whole(cut(self.terminal.fit(text), self.terminal.width), *styles)
 
     def whole(self, text: str, *styles: str) -> None:
-        """One line that is meant to be copied: a name, a path."""
+        """Write one line in full: it has a name or path to be copied."""
         self._out.write(self.terminal.paint(self.terminal.fit(text), *styles) + "\n")
 
-    def prose(self, head: str, text: str, *styles: str, most: int | None = None) -> None:
-        """Words that must be read, on as many lines as they need or at most so many."""
+    def prose(self, head: str, text: str, *styles: str, max_lines: int | None = None) -> None:
+        """Write text that must be read, wrapped, on at most `max_lines` lines."""
         width = max(self.terminal.width, 40) - len(head)
-        lines = folded(self.terminal.fit(text), width)
-        if most is not None and len(lines) > most:
-            lines[most - 1 :] = [cut(" ".join(lines[most - 1 :]), width)]
+        lines = wrap(self.terminal.fit(text), width)
+        if max_lines is not None and len(lines) > max_lines:
+            lines[max_lines - 1 :] = [cut(" ".join(lines[max_lines - 1 :]), width)]
         for index, line in enumerate(lines):
             self.whole((" " * len(head) if index else head) + line, *styles)
 
     def listed(self, texts: Sequence[str], indent: str) -> None:
-        """The first of some texts, and how many there are beside."""
+        """Write the first texts as a list, and how many more there are."""
         for text in texts[:MAX_LISTED]:
             self.prose(f"{indent}- ", safe(text))
         if len(texts) > MAX_LISTED:
@@ -70,28 +70,28 @@ class _Page:
 
 
 def _cases(page: _Page, listed: Sequence[Excerpt], total: int, colour: str) -> None:
-    alike: dict[object, list[Excerpt]] = {}
+    by_reasons: dict[object, list[Excerpt]] = {}
     for case in listed:
-        alike.setdefault((case.again, case.reasons, case.diffs), []).append(case)
-    for cases in alike.values():
-        _alike(page, cases, colour)
+        by_reasons.setdefault((case.again, case.reasons, case.diffs), []).append(case)
+    for cases in by_reasons.values():
+        _same_reasons(page, cases, colour)
     if total > len(listed) and listed:
         page.line(f"and {count(total - len(listed), f'more {listed[0].outcome} case')}", colour)
         page.line()
 
 
-def _alike(page: _Page, cases: Sequence[Excerpt], colour: str) -> None:
-    """Cases that did not pass for the same reason, which is told once."""
-    for case in cases[:MAX_ALIKE]:
+def _same_reasons(page: _Page, cases: Sequence[Excerpt], colour: str) -> None:
+    """Cases that did not pass for the same reasons, which are shown once."""
+    for case in cases[:MAX_SAME]:
         _head(page, case, colour)
     case = cases[0]
-    if len(cases) > MAX_ALIKE:
-        more = count(len(cases) - MAX_ALIKE, f"more {case.outcome} case")
+    if len(cases) > MAX_SAME:
+        more = count(len(cases) - MAX_SAME, f"more {case.outcome} case")
         page.line(f"and {more} for the same reason", colour)
     if case.again:
         page.line(f"  {case.again}")
     for reason in case.reasons:
-        page.prose("  - ", safe(reason), most=MAX_LINES)
+        page.prose("  - ", safe(reason), max_lines=MAX_LINES)
     for name, lines in case.diffs:
         page.line(f"  trajectory of {safe(name)}:")
         for line in lines:
@@ -107,7 +107,7 @@ def _head(page: _Page, case: Excerpt, colour: str) -> None:
 
 
 def _style_of(line: str) -> tuple[str, ...]:
-    return (_SIGNS[line[0]],) if line[:1] in _SIGNS else ()
+    return (_SIGN_STYLES[line[0]],) if line[:1] in _SIGN_STYLES else ()
 
 
 def _skipped(page: _Page, skipped: dict[str, int]) -> None:
@@ -115,7 +115,7 @@ def _skipped(page: _Page, skipped: dict[str, int]) -> None:
         return
     page.line(f"SKIPPED {count(sum(skipped.values()), 'case')}", "bold")
     for reason, number in skipped.items():
-        page.prose(f"  {number:,}: ", safe(reason), most=MAX_LINES)
+        page.prose(f"  {number:,}: ", safe(reason), max_lines=MAX_LINES)
     page.line()
 
 
@@ -135,13 +135,13 @@ def _comparison(page: _Page, comparison: Comparison, base: str) -> None:
 
 
 def _table(page: _Page, run: RunResult) -> None:
-    """A row for each suite, and their sum when there are several."""
+    """A row per suite, and their sum if there are several."""
     rows: list[tuple[str, ...]] = [("Suite", "Tier", *_HEADS)]
     rows += [_row(suite.name, suite.tier, suite.summary, rate(suite)) for suite in run.suites]
     if len(run.suites) > 1:
         rows.append(_row("All", "", run.summary, ""))
     widths = [max(columns(row[column]) for row in rows) for column in range(len(_HEADS) + 2)]
-    # What the other columns leave; a name that is longer is cut.
+    # The name gets what the other columns leave.
     widths[0] = min(widths[0], max(page.terminal.width - sum(widths[1:]) - 2 * len(_HEADS) - 2, 10))
     for row in rows:
         name, tier, *numbers, last = map(_padded, row, widths)
@@ -167,16 +167,16 @@ def _facts(page: _Page, run: RunResult) -> None:
             page.whole(f"{label:<{_LABEL}}{safe(text)}")
         else:
             page.prose(f"{label:<{_LABEL}}", safe(text))
-    told = list(warnings(run))
-    for label, text in told[:MAX_LISTED]:
+    labelled = list(warnings(run))
+    for label, text in labelled[:MAX_LISTED]:
         page.prose(f"{label:<{_LABEL}}", safe(text), *(("yellow",) if label == "Stale" else ()))
-    if len(told) > MAX_LISTED:
-        page.line(f"{'':<{_LABEL}}and {len(told) - MAX_LISTED:,} more warnings and notes")
+    if len(labelled) > MAX_LISTED:
+        page.line(f"{'':<{_LABEL}}and {len(labelled) - MAX_LISTED:,} more warnings and notes")
     page.line()
 
 
 def _verdict(page: _Page, run: RunResult) -> None:
-    """The last lines, which say how it ended and why."""
+    """The last lines: how the run ended, and why."""
     colour = {0: "green", 1: "red"}.get(run.exit_code, "yellow")
     page.line(f"{verdict(run).upper()} (exit code {run.exit_code})", colour, "bold")
     page.listed(run.reasons, "  ")

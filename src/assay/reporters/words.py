@@ -1,4 +1,4 @@
-"""Numbers and verdicts in words, the same in every report for people."""
+"""Numbers and verdicts as text, the same in every report for people."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def count(number: int, noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """`83.3 %`; 100 % and 0 % stand only for all and nothing."""
+    """`83.3 %`; never rounded to 100 % or 0 %, which mean all and none."""
     text = f"{100 * share:.1f}"
     if text == "100.0" and share < 1:
         text = "99.9"
@@ -63,7 +63,7 @@ def duration(milliseconds: float) -> str:
 
 
 def interval(statistics: Mapping[str, Any]) -> str:
-    """`95 % interval 55.2 % to 95.3 %, wilson`; empty when there is none."""
+    """`95 % interval 55.2 % to 95.3 %, wilson`; empty if there is none."""
     rate = statistics.get("passRate") or {}
     if rate.get("low") is None or rate.get("high") is None:
         return ""
@@ -112,7 +112,7 @@ def _pass_rate(run: RunResult) -> str:
 
 
 def _bounds(statistics: Mapping[str, Any]) -> str:
-    """What the pass rate would be if all that is missing had failed, or passed."""
+    """What the pass rate would be if all missing cases had failed, or passed."""
     coverage = statistics.get("coverage") or {}
     if coverage.get("judged") == coverage.get("planned") or coverage.get("worst") is None:
         return ""
@@ -121,7 +121,7 @@ def _bounds(statistics: Mapping[str, Any]) -> str:
 
 
 def _measured(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Graded scores, repeats and clusters, as far as there are any."""
+    """Graded scores, repeats, clusters and judges, if there are any."""
     score = statistics.get("score") or {}
     if score.get("graded"):
         yield "Mean score", f"{score['estimate']:.3f}{_limits(score)}"
@@ -141,23 +141,23 @@ def _limits(score: Mapping[str, Any]) -> str:
 
 
 def _repeats(repeats: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """How often all of so many attempts pass; beside it a single one, and any of them."""
+    """How often all k attempts pass, a single one passes, and any of them passes."""
     if headline := repeats.get("headline"):
         k, n = headline["k"], str(headline["k"])
         text = percent(headline["estimate"])
         bounds = interval({"passRate": headline})
         single, some = repeats["passHatK"]["1"], repeats["passAtK"][n]
-        rest = f"; one attempt {percent(single)}, pass@{k} {percent(some)}{_incomplete(repeats)}"
+        rest = f"; one attempt {percent(single)}, pass@{k} {percent(some)}{_coverage(repeats)}"
         yield f"pass^{k}", f"{text} ({bounds}){rest}" if bounds else text + rest
     elif repeats["cases"]:
-        yield f"pass^{repeats['n']}", f"not known{_incomplete(repeats)}"
+        yield f"pass^{repeats['n']}", f"not known{_coverage(repeats)}"
     if flaky := repeats.get("flakyCount"):
-        names = _named(repeats["flaky"], flaky)
+        names = _first_names(repeats["flaky"], flaky)
         yield "Flaky", f"{count(flaky, 'case')} both passed and failed: {names}"
 
 
-def _incomplete(repeats: Mapping[str, Any]) -> str:
-    """Of which cases such numbers are, when some have attempts without a verdict."""
+def _coverage(repeats: Mapping[str, Any]) -> str:
+    """How many cases these numbers cover, if some have attempts without a verdict."""
     complete, cases = repeats["complete"], repeats["cases"]
     if complete == cases:
         return ""
@@ -182,8 +182,8 @@ def _judge(judge: Mapping[str, Any]) -> str:
     return f"{text}, corrected {percent(corrected['estimate'])} ({low} to {high})"
 
 
-def _named(names: Sequence[str], total: int) -> str:
-    """The first of some names, and how many there are beside."""
+def _first_names(names: Sequence[str], total: int) -> str:
+    """The first names, and how many more there are."""
     shown = names[:MAX_NAMED]
     more = f" and {total - len(shown):,} more" if total > len(shown) else ""
     return ", ".join(shown) + more
@@ -195,7 +195,7 @@ def _durations(run: RunResult) -> str:
         began = datetime.fromisoformat(run.record.started_at)
         ended = datetime.fromisoformat(run.record.finished_at or "")
         took = (ended - began).total_seconds()
-    except (ValueError, TypeError):  # not finished, or times of another tool
+    except (ValueError, TypeError):  # not finished, or a time written by another tool
         return f"cases took {cases}"
     return f"{duration(max(0.0, 1000 * took))} (cases took {cases})"
 
@@ -205,15 +205,15 @@ def _costs(summary: Summary) -> str:
     return ", ".join(f"{money(cost)} {whose}" for cost, whose in pairs if cost is not None)
 
 
-def against(run: RunResult, comparison: Comparison) -> str:
-    """The baseline: the name that was asked for, and the run that has it."""
+def baseline_of(run: RunResult, comparison: Comparison) -> str:
+    """The baseline as it was given, with the id of the run if that was a name."""
     asked = str(run.record.options.get("baseline") or "")
     base = comparison.base
     return base if base.startswith(asked) else f"{asked} ({base})"
 
 
 def changes(comparison: Comparison) -> Iterator[tuple[str, tuple[CaseRef, ...]]]:
-    """What changed against the baseline: a heading and its cases, for each list that has some."""
+    """The changes since the baseline: a heading and the cases of each list that is not empty."""
     lists = {
         "regressions": comparison.regressions,
         "new passes": comparison.new_passes,
@@ -227,7 +227,7 @@ def changes(comparison: Comparison) -> Iterator[tuple[str, tuple[CaseRef, ...]]]
 
 
 def warnings(run: RunResult) -> Iterator[tuple[str, str]]:
-    """Staleness warnings and notes, each with its label."""
+    """The staleness warnings and notes, with their labels."""
     for suite in run.suites:
         yield from (("Stale", f"{suite.name}: {text}") for text in suite.staleness_warnings)
     yield from (("Note", text) for text in run.notes)

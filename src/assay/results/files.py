@@ -1,15 +1,15 @@
-"""Files of results, ours and other tools', as the outcomes of their cases.
+"""Reads the outcomes of cases from result files, our own and those of other tools.
 
-| File | Known by |
+| File | Recognised by |
 |---|---|
-| a result file of ours, or of another tool of the same contract | `cases` |
-| what `assay run --json` prints | `suites` |
-| our export, a line a case | `id` and `outcome` |
-| AgentV's results, a line a case | `eval_id` or `test_id`, and `score` |
-| promptfoo's results, as JSON or lines | `results`, or `success` |
+| a result file, ours or of another tool with the same format | `cases` |
+| the output of `assay run --json` | `suites` |
+| our export, a line per case | `id` and `outcome` |
+| AgentV's results, a line per case | `eval_id` or `test_id`, and `score` |
+| promptfoo's results, JSON or JSONL | `results`, or `success` |
 
-Nothing but what comparing needs is decoded. A file of JSON is read at once and so has a limit;
-lines of our export are read one by one.
+Only the fields that a comparison needs are decoded. A JSON file is read whole, and so limited in
+size; the lines of our export are streamed.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from assay.settings import shown_path
 T = TypeVar("T")
 
 MAX_LINE = 40 * 1024 * 1024
-#: More cases than this are not gathered from a file of another tool.
+#: The most cases of another tool's file, which are held in memory.
 MAX_CASES = 1_000_000
-#: What promptfoo says when a case could not be judged; assertions that failed are 1.
+#: promptfoo's `failureReason` for a case that could not be judged; failed assertions have 1.
 PROMPTFOO_ERROR = 2
-_LONG = 80
+_MAX_ID = 80
 _BOM = b"\xef\xbb\xbf"
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 
 
 class ResultFile(msgspec.Struct, frozen=True):
-    """The cases of a file, to be read as often as one likes; `run_id` is empty if not known."""
+    """The cases of a file; `read` may be called repeatedly, and `run_id` is empty if not known."""
 
     run_id: str
     read: Callable[[], Iterator[CaseOutcome]]
 
 
 class _Wire(msgspec.Struct, rename="camel", gc=False):
-    """What is taken of a JSON object; other keys are passed over."""
+    """The keys of a JSON object that are decoded; others are ignored."""
 
 
 class _Trial(_Wire):
@@ -107,7 +107,7 @@ class _OwnLine(_Wire):
 
 
 class _ForeignLine(_Wire):
-    """A line of AgentV's or promptfoo's results, or an entry of those."""
+    """A line of AgentV's or promptfoo's results, or an entry of promptfoo's `results`."""
 
     score: float | None = None
     eval_id: str | None = msgspec.field(default=None, name="eval_id")
@@ -128,7 +128,7 @@ class _Results(_Wire):
 
 
 class _Document(_Wire):
-    """A whole file of JSON, whoever wrote it."""
+    """A whole JSON file, of any tool."""
 
     suites: list[_Suite] | None = None
     cases: list[_Case] | None = None
@@ -140,29 +140,29 @@ class _Document(_Wire):
     comparability: dict[str, str] = {}
 
 
-_document = msgspec.json.Decoder(_Document).decode
-_details = msgspec.json.Decoder(_Details).decode
-_own_line = msgspec.json.Decoder(_OwnLine).decode
-_foreign_line = msgspec.json.Decoder(_ForeignLine).decode
+_decode_document = msgspec.json.Decoder(_Document).decode
+_decode_details = msgspec.json.Decoder(_Details).decode
+_decode_own_line = msgspec.json.Decoder(_OwnLine).decode
+_decode_foreign_line = msgspec.json.Decoder(_ForeignLine).decode
 
 
 def read_results(file: Path) -> ResultFile:
-    """The results in a file; raises ResultFileError when it has none."""
-    return _lines_of(file) if file.suffix == ".jsonl" else _document_of(file)
+    """Open a result file; raises ResultFileError if it has no results."""
+    return _open_lines(file) if file.suffix == ".jsonl" else _open_document(file)
 
 
-def _document_of(file: Path) -> ResultFile:
+def _open_document(file: Path) -> ResultFile:
     name = shown_path(file)
-    with _opened(file) as stream:
+    with _open(file) as stream:
         data = stream.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         limit = f"the file has more than {MAX_FILE_BYTES:,} bytes"
         raise ResultFileError(f"{name}: {limit}; export the run as JSONL, or name it by its id")
-    found = _decoded(_document, data.removeprefix(_BOM), name, 1)
+    found = _decode(_decode_document, data.removeprefix(_BOM), name, 1)
     if found.results is not None:
         rows = found.results if isinstance(found.results, list) else found.results.results
-        cases = list(_gathered(((_foreign(row, name) for row in rows)), name))
-        return _not_empty(name, found.eval_id, cases)
+        cases = list(_merge((_foreign_row(row, name) for row in rows), name))
+        return _result_file(name, found.eval_id, cases)
     suites = found.suites
     if suites is None and found.cases is not None:
         suites = [
@@ -173,24 +173,24 @@ def _document_of(file: Path) -> ResultFile:
             f"{name}: these are not results: there is neither 'cases', 'suites' nor 'results'"
         )
     run_id = found.run_id or next((suite.run_id for suite in suites), "")
-    cases = [case for suite in suites for case in _cases(suite, name)]
-    return _not_empty(name, run_id, cases)
+    cases = [case for suite in suites for case in _outcomes(suite, name)]
+    return _result_file(name, run_id, cases)
 
 
-def _not_empty(name: str, run_id: str, cases: list[CaseOutcome]) -> ResultFile:
+def _result_file(name: str, run_id: str, cases: list[CaseOutcome]) -> ResultFile:
     if not cases:
         raise ResultFileError(f"{name}: there is no result of any case")
     return ResultFile(run_id, lambda: iter(cases))
 
 
-def _cases(suite: _Suite, name: str) -> Iterator[CaseOutcome]:
-    """The cases of a suite. Ours name their file; the details of others may be anything."""
+def _outcomes(suite: _Suite, name: str) -> Iterator[CaseOutcome]:
+    """The cases of a suite. Details are read only if it names its file, as our own suites do."""
     for case in suite.cases:
         outcome: Outcome = "passed" if case.passed else "failed"
         passes, judged, score, cluster, excused = int(case.passed), 1, None, None, False
         critical = suite.tier in CRITICAL_TIERS
         if suite.file:
-            found = _decoded(_details, bytes(case.details), f"{name}: case {case.id!r}", 1)
+            found = _decode(_decode_details, bytes(case.details), f"{name}: case {case.id!r}", 1)
             outcome, score = found.outcome, found.score
             critical, cluster = found.critical, found.cluster
             trials = [t.outcome for t in found.trials if not t.confirms] or [outcome]
@@ -203,22 +203,22 @@ def _cases(suite: _Suite, name: str) -> Iterator[CaseOutcome]:
         yield CaseOutcome(ref, outcome, *counts, key, critical, cluster, excused)
 
 
-def _lines_of(file: Path) -> ResultFile:
-    """Our lines are read anew on every pass; those of others are gathered, as they repeat."""
+def _open_lines(file: Path) -> ResultFile:
+    """Our lines are streamed on every read; those of others are held, as repeats are merged."""
     name = shown_path(file)
-    first = next(_read_lines(file, _own_line), None)
+    first = next(_read_lines(file, _decode_own_line), None)
     if first is None:
         raise ResultFileError(f"{name}: the file is empty")
     if _is_own(first[1]):
         return ResultFile(first[1].run_id, lambda: _own_lines(file, name))
-    lines = _read_lines(file, _foreign_line)
-    rows = (_foreign(line, f"{name}:{number}") for number, line in lines)
-    return _not_empty(name, "", list(_gathered(rows, name)))
+    lines = _read_lines(file, _decode_foreign_line)
+    rows = (_foreign_row(line, f"{name}:{number}") for number, line in lines)
+    return _result_file(name, "", list(_merge(rows, name)))
 
 
 def _read_lines(file: Path, decode: Callable[[bytes], T]) -> Iterator[tuple[int, T]]:
     name = shown_path(file)
-    with _opened(file) as stream:
+    with _open(file) as stream:
         number = 0
         while data := stream.readline(MAX_LINE + 1):
             number += 1
@@ -226,7 +226,7 @@ def _read_lines(file: Path, decode: Callable[[bytes], T]) -> Iterator[tuple[int,
                 raise ResultFileError(f"{name}:{number}: the line has more than {MAX_LINE:,} bytes")
             data = data.removeprefix(_BOM) if number == 1 else data
             if not data.isspace():
-                yield number, _decoded(decode, data, name, number)
+                yield number, _decode(decode, data, name, number)
 
 
 def _is_own(line: _OwnLine) -> bool:
@@ -234,7 +234,7 @@ def _is_own(line: _OwnLine) -> bool:
 
 
 def _own_lines(file: Path, name: str) -> Iterator[CaseOutcome]:
-    for number, line in _read_lines(file, _own_line):
+    for number, line in _read_lines(file, _decode_own_line):
         if not _is_own(line) or line.outcome is None:
             raise ResultFileError(f"{name}:{number}: the line lacks 'id' or 'outcome'")
         judged = line.judged if line.judged is not None else line.repeats
@@ -247,32 +247,32 @@ def _own_lines(file: Path, name: str) -> Iterator[CaseOutcome]:
         )
 
 
-#: Id, outcome, score, and the variant: what else tells two lines of one case apart.
+#: Id, outcome, score, and the variant: the target or prompt, if a file has several of them.
 _Row = tuple[str, Outcome, float | None, str]
 
 
-def _foreign(line: _ForeignLine, place: str) -> _Row:
+def _foreign_row(line: _ForeignLine, place: str) -> _Row:
     identity = line.test_id or line.eval_id
     if identity is not None and line.score is not None:
         passed = reaches(line.score, PASS_FROM)
         target = line.target if isinstance(line.target, str) else ""
-        return identity, _said(bool(line.error), passed), _share(line.score), target
+        return identity, _outcome(bool(line.error), passed), _share(line.score), target
     if line.success is not None:
         unjudged = line.failure_reason == PROMPTFOO_ERROR
-        if line.failure_reason is None:  # of an older version: failed assertions have an error too
+        if line.failure_reason is None:  # in older versions, failed assertions have an error too
             unjudged = bool(line.error) and bytes(line.grading_result) == b"null"
-        outcome = _said(unjudged, line.success)
+        outcome = _outcome(unjudged, line.success)
         return _promptfoo_id(line), outcome, _share(line.score), f"prompt {line.prompt_idx + 1}"
     keys = "'outcome' (Assay), 'eval_id' or 'test_id' with 'score' (AgentV), 'success' (promptfoo)"
     raise ResultFileError(f"{place}: this is not the result of a case: it has none of {keys}")
 
 
-def _said(unjudged: bool, passed: bool) -> Outcome:
+def _outcome(unjudged: bool, passed: bool) -> Outcome:
     return "errored" if unjudged else "passed" if passed else "failed"
 
 
 def _promptfoo_id(line: _ForeignLine) -> str:
-    """Its description, else its variables, else its number: cases there have no ids."""
+    """The description, else the variables, else the number: promptfoo's cases have no ids."""
     test = line.test_case or _Test()
     if test.description:
         return test.description
@@ -280,13 +280,13 @@ def _promptfoo_id(line: _ForeignLine) -> str:
     if not variables:
         return f"test {(line.test_idx or 0) + 1}"
     text = json.dumps(variables, ensure_ascii=False, sort_keys=True)
-    if len(text) <= _LONG:
+    if len(text) <= _MAX_ID:
         return text
-    return f"{text[:_LONG]}... {sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
+    return f"{text[:_MAX_ID]}... {sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
 
 
-class _Together(msgspec.Struct):
-    """The lines of one case; several are repeats, and all must pass."""
+class _CaseLines(msgspec.Struct):
+    """The lines of one case; several are repeats, which must all pass."""
 
     passed: int = 0
     failed: int = 0
@@ -307,39 +307,39 @@ class _Together(msgspec.Struct):
         return CaseOutcome(CaseRef("", identity), outcome, self.passed, judged, score)
 
 
-def _gathered(rows: Iterable[_Row], name: str) -> Iterator[CaseOutcome]:
-    """One outcome a case. With several variants in the file each makes a case of its own."""
-    found: dict[tuple[str, str], _Together] = {}
+def _merge(rows: Iterable[_Row], name: str) -> Iterator[CaseOutcome]:
+    """One outcome per case; if the file has several variants, per case and variant."""
+    merged: dict[tuple[str, str], _CaseLines] = {}
     for identity, outcome, score, variant in rows:
-        found.setdefault((identity, variant), _Together()).add(outcome, score)
-        if len(found) > MAX_CASES:
+        merged.setdefault((identity, variant), _CaseLines()).add(outcome, score)
+        if len(merged) > MAX_CASES:
             raise ResultFileError(f"{name}: there are more than {MAX_CASES:,} cases")
-    several = len({variant for _, variant in found}) > 1
-    for (identity, variant), together in found.items():
-        yield together.outcome(f"{identity} [{variant}]" if several else identity)
+    several = len({variant for _, variant in merged}) > 1
+    for (identity, variant), lines in merged.items():
+        yield lines.outcome(f"{identity} [{variant}]" if several else identity)
 
 
 def _share(score: float | None) -> float | None:
-    """A score from 0 to 1; other tools may have others, which do not compare."""
+    """The score if it is from 0 to 1; other tools may have others, which cannot be compared."""
     return score if score is not None and 0 <= score <= 1 else None
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[Any]:
+def _open(file: Path) -> Iterator[Any]:
     try:
         with open_binary(file, shown_path(file)) as stream:
             yield stream
     except EvalFileErrors as error:
         problem = error.problems[0]
-        hint = _neighbour(file) if problem.code == "not-found" else ""
+        hint = _similar_name(file) if problem.code == "not-found" else ""
         raise ResultFileError(f"{problem.place}: {problem.message}{hint}") from None
     except OSError as error:
         reason = error.strerror or str(error)
         raise ResultFileError(f"{shown_path(file)}: it cannot be read: {reason}") from None
 
 
-def _neighbour(file: Path) -> str:
-    """A hint with the nearest name in the same folder."""
+def _similar_name(file: Path) -> str:
+    """A hint with the most similar file name in the folder."""
     try:
         hint = nearest(file.name, sorted(os.listdir(file.parent))[:1000])
     except OSError:
@@ -347,7 +347,7 @@ def _neighbour(file: Path) -> str:
     return f" ({hint})" if hint else ""
 
 
-def _decoded(decode: Callable[[bytes], T], data: bytes, name: str, line: int) -> T:
+def _decode(decode: Callable[[bytes], T], data: bytes, name: str, line: int) -> T:
     try:
         return decode(data)
     except RecursionError:
@@ -357,12 +357,12 @@ def _decoded(decode: Callable[[bytes], T], data: bytes, name: str, line: int) ->
     except msgspec.ValidationError as error:
         raise ResultFileError(f"{name}:{line}: {printable(str(error))}") from None
     except msgspec.DecodeError as error:
-        place, message = _place(data, str(error), line)
+        place, message = _locate_error(data, str(error), line)
         raise ResultFileError(f"{name}:{place}: {message}") from None
 
 
-def _place(data: bytes, message: str, line: int) -> tuple[str, str]:
-    """Line and column of a fault of which the byte is known."""
+def _locate_error(data: bytes, message: str, line: int) -> tuple[str, str]:
+    """The line and column of a syntax error, and its message without the byte offset."""
     found = _BYTE.search(message)
     before = data[: int(found[1])] if found else data.rstrip()
     line += before.count(b"\n")

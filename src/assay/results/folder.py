@@ -1,4 +1,4 @@
-"""The folder of result files: how those of a run are called, and how they are written."""
+"""The folder of result files: their names, and how they are written."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from assay.model.run_result import RunResult
 from assay.replacement import replacing, writing
 from assay.settings import Settings, shown_path
 
-#: How many bytes of a suite's name are in that of its result file.
+#: The most bytes of a suite's name in the name of its result file.
 _MAX_NAME = 200
-#: How many bytes of a path may be there: a name has 255, and a number and a suffix follow.
+#: The same for the path of its file: a file name has up to 255, and a number and a suffix follow.
 _MAX_PATH = 240
 
 
 def results_folder(settings: Settings) -> Path:
-    """Where the result files of all runs of a project are."""
+    """The folder for the result files of all runs of a project."""
     return settings.root / ".assay" / "runs"
 
 
 def folder_shown(files: Sequence[Path]) -> str:
-    """The folder of result files as a report names it; empty when there are none."""
+    """The folder of the result files, as shown in reports; empty if there are none."""
     return shown_path(files[0].parent) if files else ""
 
 
 def files_of(result: RunResult, folder: Path) -> list[Path]:
-    """Where the result files of a run are, one for each suite."""
+    """The paths of the result files of a run, one per suite."""
     home = folder / result.id
     names: list[Path] = []
     for suite in result.suites:
@@ -46,16 +46,16 @@ def files_of(result: RunResult, folder: Path) -> list[Path]:
 
 
 def _stem(file: str) -> str:
-    """What the result file of a suite is called after: its file, else its name made safe."""
+    """The name of a result file without suffix: from the suite's file, or from its name if made."""
     if file.startswith(MADE):
         name = re.sub(r"[^\w.-]+", "-", file.removeprefix(MADE)).strip(".-")
         return name.encode()[:_MAX_NAME].decode(errors="ignore") or "suite"
-    # `store:` is no name of a file
+    # The suite of the store has `store:` in place of a file.
     return _shortened(file.replace("/", "--").removesuffix(":"), file)
 
 
 def _shortened(name: str, file: str) -> str:
-    """A name that a file can have: the beginning and the end of a long one, with a hash between."""
+    """The name, if too long for a file shortened to its beginning, a hash and its end."""
     data = os.fsencode(name)
     if len(data) <= _MAX_PATH:
         return name
@@ -66,7 +66,7 @@ def _shortened(name: str, file: str) -> str:
 
 
 def write_files(result: RunResult, folder: Path) -> list[Path]:
-    """Write the result files; each is there whole, or not at all."""
+    """Write the result files, each atomically."""
     files = files_of(result, folder)
     for suite, file in zip(result.suites, files, strict=True):
         with writing(shown_path(file)):

@@ -1,4 +1,4 @@
-"""What came of a run, read from the store: the results of its suites, and the exit code."""
+"""The result of a run, read from the store: its suites, its statistics and the exit code."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from assay.results.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.stats.means import DRAWS
 from assay.stats.sequential import Sequential
 
-#: Up to so many suites each has all draws of a bootstrap; and so many draws each has always.
-_FEW, _LEAST_DRAWS = 20, 1000
+#: With more suites than this each gets fewer bootstrap draws, but always at least the minimum.
+_MANY_SUITES, _MIN_DRAWS = 20, 1000
 
 
 class Count(msgspec.Struct):
-    """Adds up the cases of a suite, or of a run. A cost is None while no trial tells one."""
+    """Totals over the cases of a suite or a run. A cost is None until a trial reports one."""
 
     outcomes: dict[Outcome, int] = {}
     skipped_assertions: int = 0
@@ -50,7 +50,7 @@ class Count(msgspec.Struct):
         outcome = outcome_of(repeats)
         self.measure.add(repeats, outcome)
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
-        # Asked again, a case has no more assertions than before.
+        # Not the sum: repeats skip the same assertions.
         self.skipped_assertions += max(trial.skipped_assertions for trial in repeats)
         for trial in trials:
             if not trial.confirms:
@@ -61,7 +61,7 @@ class Count(msgspec.Struct):
                 self.judge_cost_usd = (self.judge_cost_usd or 0.0) + trial.judge_cost_usd
 
     def join(self, other: Count) -> None:
-        """As if the cases of the other had been added."""
+        """Add the totals of another suite."""
         for outcome, cases in other.outcomes.items():
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + cases
         self.skipped_assertions += other.skipped_assertions
@@ -73,11 +73,11 @@ class Count(msgspec.Struct):
         self.measure.join(other.measure)
 
     def planned(self, selected: int | None) -> int:
-        """How many cases should have been judged, as far as that is known."""
+        """How many cases should have been judged, as far as is known."""
         return max(sum(self.outcomes.values()), selected or 0) - self.outcomes.get("skipped", 0)
 
     def summary(self, selected: int | None) -> Summary:
-        """`selected` is how many cases the run was to ask; None when nobody knows yet."""
+        """`selected` is the number of cases that the run was to ask; None if not known yet."""
         counts = {name: self.outcomes.get(name, 0) for name in ("passed", "failed", "errored")}
         skipped, total = self.outcomes.get("skipped", 0), sum(self.outcomes.values())
         planned = self.planned(selected)
@@ -104,12 +104,12 @@ def result_of(
     calibrations: Sequence[Calibration] = (),
     counts: Mapping[int, Count] | None = None,
 ) -> RunResult:
-    """The run as the store has it now; nothing is held but counts.
+    """The run as it is in the store now; cases are not held in memory.
 
-    `counts` are those of the suites, by their number, whose cases were counted before.
+    `counts` has, by index, the suites whose cases are counted already.
     """
-    counted = counts or {}
-    all_counts = [counted.get(i) or _counted(store, record, i) for i in range(len(record.suites))]
+    known = counts or {}
+    all_counts = [known.get(i) or _count(store, record, i) for i in range(len(record.suites))]
     judges = JudgeStatistics(store, record, calibrations)
     suites = tuple(
         _suite(store, record, i, count, comparison, judges.of(i))
@@ -118,8 +118,8 @@ def result_of(
     every = Count()
     for count in all_counts:
         every.join(count)
-    known = [header.selected for header in record.suites if header.selected is not None]
-    selected = sum(known) if len(known) == len(record.suites) else None
+    selections = [header.selected for header in record.suites if header.selected is not None]
+    selected = sum(selections) if len(selections) == len(record.suites) else None
     return RunResult(
         record,
         suites,
@@ -131,11 +131,11 @@ def result_of(
 
 
 def draws_of(suites: int) -> int:
-    """The draws of a suite's bootstrap: with a thousand suites the last digit is not worth it."""
-    return DRAWS if suites <= _FEW else max(DRAWS * _FEW // suites, _LEAST_DRAWS)
+    """The bootstrap draws of a suite: fewer if there are many suites, to limit the time."""
+    return DRAWS if suites <= _MANY_SUITES else max(DRAWS * _MANY_SUITES // suites, _MIN_DRAWS)
 
 
-def _counted(store: Store, record: RunRecord, suite: int) -> Count:
+def _count(store: Store, record: RunRecord, suite: int) -> Count:
     count = Count()
     for trials in by_case(store.facts(record.id, positions_of(suite))):
         count.add(trials)
@@ -177,7 +177,7 @@ def _suite(
 
 
 def _changes(header: SuiteHeader, compared: Comparison | None) -> dict[str, Any]:
-    """What the comparison says of this suite's cases."""
+    """The lists of the comparison, limited to this suite's cases."""
     if compared is None:
         return {}
     names = ("regressions", "new_passes", "added", "removed", "not_comparable", "unjudged")
@@ -201,9 +201,9 @@ def _comparability(store: Store, run_id: str, positions: range) -> Iterator[tupl
 def conclude(
     result: RunResult, options: RunOptions, *, gave_up: str = "", faults: Sequence[str] = ()
 ) -> RunResult:
-    """The result with its exit code, and in words what it is made of.
+    """The result with its exit code and the reasons for it.
 
-    `faults` are what turned out to be wrong with the configuration.
+    `gave_up` is why the run stopped early, and `faults` are errors in the configuration.
     """
     reasons: dict[int, list[str]] = {2: list(faults)} if faults else {}
     summary, comparison = result.summary, result.comparison
@@ -216,8 +216,8 @@ def conclude(
             reasons[1] = list(comparison.gate_failures)
         elif comparison.exit_code:
             reasons[comparison.exit_code] = [f"the comparison is {comparison.decision}"]
-    elif options.baseline is None and (failure := _failed(summary, options.min_pass_rate)):
-        reasons[1] = [failure]  # with a baseline its gate decides, and there is none yet
+    elif options.baseline is None and (failure := _failure(summary, options.min_pass_rate)):
+        reasons[1] = [failure]  # with a baseline the gate decides, after the comparison
     if options.require_calibrated and (unknown := _uncalibrated(result)):
         reasons.setdefault(1, []).extend(unknown)
     coverage = 1.0 if summary.coverage is None else summary.coverage
@@ -233,12 +233,12 @@ def conclude(
     if interrupted:
         reasons[130] = [f"the run was interrupted; {again} continues it"]
     code = next((code for code in PRECEDENCE if code in reasons), 0)
-    told = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
-    return replace(result, exit_code=code, reasons=told)
+    ordered = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
+    return replace(result, exit_code=code, reasons=ordered)
 
 
 def _uncalibrated(result: RunResult) -> list[str]:
-    """The judges that count and are not calibrated as they are now."""
+    """The judges that count and have no calibration for their current state."""
     words = {"none": "is not calibrated", "stale": "changed since it was calibrated"}
     return [
         f"the judge of {judge['evaluator']!r} ({judge['judge']}) {words[state]}"
@@ -247,11 +247,11 @@ def _uncalibrated(result: RunResult) -> list[str]:
     ]
 
 
-#: When several exit codes apply, the first of these counts.
+#: If several exit codes apply, the first of these is used.
 PRECEDENCE = (130, 2, 5, 1, 3, 4)
 
 
-def _failed(summary: Summary, min_pass_rate: float | None) -> str:
+def _failure(summary: Summary, min_pass_rate: float | None) -> str:
     if min_pass_rate is None:
         cases = "1 case" if summary.failed == 1 else f"{summary.failed:,} cases"
         return f"{cases} failed" if summary.failed else ""
@@ -260,18 +260,18 @@ def _failed(summary: Summary, min_pass_rate: float | None) -> str:
     rate = summary.passed / summary.judged if summary.judged else 1.0
     if reaches(rate, min_pass_rate):
         return ""
-    # Not the rate: rounded, it may look like the one that is needed.
+    # Not the rate: rounded, it may look like the required one.
     passed = f"{summary.passed:,} of {summary.judged:,} judged cases passed"
     return f"{passed}; {_percent(min_pass_rate)} required"
 
 
 def _percent(share: float) -> str:
-    """A share that a user gave, with all its digits."""
+    """A share given by the user, with all its digits."""
     return f"{100 * share:g} %"
 
 
 def _nothing_selected(options: RunOptions) -> str:
-    """What the cases were chosen by, as one of these was likely mistyped."""
+    """Names the options that selected cases, as one was likely mistyped."""
     chosen = {"filter": options.filter, "tag": options.tag, "tier": options.tier}
     given = [f"--{name} {value}" for name, values in chosen.items() for value in values]
     given += [f"--shard {options.shard}"] if options.shard else []
@@ -288,9 +288,10 @@ def recorded_summary(
     *,
     narrowed: bool = False,
 ) -> dict[str, Any]:
-    """The counts and the verdict as the store keeps them, so that the run can be shown again.
+    """The counts and the verdict as they are stored, so that the run can be shown again.
 
-    When the run was `narrowed` to some of its cases, only it knows which are gone for good.
+    If the run was `narrowed` to some of the cases, the removed ones are stored too: they cannot
+    be computed later.
     """
     verdict = RunVerdict(result.exit_code, result.reasons, result.notes)
     if result.comparison is not None:
@@ -301,7 +302,7 @@ def recorded_summary(
             removed=result.comparison.removed if narrowed else None,
             sequential=sequential,
         )
-    # With the statistics of every suite, lists of runs need not count trials.
+    # The statistics of each suite are stored so that lists of runs need not count trials.
     suites = [
         {"file": s.file, **s.summary.to_dict(), "statistics": s.statistics} for s in result.suites
     ]
@@ -310,7 +311,7 @@ def recorded_summary(
 
 
 def head_of_suite(record: RunRecord, header: SuiteHeader) -> bytes:
-    """What the result file of a suite begins with."""
+    """The beginning of a suite's result file."""
     named = (header.tier, header.tool_name or header.name)
     known = (header.metadata, header.staleness_warnings)
     return head_of(record.id, record.started_at, *named, *known)

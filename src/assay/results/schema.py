@@ -1,7 +1,7 @@
-"""JSON Schema 2020-12 of a result file, from one description of what is in it.
+"""The JSON Schema 2020-12 of a result file, generated from structs.
 
-The shapes here only describe: results are written piece by piece, as a suite may have a
-million cases. Tests hold files of real runs to this description, and it to them.
+The structs are only for the schema: results are written piece by piece, as a suite may have a
+million cases. Tests check that the schema and the files of real runs agree.
 """
 
 from __future__ import annotations
@@ -147,6 +147,6 @@ def result_schema(dialect: str) -> dict[str, Any]:
 
 
 def case_shapes(ref_template: str) -> dict[str, Any]:
-    """The schema of the result of a case, `Case`, and of its parts, by their names."""
+    """The schemas of a case's result, `Case`, and of its parts, by name."""
     _, definitions = msgspec.json.schema_components([Case], ref_template=ref_template)
     return definitions

@@ -1,4 +1,4 @@
-"""The statistics of a suite, or of a run, counted in one pass: a few numbers, never the cases."""
+"""The statistics of a suite or a run, computed in one pass without holding the cases."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from assay.stats.proportions import rate_bounds, wilson, wilson_limits
 from assay.stats.repeats import Attempts
 from assay.stats.sums import Clusters, Moments
 
-#: So many flaky cases are named; there may be more.
+#: The most flaky cases that are listed.
 MAX_FLAKY = 1000
-#: pass@k and pass^k are told for every k up to this one, and for the number of repeats.
+#: pass@k and pass^k are given for every k up to this, and for the number of repeats.
 MAX_K = 10
 LEVEL = 0.95
 
 
 class Tries(NamedTuple):
-    """How often a case was asked, how often it was judged then, and how often it passed."""
+    """How many times a case was asked, judged and passed."""
 
     asked: int
     judged: int
     passed: int
 
     def as_if(self, missing_pass: bool) -> Attempts:
-        """The attempts as if those without a verdict had all passed, or all failed."""
+        """The attempts, if those without a verdict had all passed, or all failed."""
         return Attempts(self.passed + missing_pass * (self.asked - self.judged), self.asked)
 
 
-class Unit(msgspec.Struct):
-    """The cases of one cluster: their number and passes, and the same for those with a score."""
+class ClusterSums(msgspec.Struct):
+    """The cases of a cluster: how many, how many passed, and the scores of those that have one."""
 
     cases: int = 0
     passed: int = 0
@@ -48,23 +48,23 @@ class Unit(msgspec.Struct):
 
 
 class Measure(msgspec.Struct):
-    """Adds up cases. `join` adds those of another suite."""
+    """Sums over cases, from which the statistics are computed."""
 
     passed: int = 0
     judged: int = 0
     scores: Moments = msgspec.field(default_factory=Moments)
     graded: bool = False
-    clusters: dict[str, Unit] = {}
+    clusters: dict[str, ClusterSums] = {}
     tries: dict[Tries, int] = {}
     flaky: list[CaseRef] = []
 
     def add(self, trials: Sequence[TrialFacts | TrialRecord], outcome: str) -> None:
-        """One case: its repeats, and what they come to."""
+        """Add a case: its repeats, and their combined outcome."""
         first = trials[0]
         score = first.score
         if len(trials) > 1:
             if outcome != "skipped":
-                self._repeats(trials)
+                self._add_repeats(trials)
             score = mean_score(trials)
         if outcome not in JUDGED:
             return
@@ -73,20 +73,20 @@ class Measure(msgspec.Struct):
         if score is not None:
             self.scores.add(score)
             if not self.graded and 0 < score < 1:
-                # The mean of some attempts lies between 0 and 1 also when no score of them does.
+                # A mean between 0 and 1 is not enough: the attempts may all have 0 or 1.
                 self.graded = any(0 < (trial.score or 0) < 1 for trial in trials)
         if first.cluster is not None:
-            self._cluster(first.cluster, outcome == "passed", score)
+            self._add_to_cluster(first.cluster, outcome == "passed", score)
 
     def join(self, other: Measure) -> None:
-        """As if the cases of the other had been added."""
+        """Add the sums of another suite."""
         self.passed += other.passed
         self.judged += other.judged
         self.scores.join(other.scores)
         self.graded = self.graded or other.graded
         for name, unit in other.clusters.items():
-            mine = self.clusters.setdefault(name, Unit())
-            for part in Unit.__struct_fields__:
+            mine = self.clusters.setdefault(name, ClusterSums())
+            for part in ClusterSums.__struct_fields__:
                 setattr(mine, part, getattr(mine, part) + getattr(unit, part))
         for tries, count in other.tries.items():
             self.tries[tries] = self.tries.get(tries, 0) + count
@@ -95,22 +95,22 @@ class Measure(msgspec.Struct):
     def statistics(
         self, planned: int, *, whole: bool = False, draws: int = DRAWS
     ) -> dict[str, Any]:
-        """What a result file says. Of a `whole` run flaky cases are named with their suite.
+        """The statistics as in a result file; for a `whole` run flaky cases include their suite.
 
-        `draws` are those of a bootstrap, the only thing here that takes time.
+        `draws` is the number of bootstrap draws, the only expensive part.
         """
         found: dict[str, Any] = {
-            "passRate": _dict(self._rate()),
+            "passRate": _dict(self._pass_rate()),
             "coverage": self._coverage(planned),
             "score": self._score(draws),
         }
         if self.tries:
-            found["repeats"] = self._repeated(whole, draws)
+            found["repeats"] = self._repeat_statistics(whole, draws)
         if self.clusters:
-            found["clusters"] = self._clusters()
+            found["clusters"] = self._cluster_statistics()
         return found
 
-    def _repeats(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
+    def _add_repeats(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
         outcomes = [trial.outcome for trial in trials]
         passed = outcomes.count("passed")
         tries = Tries(len(trials), passed + outcomes.count("failed"), passed)
@@ -118,10 +118,10 @@ class Measure(msgspec.Struct):
         if 0 < passed < tries.judged and len(self.flaky) < MAX_FLAKY:
             self.flaky.append(CaseRef(trials[0].suite, trials[0].case_id))
 
-    def _cluster(self, name: str, passed: bool, score: float | None) -> None:
+    def _add_to_cluster(self, name: str, passed: bool, score: float | None) -> None:
         unit = self.clusters.get(name)
         if unit is None:
-            unit = self.clusters[name] = Unit()
+            unit = self.clusters[name] = ClusterSums()
         unit.cases += 1
         unit.passed += passed
         if score is not None:
@@ -129,16 +129,16 @@ class Measure(msgspec.Struct):
             unit.score += score
             unit.squares += score * score
 
-    def _rate(self) -> Estimate | None:
+    def _pass_rate(self) -> Estimate | None:
         if not self.clusters:
             return wilson(self.passed, self.judged)
         named = [(float(unit.passed), unit.cases) for unit in self.clusters.values()]
         passed = self.passed - sum(unit.passed for unit in self.clusters.values())
-        return Clusters(named, self._alone, passed, passed).rate()
+        return Clusters(named, self._unclustered, passed, passed).rate()
 
     @property
-    def _alone(self) -> int:
-        """How many judged cases belong to no cluster."""
+    def _unclustered(self) -> int:
+        """How many judged cases are in no cluster."""
         return self.judged - sum(unit.cases for unit in self.clusters.values())
 
     def _score(self, draws: int) -> dict[str, Any] | None:
@@ -146,16 +146,16 @@ class Measure(msgspec.Struct):
             found = self._clustered_score()
         elif self.graded or self.tries:
             found = self.scores.estimate(draws=draws)
-        else:  # nothing but 0 and 1: it is a rate
+        else:  # only 0 and 1: a rate
             found = wilson(round(self.scores.mean * self.scores.count), self.scores.count)
         return None if found is None else found.to_dict() | {"graded": self.graded}
 
     def _clustered_score(self) -> Estimate | None:
-        units, all_of = [u for u in self.clusters.values() if u.scored], self.scores
-        total = all_of.mean * all_of.count - sum(unit.score for unit in units)
-        squares = all_of.squares + all_of.count * all_of.mean**2
+        units, scores = [u for u in self.clusters.values() if u.scored], self.scores
+        total = scores.mean * scores.count - sum(unit.score for unit in units)
+        squares = scores.squares + scores.count * scores.mean**2
         squares -= sum(unit.squares for unit in units)
-        alone = all_of.count - sum(unit.scored for unit in units)
+        alone = scores.count - sum(unit.scored for unit in units)
         named = [(unit.score, unit.scored) for unit in units]
         return Clusters(named, alone, total, squares).estimate()
 
@@ -166,44 +166,44 @@ class Measure(msgspec.Struct):
             found |= {"worst": bounds.low, "best": bounds.high}
         return found
 
-    def _clusters(self) -> dict[str, Any]:
-        count = len(self.clusters) + self._alone
+    def _cluster_statistics(self) -> dict[str, Any]:
+        count = len(self.clusters) + self._unclustered
         found: dict[str, Any] = {"count": count}
         if warning := few_clusters(count):
             found["warning"] = warning
         return found
 
-    def _repeated(self, whole: bool, draws: int) -> dict[str, Any]:
+    def _repeat_statistics(self, whole: bool, draws: int) -> dict[str, Any]:
         n = min(tries.asked for tries in self.tries)
         every = sorted(self.tries.items())
         ks = [k for k in range(1, n + 1) if k <= MAX_K or k == n]
-        # The same cases for every k: else some would count in a short row and not in a long one.
+        # The same cases for every k; otherwise values for different k would not be comparable.
         complete = [(Attempts(t.passed, t.judged), count) for t, count in every if t.judged >= n]
         found: dict[str, Any] = {"n": n, "cases": sum(self.tries.values())}
         found["complete"] = sum(count for _, count in complete)
         for name, of in (("passHatK", Attempts.pass_hat_k), ("passAtK", Attempts.pass_at_k)):
-            shares = {str(k): _over(complete, of, k).mean for k in ks}
+            shares = {str(k): _mean_over(complete, of, k).mean for k in ks}
             found[name] = shares if complete else {}
-        headline = _headline(_over(complete, Attempts.pass_hat_k, n), draws)
+        headline = _pass_hat_k(_mean_over(complete, Attempts.pass_hat_k, n), draws)
         found["headline"] = None if headline is None else {"k": n} | headline.to_dict()
         for name, missing_pass in (("worst", False), ("best", True)):
             judged = [(t.as_if(missing_pass), count) for t, count in every]
-            found[name] = _over(judged, Attempts.pass_hat_k, n).mean
+            found[name] = _mean_over(judged, Attempts.pass_hat_k, n).mean
         found["flaky"] = [str(ref) if whole else ref.id for ref in self.flaky]
         found["flakyCount"] = sum(count for t, count in every if 0 < t.passed < t.judged)
         return found
 
 
-def _over(cases: list[tuple[Attempts, int]], of: Any, k: int) -> Moments:
-    """pass@k or pass^k over cases that all have k attempts."""
+def _mean_over(cases: list[tuple[Attempts, int]], of: Any, k: int) -> Moments:
+    """pass@k or pass^k over cases that all have at least k attempts."""
     found = Moments()
     for case, count in cases:
         found.join(Moments.of(of(case, k), count))
     return found
 
 
-def _headline(shares: Moments, draws: int) -> Estimate | None:
-    """pass^k with its interval. Cases that are all alike hide their spread, not their number."""
+def _pass_hat_k(shares: Moments, draws: int) -> Estimate | None:
+    """pass^k with its interval: Wilson's if all cases are equal, as they show no variance then."""
     if shares.squares or shares.count < 2:
         return shares.estimate(draws=draws)
     limits = wilson_limits(shares.mean, shares.count, interval_z(LEVEL))
@@ -211,7 +211,7 @@ def _headline(shares: Moments, draws: int) -> Estimate | None:
 
 
 def few_clusters(count: int) -> str:
-    """What to say of an interval that stands on so many clusters; empty when they are enough."""
+    """The warning about an interval based on this many clusters; empty if they are enough."""
     if count >= FEW_CLUSTERS:
         return ""
     few = f"the cases fall into {count} clusters; with fewer than {FEW_CLUSTERS} the interval"

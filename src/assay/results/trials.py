@@ -1,4 +1,4 @@
-"""The trials of a case together: what a result file says of it, and what it counts as."""
+"""Combines the trials of a case: its outcome, and its entry in a result file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.model.score import reaches
 
 
 class Counted(Protocol):
-    """As much of a trial as deciding needs."""
+    """The part of a trial that decides the outcome."""
 
     @property
     def position(self) -> int: ...
@@ -36,17 +36,17 @@ _position: Callable[[Counted], int] = attrgetter("position")
 
 
 def by_case(trials: Iterable[T]) -> Iterator[list[T]]:
-    """The trials of each case; they come by position and repeat."""
+    """Group trials by case; they must be ordered by position and repeat."""
     return (list(group) for _, group in groupby(trials, _position))
 
 
 def repeats_of(trials: Sequence[T]) -> Sequence[T]:
-    """The trials that count: those that only confirm a regression do not, unless all do."""
+    """The trials that count: those that confirm a regression do not, unless there are no others."""
     return [trial for trial in trials if not trial.confirms] or trials
 
 
 def outcome_of(trials: Sequence[Counted]) -> Outcome:
-    """What the repeats of a case come to: errored ones are left out while others were judged."""
+    """The combined outcome of the repeats of a case; if any was judged, errors are ignored."""
     if len(trials) == 1 and trials[0].min_pass_rate > 0:
         return trials[0].outcome
     outcomes = [trial.outcome for trial in trials]
@@ -58,7 +58,7 @@ def outcome_of(trials: Sequence[Counted]) -> Outcome:
 
 
 def mean_score(trials: Iterable[Counted]) -> float | None:
-    """The mean score of those that were judged; None when none of them has one."""
+    """The mean score of the judged trials; None if none has a score."""
     scores = [t.score for t in trials if t.score is not None and t.outcome in JUDGED]
     return sum(scores) / len(scores) if scores else None
 
@@ -70,32 +70,32 @@ def entry_of(trials: Sequence[TrialRecord]) -> bytes:
     repeats = repeats_of(trials)
     outcome = outcome_of(repeats)
     entries: list[dict[str, Any]] = [msgspec.json.decode(trial.entry) for trial in repeats]
-    fitting = (e for e, t in zip(entries, repeats, strict=True) if t.outcome == outcome)
-    shown = next(fitting, entries[0])  # none fits when no trial passed and none had to
+    matching = (e for e, t in zip(entries, repeats, strict=True) if t.outcome == outcome)
+    shown = next(matching, entries[0])  # none matches if no trial passed, and none had to
     entry = shown | {
         "passed": outcome == "passed",
         "durationMs": sum(trial.duration_ms for trial in repeats),
-        "details": shown["details"] | _together(repeats, entries, outcome, _listed(trials)),
+        "details": shown["details"] | _combined(repeats, entries, outcome, _attempts(trials)),
     }
     if outcome == "passed":
         entry.pop("error", None)
     elif outcome == "failed" and len(repeats) > 1:
-        _blame(entry, repeats)
+        _prepend_pass_count(entry, repeats)
     return msgspec.json.encode(entry)
 
 
-def _listed(trials: Sequence[TrialRecord]) -> list[dict[str, Any]]:
-    """Every attempt, those that confirm included."""
+def _attempts(trials: Sequence[TrialRecord]) -> list[dict[str, Any]]:
+    """All attempts, including those that confirm a regression."""
     return [entry for t in trials for entry in msgspec.json.decode(t.result)["details"]["trials"]]
 
 
-def _together(
+def _combined(
     trials: Sequence[TrialRecord],
     entries: Sequence[dict[str, Any]],
     outcome: Outcome,
-    listed: list[dict[str, Any]],
+    attempts: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    details: dict[str, Any] = {"outcome": outcome, "trials": listed}
+    details: dict[str, Any] = {"outcome": outcome, "trials": attempts}
     details["score"] = mean_score(trials)
     if judged := sum(trial.outcome in JUDGED for trial in trials):
         details["passRate"] = sum(trial.outcome == "passed" for trial in trials) / judged
@@ -109,8 +109,8 @@ def _together(
     return details | ({"usage": usage} if usage else {})
 
 
-def _blame(entry: dict[str, Any], trials: Sequence[TrialRecord]) -> None:
-    """Says how often it passed, before the reasons of the first trial that failed."""
+def _prepend_pass_count(entry: dict[str, Any], trials: Sequence[TrialRecord]) -> None:
+    """Put how often it passed before the reasons of the first trial that failed."""
     passed = sum(trial.outcome == "passed" for trial in trials)
     judged = passed + sum(trial.outcome == "failed" for trial in trials)
     least = trials[0].min_pass_rate

@@ -1,10 +1,10 @@
-"""What every store must hold, as tests for whoever writes one. It needs pytest.
+"""Conformance tests for implementations of Store, to be run with pytest.
 
     class TestMyStore(StoreConformance):
         def make_store(self, folder: Path) -> Store:
             return MyStore(...)
 
-`folder` is empty and the test's own. The tests close what they opened.
+Each test gets its own empty `folder`, and closes the stores it opens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from assay.model.result import Outcome
 from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord
 from assay.ports import Store
 
-#: The longest that a store may take to write what a test saves.
+#: The timeout for writing what a test saves.
 SECONDS = 60
 
 
@@ -60,11 +60,11 @@ def saved(store: Store, *trials: TrialRecord) -> None:
 
 
 class StoreConformance(ABC):
-    """Subclass it, say how your store is made, and let pytest find the tests."""
+    """Subclass it, implement `make_store`, and pytest finds the tests."""
 
     @abstractmethod
     def make_store(self, folder: Path) -> Store:
-        """A new and empty store; it may keep its files in the folder."""
+        """Create an empty store; it may keep files in the folder."""
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[Store]:
@@ -89,7 +89,7 @@ class StoreConformance(ABC):
             store.begin(a_run(suites=[SuiteHeader("other", "other.yaml")]))
         assert store.run("run-1") == a_run()
 
-    def test_a_run_is_described_anew(self, store: Store) -> None:
+    def test_a_description_is_replaced(self, store: Store) -> None:
         store.begin(a_run(suites=[SuiteHeader("a", "a.yaml")]))
         grown = SuiteHeader("a", "a.yaml", selected=3, notes=["it grew"])
         store.describe("run-1", [grown], {"judges": [{"id": "j"}]})
@@ -113,7 +113,7 @@ class StoreConformance(ABC):
         found = store.trials("run-1", ["failed"], range(2, 5))
         assert [trial.position for trial in found] == [3]
 
-    def test_facts_are_those_of_the_trials(self, store: Store) -> None:
+    def test_facts_match_the_trials(self, store: Store) -> None:
         store.begin(a_run())
         kept = [a_trial(0, cluster="x", min_pass_rate=0.5), a_trial(1, critical=True)]
         saved(store, *reversed(kept))
@@ -192,7 +192,7 @@ class StoreConformance(ABC):
         assert [(t.position, t.repeat) for t in store.trials("run-1")] == keys
         assert list(store.finished("run-1")) == keys
 
-    def test_of_two_equal_keys_the_first_is_kept(self, store: Store) -> None:
+    def test_of_trials_with_the_same_key_the_first_is_kept(self, store: Store) -> None:
         store.begin(a_run())
         saved(store, a_trial(0, result=b"1"), a_trial(0, result=b"2"))
         saved(store, a_trial(0, result=b"3"))
@@ -212,7 +212,7 @@ class StoreConformance(ABC):
         saved(store, *(a_trial(i, run_id=f"run-{1 + i % 2}") for i in range(10)))
         assert [t.position for t in store.trials("run-2")] == [1, 3, 5, 7, 9]
 
-    def test_an_unknown_run_spoils_no_other_trial(self, store: Store) -> None:
+    def test_an_unknown_run_does_not_affect_other_trials(self, store: Store) -> None:
         store.begin(a_run())
         trials = [a_trial(i, run_id="run-1" if i % 2 else "run-9") for i in range(10)]
         futures = [store.save(trial) for trial in trials]
@@ -236,7 +236,7 @@ class StoreConformance(ABC):
         assert not wait(futures, SECONDS).not_done
         assert len(list(store.finished("run-1"))) == 100
 
-    def test_an_iterator_is_not_disturbed_by_what_is_saved_meanwhile(self, store: Store) -> None:
+    def test_an_iterator_ignores_what_is_saved_meanwhile(self, store: Store) -> None:
         store.begin(a_run())
         saved(store, *(a_trial(i) for i in range(0, 20, 2)))
         trials = store.trials("run-1")
@@ -245,7 +245,7 @@ class StoreConformance(ABC):
         assert [first.position, *(t.position for t in trials)] == list(range(0, 20, 2))
         assert len(list(store.trials("run-1"))) == 20
 
-    def test_an_iterator_that_was_left_does_not_hide_what_came_later(self, store: Store) -> None:
+    def test_an_abandoned_iterator_does_not_hide_later_runs(self, store: Store) -> None:
         store.begin(a_run())
         saved(store, a_trial(0), a_trial(1))
         left = store.trials("run-1")
@@ -272,7 +272,7 @@ class StoreConformance(ABC):
         assert faults == []
         assert [t.position for t in store.trials("run-1")] == list(range(400))
 
-    def test_a_deleted_run_takes_its_trials_along(self, store: Store) -> None:
+    def test_deleting_a_run_deletes_its_trials(self, store: Store) -> None:
         store.begin(a_run())
         saved(store, a_trial(0))
         store.delete("run-1")
@@ -282,7 +282,7 @@ class StoreConformance(ABC):
 
     # Leases
 
-    def test_one_at_a_time_works_on_a_run(self, store: Store) -> None:
+    def test_a_lease_is_exclusive(self, store: Store) -> None:
         for run_id in ("run-1", "../any 'text' \U0001f3f3 at all" * 20):
             assert not store.held(run_id)
             with store.lease(run_id):
@@ -297,7 +297,7 @@ class StoreConformance(ABC):
                     pass
             assert not store.held(run_id)
 
-    def test_of_many_one_gets_the_lease_and_the_next_after_it(self, store: Store) -> None:
+    def test_concurrent_threads_get_the_lease_one_after_the_other(self, store: Store) -> None:
         holders: list[int] = []
         most = 0
 
@@ -319,7 +319,7 @@ class StoreConformance(ABC):
             assert sum(pool.map(work, range(8))) == 40
         assert most == 1
 
-    def test_who_asks_whether_a_run_is_held_keeps_nobody_from_its_lease(self, store: Store) -> None:
+    def test_asking_whether_a_run_is_held_never_blocks_its_lease(self, store: Store) -> None:
         done = threading.Event()
 
         def ask() -> None:
@@ -356,14 +356,12 @@ class StoreConformance(ABC):
                 call("mian")
 
     @pytest.mark.parametrize("name", ["a\0b", "\ud800"], ids=ascii)
-    def test_a_name_that_cannot_be_stored_is_that_of_no_baseline(
-        self, store: Store, name: str
-    ) -> None:
+    def test_a_name_that_cannot_be_stored_is_not_found(self, store: Store, name: str) -> None:
         for call in (store.baseline, store.remove_baseline):
             with pytest.raises(NotInStore, match="no baseline"):
                 call(name)
 
-    def test_a_baseline_keeps_its_run(self, store: Store) -> None:
+    def test_the_run_of_a_baseline_cannot_be_deleted(self, store: Store) -> None:
         store.begin(a_run())
         store.set_baseline("main", "run-1")
         with pytest.raises(StoreError, match="'run-1' is the baseline 'main'"):
@@ -381,19 +379,19 @@ class StoreConformance(ABC):
         value["replies"] = []
         assert store.get("key") == {"replies": ["23.5 °C", 1, None]}
 
-    def test_the_last_reply_counts(self, store: Store) -> None:
+    def test_a_reply_is_overwritten(self, store: Store) -> None:
         for i in range(100):
             store.put("key", {"reply": i})
             assert store.get("key") == {"reply": i}
 
-    def test_what_is_kept_is_found_as_what_was_put(self, store: Store) -> None:
+    def test_keep_overwrites_as_put_does(self, store: Store) -> None:
         store.put("key", {"reply": 1})
         store.keep("key", {"reply": 2})
         assert store.get("key") == {"reply": 2}
 
     # Closing
 
-    def test_closing_waits_for_what_is_under_way(self, tmp_path: Path) -> None:
+    def test_closing_waits_for_pending_writes(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         store.begin(a_run())
         futures = [store.save(a_trial(i)) for i in range(2000)]

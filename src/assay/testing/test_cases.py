@@ -1,10 +1,10 @@
-"""What the test cases of every store must hold, as tests for whoever writes one. It needs pytest.
+"""Conformance tests for implementations of TestCaseStore, to be run with pytest.
 
     class TestMyTestCases(TestCaseConformance):
         def make_store(self, folder: Path) -> Store:
             return MyStore(...)
 
-`folder` is empty and the test's own. The tests close what they opened.
+Each test gets its own empty `folder`, and closes the stores it opens.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from assay.errors import DuplicateId, InvalidText, NotInStore, Outdated, StoreEr
 from assay.model.test_case import MAX_TEXT, NewTestCase, TestCase, TestCaseChanges
 from assay.ports import Store, TestCaseStore
 
-#: The longest that a store may take to write what a test hands in.
+#: The timeout for writing what a test adds or changes.
 SECONDS = 60
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 WRITERS = 32
-#: What no database takes.
+#: Texts that no store accepts: with NUL, or with lone surrogates.
 UNFIT = ["a\0b", "\ud800", "ok \udfff"]
 
 
@@ -46,17 +46,17 @@ def changed(cases: TestCaseStore, case_id: str, now: datetime = NOON, **fields: 
 
 
 class TestCaseConformance(ABC):
-    """Subclass it, say how your store is made, and let pytest find the tests."""
+    """Subclass it, implement `make_store`, and pytest finds the tests."""
 
     __test__ = False
 
     def __init_subclass__(cls) -> None:
-        # By its name pytest would take this class for a test of its own.
+        # Subclasses are tests; this class is not, although pytest would collect it by its name.
         cls.__test__ = cls.__name__.startswith("Test")
 
     @abstractmethod
     def make_store(self, folder: Path) -> Store:
-        """A new and empty store; it may keep its files in the folder."""
+        """Create an empty store; it may keep files in the folder."""
 
     @pytest.fixture
     def cases(self, tmp_path: Path) -> Iterator[TestCaseStore]:
@@ -89,7 +89,7 @@ class TestCaseConformance(ABC):
         assert first.id != second.id
         assert third.id == own
 
-    def test_an_id_is_taken_for_good(self, cases: TestCaseStore) -> None:
+    def test_an_id_is_never_reused(self, cases: TestCaseStore) -> None:
         added(cases, new_case("first", id="a"), new_case("second", id="b"))
         cases.remove("b", NOON).result(SECONDS)
         for taken in ("a", "b"):
@@ -105,7 +105,7 @@ class TestCaseConformance(ABC):
         (case,) = added(cases, new_case(), now=early)
         assert case.created_at == case.modified_at == "2026-05-31T23:30:15.000007Z"
 
-    def test_texts_are_kept_to_the_letter(self, cases: TestCaseStore) -> None:
+    def test_texts_are_kept_exactly(self, cases: TestCaseStore) -> None:
         strange = "☂ 'quoted' \"\\ % _ \r\n\t\x01\x7f e\u0301 \ufeff\uffff 🏳️‍🌈 "
         texts = [strange, "\U0010ffff" * MAX_TEXT, " ", "null"]
         for text in texts:
@@ -156,7 +156,7 @@ class TestCaseConformance(ABC):
     def test_an_empty_store_has_an_empty_page(self, cases: TestCaseStore) -> None:
         assert cases.page(10) == cases.page(10, 0, "tag") == ([], 0)
 
-    def test_a_change_moves_nothing(self, cases: TestCaseStore) -> None:
+    def test_a_change_keeps_the_order(self, cases: TestCaseStore) -> None:
         a, b = added(cases, new_case("a", "x"), new_case("b", "x"))
         a = changed(cases, a.id, input="c")
         assert cases.page(10) == cases.page(10, tag="x") == ([a, b], 2)
@@ -264,14 +264,16 @@ class TestCaseConformance(ABC):
             before = after
         assert before.version == 6
 
-    def test_a_change_of_nothing_is_a_version_too(self, cases: TestCaseStore) -> None:
+    def test_an_empty_change_makes_a_version_too(self, cases: TestCaseStore) -> None:
         (first,) = added(cases, new_case("a", "x"))
         second = changed(cases, first.id, NOON + timedelta(hours=1))
         assert second.modified_at == "2026-01-31T13:00:00.000000Z"
         assert second.version == 2
         assert first.to_dict() | {"modified_at": ""} == second.to_dict() | {"modified_at": ""}
 
-    def test_time_goes_on_whatever_the_clock_says(self, cases: TestCaseStore) -> None:
+    def test_modification_times_increase_even_if_the_clock_does_not(
+        self, cases: TestCaseStore
+    ) -> None:
         (case,) = added(cases, new_case())
         clock = [0, 0, -3600, 3600, 3600, 0, 7200]
         times = [case.modified_at]
@@ -281,7 +283,7 @@ class TestCaseConformance(ABC):
         assert times[-1] == "2026-01-31T14:00:00.000000Z"
         assert all(case.created_at == times[0] for case in cases.versions(case.id, 10).test_cases)
 
-    def test_a_change_of_what_is_known_no_longer_is_refused(self, cases: TestCaseStore) -> None:
+    def test_a_change_based_on_an_outdated_version_is_refused(self, cases: TestCaseStore) -> None:
         (first,) = added(cases, new_case("a", "x"))
         second = cases.change(first.id, TestCaseChanges(input="b"), NOON, first.modified_at)
         now = second.result(SECONDS)
@@ -292,7 +294,9 @@ class TestCaseConformance(ABC):
         assert cases.versions(first.id, 10) == ([first, now], 2)
         assert cases.page(10, tag="y").total == 0
 
-    def test_one_of_many_that_know_the_same_changes_it(self, cases: TestCaseStore) -> None:
+    def test_of_concurrent_changes_to_the_same_version_one_succeeds(
+        self, cases: TestCaseStore
+    ) -> None:
         (case,) = added(cases, new_case())
         known = case.modified_at
         changes = [TestCaseChanges(input=str(i)) for i in range(WRITERS)]
@@ -389,7 +393,9 @@ class TestCaseConformance(ABC):
         times = [case.modified_at for case in versions]
         assert times == sorted(set(times))
 
-    def test_one_of_many_gets_the_id(self, cases: TestCaseStore) -> None:
+    def test_of_concurrent_additions_with_the_same_id_one_succeeds(
+        self, cases: TestCaseStore
+    ) -> None:
         futures = [cases.add(new_case(str(i), id="the one"), NOON) for i in range(WRITERS)]
         refusals = [future.exception(SECONDS) for future in futures]
         assert refusals.count(None) == 1
@@ -397,7 +403,7 @@ class TestCaseConformance(ABC):
         winner = futures[refusals.index(None)].result()
         assert cases.page(10) == ([winner], 1)
 
-    def test_a_page_and_its_total_are_of_one_moment(self, cases: TestCaseStore) -> None:
+    def test_a_page_and_its_total_are_consistent(self, cases: TestCaseStore) -> None:
         ended = threading.Event()
 
         def write() -> None:
@@ -420,7 +426,7 @@ class TestCaseConformance(ABC):
 
     # Closing
 
-    def test_closing_waits_for_what_is_under_way(self, tmp_path: Path) -> None:
+    def test_closing_waits_for_pending_writes(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         futures = [store.test_cases.add(new_case(str(i)), NOON) for i in range(200)]
         store.close()
