@@ -119,6 +119,7 @@ def test_a_repeated_case_passes_with_its_rate_and_errored_trials_are_left_out(
     replies = {
         "half": ["yes", "no"],
         "strict": ["yes", "no"],
+        "almost": ["yes", "no"],
         "errs": ["yes", {"error": "broken"}],
         "never": [{"error": "broken"}],
         "lenient": ["no"],
@@ -126,6 +127,7 @@ def test_a_repeated_case_passes_with_its_rate_and_errored_trials_are_left_out(
     cases = [
         contains("half", min_pass_rate=0.5),
         contains("strict"),
+        contains("almost", min_pass_rate=0.996),
         contains("errs"),
         contains("never"),
         contains("lenient", min_pass_rate=0.0),
@@ -135,12 +137,14 @@ def test_a_repeated_case_passes_with_its_rate_and_errored_trials_are_left_out(
     assert outcomes(document) == {
         "half": "passed",
         "strict": "failed",
+        "almost": "failed",
         "errs": "passed",
         "never": "errored",
         "lenient": "passed",
     }
     found = cases_of(document)
     assert "1 of 2 trials passed, all must" in found["strict"]["error"]
+    assert "1 of 2 trials passed, 99.6 % must" in found["almost"]["error"]
     assert [trial["outcome"] for trial in found["errs"]["details"]["trials"]] == [
         "passed",
         "errored",

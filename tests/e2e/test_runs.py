@@ -180,6 +180,8 @@ def test_results_are_exported(place: Any) -> None:
     place.assay("export", "--format", "csv", "-o", "out.csv")
     with open("out.csv", encoding="utf-8", newline="") as stream:
         assert [row["id"] for row in csv.DictReader(stream)] == ["warm", "cold", "later"]
+    place.assay("export", "-o", "by-suffix.CSV")
+    assert (place.root / "by-suffix.CSV").read_bytes() == (place.root / "out.csv").read_bytes()
     assert "the folder no does not exist" in place.assay("export", "-o", "no/x.csv", code=2).stderr
     assert "is a folder" in place.assay("export", "-o", "evals", code=2).stderr
 

@@ -29,7 +29,8 @@ FORMATS = ("jsonl", "csv", "yaml", "observations")
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="Results as JSONL (the default) or CSV, or observations as lines of a replay file.",
+    help="Results as JSONL (the default) or CSV (the default for *.csv), or observations as lines"
+    " of a replay file.",
 )
 @click.option(
     "-o",
@@ -60,7 +61,7 @@ def command(
     \b
     Examples:
       assay export main > results.jsonl
-      assay export latest --format csv -o results.csv
+      assay export latest -o results.csv
       assay export observations -o seen.jsonl
       assay export --test-cases --tag geography -o geography.yaml
     """
@@ -75,7 +76,7 @@ def command(
         return
     if tag is not None:
         raise UsageError("--tag chooses among test cases: give --test-cases too")
-    found, form = _find_run(run or "latest", form, store)
+    found, form = _find_run(run or "latest", form, store, _suffix(file))
     with _open_output(file) as stream:
         _write(found, form, stream)
     if form == "observations":
@@ -92,11 +93,12 @@ def _parse_names(names: tuple[str, ...], form: str | None) -> tuple[str | None, 
     raise UsageError(f"{found}: name one run, after one of {', '.join(FORMATS)} or nothing")
 
 
-def _find_run(run: str, form: str | None, store: str | None) -> tuple[Run, str]:
+def _find_run(run: str, form: str | None, store: str | None, suffix: str) -> tuple[Run, str]:
     """The run and the format. A format that names no run stands for the latest run."""
     _refuse_yaml(form)
+    default = "csv" if suffix == "csv" else "jsonl"
     try:
-        return history.show(run, store=store), form or "jsonl"
+        return history.show(run, store=store), form or default
     except NotInStore:
         if form is not None or run not in FORMATS:
             raise
@@ -121,13 +123,16 @@ def _open_output(file: Path | None) -> Iterator[IO[bytes]]:
             yield stream
 
 
+def _suffix(file: Path | None) -> str:
+    return "" if file is None else file.suffix.removeprefix(".").lower().replace("yml", "yaml")
+
+
 def _export_test_cases(
     run: str | None, form: str | None, file: Path | None, tag: str | None, store: str | None
 ) -> None:
     if run is not None:
         raise UsageError(f"--test-cases exports no run: leave {run!r} out")
-    suffix = "" if file is None else file.suffix.removeprefix(".").lower().replace("yml", "yaml")
-    form = form or suffix or "jsonl"
+    form = form or _suffix(file) or "jsonl"
     if form not in TEST_CASE_FORMATS:
         known = ", ".join(TEST_CASE_FORMATS)
         raise UsageError(f"test cases are not written as {form!r}: choose from {known}")
