@@ -1,4 +1,4 @@
-"""Functions of a project, found by what files call them: `package.module:function`."""
+"""Functions of a project, imported by reference: `package.module:function`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ABSENT = object()
 
 
 def imported(reference: str, failure: Callable[[str], AssayError]) -> Callable[..., Any]:
-    """The function; what is wrong with it is a `failure` that says so."""
+    """The function; raises `failure(message)` if it cannot be imported or called."""
     label = f"python:{reference}"
     module, _, names = reference.partition(":")
     try:
@@ -23,31 +23,31 @@ def imported(reference: str, failure: Callable[[str], AssayError]) -> Callable[.
             home, found = found, getattr(found, name, _ABSENT)
             if found is _ABSENT:
                 break
-    except (Exception, SystemExit) as error:  # whatever a project's module does on import
-        if isinstance(error, ModuleNotFoundError) and _is_part(error.name, module):
+    except (Exception, SystemExit) as error:  # a project's module may raise anything on import
+        if isinstance(error, ModuleNotFoundError) and _is_self_or_parent(error.name, module):
             message = f"{label}: there is no module {error.name!r}"
             raise failure(f"{message} in the project or in what is installed") from None
         raise failure(f"{label} could not be imported: {raised(error)}") from error
     if found is _ABSENT:
-        raise failure(f"{label}: {module!r} has no {name!r}{_near(name, home)}")
+        raise failure(f"{label}: {module!r} has no {name!r}{_hint(name, home)}")
     if not callable(found):
         raise failure(f"{label} is {type(found).__name__}, not a function")
     function: Callable[..., Any] = found
     return function
 
 
-def _near(name: str, home: Any) -> str:
+def _hint(name: str, home: Any) -> str:
     hint = nearest(name, [known for known in dir(home) if not known.startswith("_")])
     return f" ({hint})" if hint else ""
 
 
-def _is_part(missing: str | None, module: str) -> bool:
-    """Is it the module itself that is missing, or a package that it is in?"""
+def _is_self_or_parent(missing: str | None, module: str) -> bool:
+    """Is the missing module the wanted one or a parent of it, not one that it imports?"""
     return missing is not None and f"{module}.".startswith(f"{missing}.")
 
 
 def raised(error: BaseException) -> str:
-    """The type, the words and the line of what a project's code raised."""
+    """The type, message and line of an exception from a project's code."""
     frames = traceback.extract_tb(error.__traceback__)
     at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
     return printable(cause_of(error))[: MAX_MESSAGE - len(at)] + at

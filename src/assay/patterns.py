@@ -1,8 +1,8 @@
-"""Regular expressions that cannot hang: google-re2, else `regex` with a time limit.
+"""Regular expressions that cannot hang: google-re2, else `regex` with a timeout.
 
-RE2 answers in linear time. What it cannot do (look-around, back-references) goes to
-`regex`, made to mean the same: ASCII classes, `$` only at the very end, and a time
-limit on every search.
+RE2 runs in linear time. Patterns that it does not support (look-around, back-references) go to
+`regex`, set up to mean the same (ASCII classes, `$` only at the very end), with a timeout on
+every search.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pydantic_core import SchemaValidator, core_schema
 
 from assay.errors import BadPattern
 
-#: How many parts a pattern of the backtracking engine may expand to.
+#: The largest size of a pattern for the backtracking engine, with counted repeats written out.
 MAX_EXPANDED = 100_000
-#: Seconds that one search of the backtracking engine may take.
+#: The timeout of one search with the backtracking engine, in seconds.
 TIME_LIMIT = 1.0
 
 
 class Pattern(Protocol):
-    """A compiled expression; `search` may raise TimeoutError."""
+    """A compiled pattern; `search` may raise TimeoutError."""
 
     def search(self, text: str) -> bool: ...
 
 
 class _Linear:
-    """Calls RE2 itself: its Python wrapper also finds groups, which takes ten times as long."""
+    """Calls RE2 directly: its Python wrapper also extracts groups, which is ten times slower."""
 
     __slots__ = ("anywhere", "match")
 
@@ -39,7 +39,7 @@ class _Linear:
     def search(self, text: str) -> bool:
         try:
             data = text.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair, a character that RE2 cannot know
+        except UnicodeEncodeError:  # a lone surrogate, which UTF-8 does not have
             data = text.encode("utf-8", "replace")
         start, _ = self.match(self.anywhere, data, 0, len(data))[0]
         return bool(start >= 0)
@@ -56,9 +56,9 @@ class _Backtracking:
 
 
 def quick_search(pattern: str) -> Callable[[str | bytes], bool]:
-    """Whether an expression is somewhere in UTF-8, at the speed of a substring search.
+    """A test whether a pattern occurs in UTF-8 text, as fast as a substring search.
 
-    The Rust engine inside pydantic looks for the literals that it begins with.
+    It uses the Rust engine inside pydantic, which scans for the literals that a match begins with.
     """
     schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
     return SchemaValidator(schema).isinstance_python
@@ -66,7 +66,7 @@ def quick_search(pattern: str) -> Callable[[str | bytes], bool]:
 
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> Pattern:
-    """Compile an expression; raises BadPattern with the engine's reason."""
+    """Compile a pattern; raises BadPattern with the engine's reason."""
     import re2
 
     options = re2.Options()
@@ -81,16 +81,16 @@ def compile_pattern(pattern: str) -> Pattern:
 def _backtracking(pattern: str) -> Pattern:
     import regex
 
-    if _expanded(pattern) > MAX_EXPANDED:
+    if _expanded_size(pattern) > MAX_EXPANDED:
         raise BadPattern(f"its counted repeats expand to more than {MAX_EXPANDED:,} parts")
     try:
         flags = regex.VERSION0 | regex.ASCII
-        return _Backtracking(regex.compile(_absolute_end(pattern), flags))
+        return _Backtracking(regex.compile(_anchor_end(pattern), flags))
     except (regex.error, ValueError, OverflowError, RecursionError, MemoryError) as error:
         raise BadPattern(str(error)) from None
 
 
-#: A class, an escape, a counted repeat, a group's start with its flags, or any character.
+#: A character class, an escape, a counted repeat, a parenthesis, `$`, or any other character.
 _PART = re.compile(
     r"(?P<klass>\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\])|(?P<escape>\\.)"
     r"|\{(?P<least>\d*),?(?P<most>\d*)\}|(?P<open>\()|(?P<close>\))|(?P<end>\$)|(?P<other>.)",
@@ -98,8 +98,8 @@ _PART = re.compile(
 )
 
 
-def _expanded(pattern: str) -> int:
-    """How many parts the engine makes of the pattern: it writes counted repeats out."""
+def _expanded_size(pattern: str) -> int:
+    """The size of the pattern once the engine has written out its counted repeats."""
     sizes, last = [0], 0
     for part in _PART.finditer(pattern):
         kind = part.lastgroup
@@ -118,10 +118,10 @@ def _expanded(pattern: str) -> int:
     return sum(sizes)
 
 
-def _absolute_end(pattern: str) -> str:
+def _anchor_end(pattern: str) -> str:
     """`$` outside classes becomes `\\Z`: in `regex` it would also match before a final newline.
 
-    Not with the flag `m`, under which `$` is the end of a line.
+    A pattern with the flag `m`, where `$` is the end of a line, is left as it is.
     """
     groups = (part.start() for part in _PART.finditer(pattern) if part.lastgroup == "open")
     if any(_MULTILINE.match(pattern, start) for start in groups):

@@ -1,7 +1,4 @@
-"""What all holders of evaluators do: make them ready, take their scores, hold the gates.
-
-A case is such a holder, and so is a composite.
-"""
+"""What a case and a composite both do with their evaluators: prepare, score, apply gates."""
 
 from __future__ import annotations
 
@@ -18,17 +15,17 @@ from assay.ports import Check, Resources
 
 
 def ready(spec: Any, resources: Resources) -> Check:
-    """The check of an evaluator: what it prepares, or its `evaluate` as it stands.
+    """The check of an evaluator: what its `prepare` returns, or else its `evaluate`.
 
-    One that breaks meanwhile errs at every case. Errors of ours are raised: they say what the
-    user has to set.
+    If `prepare` crashes, the check gives an errored score for every case. An AssayError is raised:
+    it tells the user what to set.
     """
     try:
         prepare = getattr(spec, "prepare", None)
         check: Check = spec.evaluate if prepare is None else prepare(resources)
     except AssayError:
         raise
-    # whatever a stranger's evaluator does
+    # a plugin's evaluator may raise anything
     except (Exception, SystemExit, asyncio.CancelledError) as error:
         broken = EvaluationScore.errored(f"it could not be prepared: {cause_of(error)}")
         return lambda context: broken
@@ -38,38 +35,38 @@ def ready(spec: Any, resources: Resources) -> Check:
 def scores_of(
     checks: Iterable[Check], context: Context
 ) -> list[EvaluationScore] | Awaitable[list[EvaluationScore]]:
-    """What the checks say, at once when none of them has to wait for anything."""
+    """The scores of the checks; an awaitable only if some check is async."""
     scores: list[Any] = []
     waiting = False
     for check in checks:
         try:
             score: Any = check(context)
-        # whatever a stranger's evaluator does
+        # a plugin's evaluator may raise anything
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             score = _crashed(error)
         if type(score) is not EvaluationScore:
             waiting = True
         scores.append(score)
-    return _together(scores) if waiting else scores
+    return _gather(scores) if waiting else scores
 
 
-async def _together(scores: list[Any]) -> list[EvaluationScore]:
+async def _gather(scores: list[Any]) -> list[EvaluationScore]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_settled(score)) for score in scores]
     return [task.result() for task in tasks]
 
 
 async def _settled(score: Any) -> EvaluationScore:
-    """A score that was there, or that comes; what goes wrong on the way is an errored one."""
+    """The score, awaited if need be; an exception or a wrong type becomes an errored score."""
     if inspect.isawaitable(score):
         try:
             score = await score
-        except (Exception, SystemExit) as error:  # whatever a stranger's evaluator does
+        except (Exception, SystemExit) as error:  # a plugin's evaluator may raise anything
             return _crashed(error)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
-                raise  # whoever waits for the score does not want it any more
+                raise  # we were cancelled, not the evaluator
             return _crashed(error)
     if isinstance(score, EvaluationScore):
         return score
@@ -77,14 +74,14 @@ async def _settled(score: Any) -> EvaluationScore:
 
 
 def _crashed(error: BaseException) -> EvaluationScore:
-    """The reason why an evaluator broke; our own errors are worded for users already."""
+    """An errored score with the reason; our own errors are already worded for users."""
     if isinstance(error, AssayError):
         return EvaluationScore.errored(str(error))
     return EvaluationScore.errored(f"it raised {cause_of(error)}")
 
 
 def failed_gate(spec: EvaluatorSpec, score: EvaluationScore) -> str:
-    """Which requirement a score does not meet: one inside the evaluator, or its `required`."""
+    """The gate that a score fails: one inside the evaluator, or its `required`; else empty."""
     if score.failed_gate:
         return f"{spec.name}: {score.failed_gate}"
     required = spec.required

@@ -12,6 +12,7 @@ import pytest
 import warm
 from assay.errors import UsageError
 from assay.judges import calibrations
+from assay.judges import labels as labels_file
 from assay.model.run_result import RunResult
 from assay.service import history, runs
 from assay.service.calibration import Desk
@@ -304,6 +305,13 @@ def test_labels_may_be_words_numbers_or_truth_values(judged: Project) -> None:
     found = json.loads(out)
     assert found["table"] == Confusion(3, 2, 0, 0).to_dict()
     assert found["unknownLabels"] == 1
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.jsonl"])
+def test_an_id_may_have_any_line_separator(tmp_path: Path, name: str) -> None:
+    label = labels_file.Label("", "first\u2028second\x85third", True)
+    labels_file.append(tmp_path / name, label)
+    assert [found[:3] for found in labels_file.read(tmp_path / name)] == [label[:3]]
 
 
 def test_an_id_of_two_suites_needs_its_suite(judged: Project) -> None:

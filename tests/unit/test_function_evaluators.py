@@ -338,6 +338,19 @@ def test_a_function_named_inline(project: Path) -> None:
     assert graded(project, "{type: 'python:checks:warm', least: 30}").score == 0.0
 
 
+def test_a_callable_object_named_inline(project: Path) -> None:
+    (project / "checks.py").write_text(
+        "from functools import partial\n"
+        "class Warm:\n"
+        "    def __call__(self, response, least: int = 20): return least <= 23\n"
+        "warm = Warm()\n"
+        "hot = partial(warm, least=30)\n"
+    )
+    assert graded(project, "{type: 'python:checks:warm'}").score == 1.0
+    assert graded(project, "{type: 'python:checks:warm', least: 30}").score == 0.0
+    assert graded(project, "{type: 'python:checks:hot'}").score == 0.0
+
+
 def test_loading_runs_no_code_of_the_project(project: Path) -> None:
     (project / "checks.py").write_text("raise RuntimeError('ran')\n")
     (project / "a.eval.yaml").write_text(CASE.format(entry="{type: 'python:checks:warm'}"))

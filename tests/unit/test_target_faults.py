@@ -264,7 +264,8 @@ def test_only_who_asks_limits_the_time_of_targets_that_set_no_limit() -> None:
         client: Any = provided("http://127.0.0.1:1")
         assert client._http._timeout is None
     command: Any = program("pass", healthcheck=["true"])
-    assert (command._limits.timeout_seconds, command._patience) == (None, 120)
+    limits = (command._limits.timeout_seconds, command._healthcheck_timeout)
+    assert limits == (None, 120)
 
 
 @pytest.mark.parametrize("code", ["raise SystemExit(1)", FLOOD.format(fd=1)])

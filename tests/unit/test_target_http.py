@@ -175,6 +175,7 @@ def test_usage_may_be_in_the_words_of_a_provider() -> None:
         ({"answer": "x"}, {}, "(set 'paths: {text: ...}' of the target to where it is)"),
         ({"response": "x"}, {"text": "data[0].text"}, "the reply has no text at 'data[0].text'"),
         ({"data": []}, {"text": "data[0]"}, "the reply has no text at 'data[0]'"),
+        ({"data": ["x"]}, {"text": "data.--1"}, "the reply has no text at 'data.--1'"),
         ([], {}, "it is an empty list"),
         ({"error": "out of tokens"}, {}, "the agent reported an error: out of tokens"),
         ({"response": "", "error": {"message": "no"}}, {}, "the agent reported an error: no"),

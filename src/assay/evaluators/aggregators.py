@@ -1,4 +1,4 @@
-"""How a composite's members become one score."""
+"""How a composite combines the scores of its members."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.scoring import failed_gate
 
 
 class Member(msgspec.Struct, frozen=True):
-    """One evaluator of a composite with the weight that it has there, and its score."""
+    """One evaluator of a composite, its weight in it, and its score."""
 
     spec: EvaluatorSpec
     weight: float
@@ -28,7 +28,7 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> bool:
-        """Does it take part in the score? Weight 0 runs and reports, no more."""
+        """Does it count towards the score? With weight 0 it only runs and reports."""
         return self.weight > 0 and self.score.score is not None
 
     @property
@@ -48,7 +48,7 @@ Combine = Callable[[Context, Sequence[Member]], EvaluationScore | Awaitable[Eval
 
 
 def by_weight(context: Context, members: Sequence[Member]) -> EvaluationScore:
-    """`weighted_average`: the mean of the scores."""
+    """`weighted_average`: the weighted mean of the scores."""
     counted = [member for member in members if member.counts]
     mean = weighted((member.weight, member.value) for member in counted)
     return EvaluationScore(mean, reasoning=f"the average of {len(counted)} evaluators by weight")
@@ -64,7 +64,7 @@ def lowest(context: Context, members: Sequence[Member]) -> EvaluationScore:
 
 
 def share_of_passes(kind: str, threshold: float | None) -> Combine:
-    """`all`, `any` and `threshold`: 1 when enough members pass, by weight, and else 0."""
+    """`all`, `any` and `threshold`: 1 if enough members pass, by weight, else 0."""
 
     def combine(context: Context, members: Sequence[Member]) -> EvaluationScore:
         counted = [member for member in members if member.counts]
@@ -88,33 +88,35 @@ _NOTHING = EvaluationScore(0.0, reasoning="no evaluator with a weight gave a sco
 
 
 def by_program(script: Sequence[str]) -> Combine:
-    """`code_judge`: a program is given the results beside what every program is given."""
+    """`code_judge`: a program gets the results besides the usual payload."""
 
     def combine(context: Context, members: Sequence[Member]) -> Awaitable[EvaluationScore]:
-        results = {member.spec.name: member.to_dict() for member in members}
-        payload = contract(context) | {"results": results, "config": {}}
+        payload = contract(context) | {"results": _by_name(members), "config": {}}
         return ask_program(script, payload, cwd=folder_of(context.case))
 
     return combine
 
 
 def by_judge(owner: str, prompt: str, resources: Resources) -> Combine:
-    """`llm_judge`: a judge is shown the results, and the case as far as the prompt asks."""
+    """`llm_judge`: a judge sees the results, and whatever else of the case the prompt uses."""
     judge = Judge.find(resources, None, None)
     task = task_of(owner, prompt_text(owner, prompt), frozenset(RESULTS), RESULTS)
 
     def combine(context: Context, members: Sequence[Member]) -> Awaitable[EvaluationScore]:
-        results = {member.spec.name: member.to_dict() for member in members}
-        material = material_of(context, **dict.fromkeys(RESULTS, results))
+        material = material_of(context, **dict.fromkeys(RESULTS, _by_name(members)))
         return vote(judge, task(material), material, context.repeat)
 
     return combine
 
 
+def _by_name(members: Sequence[Member]) -> dict[str, dict[str, Any]]:
+    return {member.spec.name: member.to_dict() for member in members}
+
+
 def settle(
     context: Context, members: Sequence[Member], combine: Combine
 ) -> EvaluationScore | Awaitable[EvaluationScore]:
-    """The composite's score: members that broke come first, then the aggregator is asked."""
+    """The composite's score: an error if a member erred, else what the aggregator says."""
     gates = [gate for member in members if (gate := failed_gate(member.spec, member.score))]
     errors = [f"{member.spec.name}: {member.score.error}" for member in members if _breaks(member)]
     details = {"members": _results(members)}
@@ -148,7 +150,7 @@ def _combined(
         if not gates:
             words = f"the aggregator failed: {said.error}"
             return EvaluationScore(error=words, details=details, skipped_assertions=skipped)
-        # It has failed already; how far is told by the members alone.
+        # A gate has failed it anyway; its score is then that of the members alone.
         said = by_weight(context, members)
     return EvaluationScore(
         said.score,
@@ -175,7 +177,7 @@ def _skipped(members: Sequence[Member]) -> tuple[str, ...]:
 
 
 def _prefixed(members: Sequence[Member], kind: str) -> list[str]:
-    """What the members say, each sentence with the name of its member."""
+    """The members' hits or misses, each with the name of its member."""
     sentences = []
     for member in members:
         score, name = member.score, member.spec.name

@@ -1,7 +1,7 @@
-"""Which expected step goes with which call: the best choice, never the first one.
+"""Matches expected steps with calls: the best matching, not the first one found.
 
-Steps are rows and calls are columns. A row of weights maps the columns that the row may have
-to what that is worth, a whole number above 0; the other columns it may not have.
+Steps are rows and calls are columns. A row of weights maps each column that the row may be paired
+with to the worth of that pair, an integer above 0; it cannot have any other column.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ Pairs = dict[int, int]
 def highest_share(
     solve: Callable[[int, int], T], share: Callable[[T], tuple[int, int]], *, fixed: bool
 ) -> T:
-    """The solution whose share (satisfied, all) is the highest.
+    """The solution with the highest share (satisfied, total).
 
-    `solve(p, q)` finds the one with the most q * satisfied - p * all. For p / q the highest
-    share that is 0, so each solution leads to a better one until it is found (Dinkelbach).
-    `fixed` says that `all` is the same for every solution: then the first one is the best.
+    `solve(p, q)` maximises q * satisfied - p * total. That maximum is 0 if p / q is the highest
+    share, so each solution gives the p / q of a better one until there is none (Dinkelbach).
+    `fixed` says that `total` is the same for every solution: the first one is the best then.
     """
     best = solve(1, 1)
-    satisfied, out_of = share(best)
-    while satisfied < out_of and not fixed:
-        best = solve(satisfied, out_of)
-        before = satisfied, out_of
-        satisfied, out_of = share(best)
-        if satisfied * before[1] == before[0] * out_of:
+    satisfied, total = share(best)
+    while satisfied < total and not fixed:
+        best = solve(satisfied, total)
+        before = satisfied, total
+        satisfied, total = share(best)
+        if satisfied * before[1] == before[0] * total:
             break
     return best
 
 
 def in_order(weights: Weights, columns: int) -> Pairs:
     """The best pairs that keep the order of rows and columns."""
-    # tables[i][j]: the most that the rows from i on can have of the columns from j on
+    # tables[i][j]: the most that rows i onwards can get from columns j onwards
     tables = [[0] * (columns + 1)]
     for row in reversed(weights):
         tables.append(_with_row(row, tables[-1], columns) if row else tables[-1])
@@ -46,7 +46,7 @@ def in_order(weights: Weights, columns: int) -> Pairs:
     pairs, column = {}, 0
     for index, row in enumerate(weights):
         here, below = tables[index], tables[index + 1]
-        while here[column] != below[column]:  # this row has one of the columns to come
+        while here[column] != below[column]:  # this row is paired with this column or a later one
             if here[column] == row.get(column, 0) + below[column + 1]:
                 pairs[index] = column
                 column += 1
@@ -70,19 +70,19 @@ def _with_row(row: Mapping[int, int], below: list[int], columns: int) -> list[in
 
 
 def assign(weights: Weights) -> Pairs:
-    """The best pairs in whatever order."""
+    """The best pairs in any order."""
     assignment = _Assignment(weights)
     for row in range(len(weights)):
-        assignment.enter(row)
+        assignment.add(row)
     return assignment.pairs
 
 
 class _Assignment:
-    """Rows enter one after the other, and the pairs are the best for the rows so far.
+    """Rows are added one by one; the pairs are always the best for the rows so far.
 
-    A new row takes the cheapest way to a free column, on which other rows may change theirs,
-    or to a row that is better left without one: a shortest augmenting path. Prices of rows
-    and columns keep the cost of every move at 0 or above, and that of every pair at 0.
+    Each new row takes a shortest augmenting path: the cheapest way to a free column, or to a row
+    that is better left without one, with the rows on the path changing columns. Row and column
+    prices (potentials) keep the cost of every move at 0 or above, and that of every pair at 0.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -92,12 +92,12 @@ class _Assignment:
         self.row_price = [0] * len(weights)
         self.column_price: dict[int, int] = {}
 
-    def enter(self, new: int) -> None:
+    def add(self, new: int) -> None:
         price = self.column_price
         costs = (-weight - price.get(column, 0) for column, weight in self.weights[new].items())
         self.row_price[new] = min(0, min(costs, default=0))
         via: dict[int, int] = {}
-        reached, total, row, column = self._cheapest_way(new, via)
+        reached, total, row, column = self._cheapest_path(new, via)
         for other, cost in reached.items():
             self.row_price[other] += total - cost
             if other != new:
@@ -105,12 +105,12 @@ class _Assignment:
                 price[given] = price.get(given, 0) - (total - cost)
         self._shift(new, row, column, via)
 
-    def _cheapest_way(
+    def _cheapest_path(
         self, new: int, via: dict[int, int]
     ) -> tuple[dict[int, int], int, int, int | None]:
-        """The rows reached with their costs; what the way costs, its last row and its end.
+        """The rows reached with their costs; the cost of the path, its last row and column.
 
-        `via` is filled: the row from which each column is reached.
+        Fills `via` with the row from which each column is reached.
         """
         price = self.column_price.get
         row, reached = new, {new: 0}
@@ -140,7 +140,7 @@ class _Assignment:
             reached[row] = cost
 
     def _shift(self, new: int, row: int, column: int | None, via: dict[int, int]) -> None:
-        """Every row on the way gives its column to the row before it."""
+        """Pass each row's column to the row before it on the path."""
         while True:
             given = self.pairs.pop(row, None)
             if column is not None:
@@ -152,15 +152,15 @@ class _Assignment:
 
 
 def in_place(weights: Weights, optional: Sequence[bool], columns: int, charge: int) -> list[int]:
-    """The rows that stay when optional ones may be left out: each has its place as its column.
+    """The rows to keep when optional ones may be left out; the k-th kept row has column k.
 
-    Each place costs the charge, whether a row or only a column stands there.
+    Each place costs the charge, whether it has a row and a column or only one of them.
     """
-    # best[k]: the most that is had with k rows staying so far
+    # best[k]: the most that can be had if k of the rows so far are kept
     best: list[int | None] = [0]
     kept: list[list[bool]] = []
-    for row, may_go in zip(weights, optional, strict=True):
-        after: list[int | None] = [value if may_go else None for value in best] + [None]
+    for row, droppable in zip(weights, optional, strict=True):
+        after: list[int | None] = [value if droppable else None for value in best] + [None]
         keeps = [False] * len(after)
         for place, value in enumerate(best):
             if value is None:
@@ -173,9 +173,9 @@ def in_place(weights: Weights, optional: Sequence[bool], columns: int, charge: i
         kept.append(keeps)
     totals = [(v - charge * max(k, columns), -k) for k, v in enumerate(best) if v is not None]
     count = -max(totals)[1]
-    stay = []
+    rows = []
     for index in range(len(kept) - 1, -1, -1):
         if kept[index][count]:
-            stay.append(index)
+            rows.append(index)
             count -= 1
-    return stay[::-1]
+    return rows[::-1]

@@ -1,4 +1,4 @@
-"""Checks of an answer's text: what holds, and what is said about it."""
+"""Checks of an answer's text, and the messages for their results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_EXPECTED_OUTPUT = "the case has no expected output to compare with"
 
 
 class TextCheck(msgspec.Struct, frozen=True):
-    """One check: whether a text holds it, and what to say in either case."""
+    """One check of a text, and what to report if it holds or does not."""
 
     holds: Callable[[str], bool]
     hit: str
@@ -29,7 +29,7 @@ class TextCheck(msgspec.Struct, frozen=True):
 
 
 def single(check: TextCheck) -> Check:
-    """A check by itself. Of a passed one there is one score, however often it is asked for."""
+    """The score of a single check; the passing score is shared by all answers."""
     holds, miss, passed = check.holds, check.miss, full_marks((check.hit,))
 
     def judge(context: Context) -> EvaluationScore:
@@ -70,34 +70,34 @@ def inverted(check: TextCheck, hit: str, miss: str) -> TextCheck:
 
 
 def other_case(text: str, value: str) -> str:
-    """A hint when only the case of letters differs."""
+    """A hint if the value occurs with other capitalisation."""
     return "; it is there in another case" if value.casefold() in text.casefold() else ""
 
 
-def json_inside(text: str) -> str:
-    """A hint when an answer that is no JSON holds some."""
+def _json_hint(text: str) -> str:
+    """A hint if an answer that is not JSON contains some."""
     if parse_json(text) is MISSING and find_json(text) is not MISSING:
         return "; there is JSON in it, but the answer must be nothing else"
     return ""
 
 
 def not_json(text: str) -> str:
-    return f"expected JSON, found {quoted(text)}{json_inside(text)}"
+    return f"expected JSON, found {quoted(text)}{_json_hint(text)}"
 
 
 def expected_output(context: Context) -> Any:
-    """The case's expected output: text, or a JSON value; MISSING when it has none."""
+    """The case's expected output, text or a JSON value; MISSING if it has none."""
     content = context.case.expected_output
     if content is None:
         return MISSING
-    if isinstance(content, tuple):  # parts; a file stands for what is in it
+    if isinstance(content, tuple):  # parts, text or files
         texts = [p.value if p.path is None else p.path.read_text("utf-8") for p in content]
         return "\n".join(texts)
     return content
 
 
 def equal(text: str, value: Any) -> bool:
-    """Text equals text without the space around it; JSON equals the JSON in the answer."""
+    """Text is compared without surrounding space; any other value with the JSON in the answer."""
     if isinstance(value, str):
         return text.strip() == value.strip()
     kind = type(value) if isinstance(value, (dict, list)) else object
@@ -105,7 +105,7 @@ def equal(text: str, value: Any) -> bool:
 
 
 def equality(value: Any, negate: bool) -> TextCheck:
-    """The check that an answer equals a value, or that it does not."""
+    """The check that an answer equals a value, or with `negate` that it does not."""
     shown_value = quoted(value)
     check = TextCheck(
         lambda text: equal(text, value),

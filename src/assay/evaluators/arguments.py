@@ -1,7 +1,7 @@
 """Expected arguments and results: literal values and conditions, compared by type.
 
-`comparison` makes a function of what is expected; it adds what differs to a list. Paths are
-those of the expected value, so they are put together once and not for each call.
+`comparison` compiles the expected value to a function that appends the differences to a list.
+The paths are built from the expected value, once and not for each call.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from assay.patterns import compile_pattern
 Difference = tuple[str, Any, Any]
 Comparison = Callable[[Any, list[Difference]], None]
 Test = Callable[[Any], bool]
-#: Names of arguments with the texts that they must be.
+#: Names of arguments with the texts that they must equal.
 Texts = tuple[tuple[str, str], ...]
 
 
 def comparison(expected: Any, match: Any) -> Comparison | None:
-    """Compare arguments by an `args_match`; None when anything matches.
+    """How to compare arguments under an `args_match`; None if anything matches.
 
     The mapping of arguments itself is never a condition.
     """
@@ -36,7 +36,7 @@ def comparison(expected: Any, match: Any) -> Comparison | None:
 
 
 def texts_only(expected: Any, match: Any) -> Texts | None:
-    """The texts that arguments must have, if that is all they must; None when there is more."""
+    """The expected texts, if nothing else is expected of the arguments; otherwise None."""
     if expected is None or expected == "any" or match == "ignore":
         return ()
     if match != "superset" or not isinstance(expected, dict) or is_condition(expected):
@@ -46,7 +46,7 @@ def texts_only(expected: Any, match: Any) -> Texts | None:
 
 
 def result_comparison(expected: Any) -> Comparison | None:
-    """Compare the result of a call: as arguments are, but it may be a condition itself."""
+    """How to compare the result of a call: like arguments, but it may itself be a condition."""
     if expected is None or expected == "any":
         return None
     return _value(expected, "superset", "output")
@@ -80,9 +80,9 @@ def _value(expected: Any, match: str, path: str) -> Comparison:
 def _mapping(
     expected: dict[str, Any], match: str, path: str, *, or_none: bool = False
 ) -> Comparison:
-    """With `or_none`, null stands for an empty mapping."""
+    """With `or_none`, null is taken as an empty mapping."""
     partial, closed = match == "subset", match in ("exact", "subset")
-    # Most arguments are texts, and `==` is enough for them: that spares a call for each.
+    # Most arguments are texts, for which `==` will do: that saves a function call for each.
     texts = [(k, v, _join(path, k)) for k, v in expected.items() if isinstance(v, str)]
     others = [
         (key, _value(item, match, _join(path, key)), partial and not _asks_for_presence(item))
@@ -100,9 +100,9 @@ def _mapping(
             item = actual.get(key, MISSING)
             if item != text and not (partial and item is MISSING):
                 found.append((place, text, item))
-        for key, compare, may_lack in others:
+        for key, compare, may_be_absent in others:
             item = actual.get(key, MISSING)
-            if item is not MISSING or not may_lack:
+            if item is not MISSING or not may_be_absent:
                 compare(item, found)
         if closed:
             extra = ((key, item) for key, item in actual.items() if key not in expected)
@@ -146,12 +146,12 @@ def _join(path: str, key: str | int) -> str:
 
 
 def is_condition(value: Any) -> bool:
-    """A mapping whose keys are all names of conditions is one; `equals` quotes a literal."""
+    """Is it a mapping with names of conditions only? (`equals` quotes a literal that looks so.)"""
     return isinstance(value, dict) and bool(value) and CONDITIONS.issuperset(value)
 
 
 def _condition(expected: dict[str, Any], path: str) -> Comparison:
-    # null asks for nothing, except where it is a value to look for
+    # null is as good as absent, except where it is a value to compare with
     asked = {k for k, v in expected.items() if v is not None or k in ("contains", "equals")}
     tests = [make(expected, path) for key, make in _TESTS.items() if key in asked]
     present = expected.get("exists") is not False
@@ -189,7 +189,7 @@ def _between(least: float | None, most: float | None) -> Test:
 
 def _approx(expected: dict[str, Any], path: str) -> Test:
     middle = expected["approx"]
-    # 0.3 is within 0.1 of 0.4, whatever floats say
+    # 0.3 is within 0.1 of 0.4, despite float rounding
     margin = (expected.get("tolerance") or 0) + TOLERANCE * max(1.0, abs(middle))
     return _between(middle - margin, middle + margin)
 

@@ -1,4 +1,4 @@
-"""What an assertion of an `expect` block is, and those on limits."""
+"""Assertions of an `expect` block: their type, and those on limits."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from assay.model.expect import Expect
 from assay.model.observation import Observation
 from assay.patterns import compile_pattern
 
-#: What is worth telling about assertions that hold; details of the score.
+#: Remarks on assertions that hold, for the details of the score.
 Notes = dict[str, Any]
 
 
 class Assertion(NamedTuple):
-    """One assertion. What it says begins with its key.
+    """One assertion; its messages begin with its key.
 
-    `judge` returns nothing when it holds, else what was expected and found; it raises
-    Unjudged when it cannot tell.
+    `judge` returns an empty text if it holds, else what was expected and what was found. It raises
+    Unjudged if it cannot tell.
     """
 
     hit: str
     judge: Callable[[Observation, Notes], str]
 
 
-#: Makes an assertion of a key, its value (or an item of it) and the block around it.
+#: Makes an assertion from a key, its value (or one item of it) and the block around it.
 Maker = Callable[[str, Any, Expect], Assertion]
 
 
@@ -40,7 +40,7 @@ def search(pattern: str, text: str) -> bool:
 
 
 def _limit(measure: Callable[[Observation], float], unit: str, *, least: bool = False) -> Maker:
-    """A limit on something that an answer took."""
+    """Makes assertions that a measure of the answer is within a limit."""
     words = "at least" if least else "at most"
 
     def make(key: str, bound: float, block: Expect) -> Assertion:

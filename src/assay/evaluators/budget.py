@@ -38,14 +38,14 @@ class CostEvaluator(EvaluatorSpec):
         return _judging([_Budget(measures.cost_usd, self.budget, "USD")])
 
 
-def _some(*limits: str) -> tuple[Rule, ...]:
+def _needs_one(*limits: str) -> tuple[Rule, ...]:
     return (NeedsOne(limits, "no limit is given: set one of " + ", ".join(limits)),)
 
 
 class TokenUsageEvaluator(EvaluatorSpec, Ruled):
     """The answer took at most so many tokens."""
 
-    rules: ClassVar[tuple[Rule, ...]] = _some("max_total", "max_input", "max_output")
+    rules: ClassVar[tuple[Rule, ...]] = _needs_one("max_total", "max_input", "max_output")
 
     max_total: Count | None = None
     max_input: Count | None = None
@@ -64,7 +64,7 @@ class TokenUsageEvaluator(EvaluatorSpec, Ruled):
 class ExecutionMetricsEvaluator(EvaluatorSpec, Ruled):
     """Limits on calls, tokens, cost and time, each one check."""
 
-    rules: ClassVar[tuple[Rule, ...]] = _some(
+    rules: ClassVar[tuple[Rule, ...]] = _needs_one(
         "max_tool_calls", "max_llm_calls", "max_tokens", "max_cost_usd", "max_duration_ms"
     )
 
@@ -87,7 +87,7 @@ class ExecutionMetricsEvaluator(EvaluatorSpec, Ruled):
 
 
 class _Budget(NamedTuple):
-    """What is measured, how much it may be, in what; no limit when that is None."""
+    """What is measured, its limit (None for no limit), and the unit."""
 
     measure: Callable[[Observation], float]
     limit: float | None
@@ -97,7 +97,7 @@ class _Budget(NamedTuple):
 def _judging(budgets: list[_Budget]) -> Check:
     """The share of limits that are kept.
 
-    What the target did not report is an error, unless another limit is known to be broken.
+    A measure that the target did not report is an error, unless another limit is exceeded.
     """
     limits = [
         (measure, limit, f"at most {number(limit)} {unit}")

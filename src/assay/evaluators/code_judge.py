@@ -1,4 +1,4 @@
-"""`code_judge`: a program of the author's gives the score."""
+"""`code_judge`: a program of the author gives the score."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def _folder(value: str, info: ValidationInfo) -> str:
     return value if reading is None else str(reading.find_folder(value))
 
 
-def _slip(key: str, known: frozenset[str]) -> str:
-    """A hint when the key is nearly one of ours, the beginning of one, or one in full."""
+def _typo_hint(key: str, known: frozenset[str]) -> str:
+    """A hint if the key resembles one of ours: a near miss, a prefix, or `env` written out."""
     if nearest(key, ["environment"], 0.75):
         return "did you mean 'env'?"
-    begun = [name for name in known if len(key) >= 3 and name.startswith(key)]
-    return nearest(key, begun, 0) or nearest(key, known, 0.75)
+    completions = [name for name in known if len(key) >= 3 and name.startswith(key)]
+    return nearest(key, completions, 0) or nearest(key, known, 0.75)
 
 
 class _OpenSpelling(Spelling):
-    """Unknown keys are the program's own configuration, unless they look like a slip."""
+    """Unknown keys are the program's own configuration, unless they look like a typo."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ class _OpenSpelling(Spelling):
             return raw
         own = {key: value for key, value in raw.items() if key not in self.known}
         for key in own:
-            hint = _slip(key, self.known)
+            hint = _typo_hint(key, self.known)
             if hint and not key.startswith("x-"):
                 message = f"the key {key!r} looks like a typo"
                 if reading is None:
@@ -81,7 +81,7 @@ class CodeJudgeEvaluator(EvaluatorSpec):
     config: dict[str, Json] = Empty(dict)
 
     def fingerprint(self) -> bytes:
-        """Without its folder, which is another one on every machine."""
+        """Without `cwd`, which differs from machine to machine."""
         return self.settings_but({"name", "cwd"})
 
     async def evaluate(self, context: Context) -> EvaluationScore:
@@ -107,7 +107,7 @@ def folder_of(case: EvalCase) -> str:
 
 
 def contract(context: Context) -> dict[str, Any]:
-    """What a program is told: our keys in snake_case, the author's data as it is."""
+    """The payload of a program: our keys in snake_case, the author's data as it is."""
     case, observation = context.case, context.observation
     parts = [p for m in case.input_messages if isinstance(m.content, tuple) for p in m.content]
     return {
@@ -130,7 +130,7 @@ def _output_messages(observation: Observation) -> tuple[Message, ...]:
 
 
 def _trace_summary(observation: Observation) -> dict[str, Any]:
-    """What the target cannot tell, or did not measure, is null."""
+    """What the target did not report is null."""
     calls, usage = observation.tool_calls, observation.usage
     tokens = {"input": usage.input_tokens, "output": usage.output_tokens} if usage else {}
     by_name = None if calls is None else dict(Counter(call.tool for call in calls))
@@ -157,9 +157,9 @@ async def ask_program(
     env: Iterable[str] = (),
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> EvaluationScore:
-    """The score that a program prints when it is given the payload as JSON.
+    """The score that a program prints, given the payload as JSON on stdin.
 
-    `env` names variables that it may see beside the harmless ones.
+    `env` names variables that it may see besides the harmless ones.
     """
     try:
         stdin = json.dumps(payload, allow_nan=False).encode()
@@ -169,11 +169,11 @@ async def ask_program(
         done = await run(
             script, stdin=stdin, cwd=cwd, env=environment([*HARMLESS, *env]), limits=limits
         )
-    return _broken(done, done.fault) if done.fault else _said(done)
+    return _broken(done, done.fault) if done.fault else _printed_score(done)
 
 
-def _said(done: Finished) -> EvaluationScore:
-    """The score in the program's output; what it says beyond the contract is ignored."""
+def _printed_score(done: Finished) -> EvaluationScore:
+    """The score in the program's output; unknown keys are ignored."""
     if not done.stdout.strip():
         return _broken(done, "printed nothing")
     try:
@@ -198,7 +198,7 @@ def _said(done: Finished) -> EvaluationScore:
 
 
 def _reply_fault(reply: Any) -> str:
-    """What is wrong with a reply."""
+    """What is wrong with a reply; empty if nothing is."""
     if not isinstance(reply, dict):
         return f"printed {shown(reply)}, not an object with a 'score'"
     if "score" not in reply:
@@ -214,7 +214,7 @@ def _reply_fault(reply: Any) -> str:
 
 
 def _broken(done: Finished, fault: str) -> EvaluationScore:
-    """An errored score with what is needed to find the fault in the program."""
+    """An errored score, with details to debug the program."""
     details: dict[str, Any] = {"state": done.state}
     if done.returncode is not None:
         if done.returncode >= 0:

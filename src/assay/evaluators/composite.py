@@ -83,8 +83,8 @@ class CompositeEvaluator(EvaluatorSpec):
 
     def prepare(self, resources: Resources) -> Check:
         checks = [ready(member, resources) for member in self.members]
-        own = self.aggregator.weights
-        weights = [own.get(member.name, member.weight) for member in self.members]
+        overrides = self.aggregator.weights
+        weights = [overrides.get(member.name, member.weight) for member in self.members]
         combine = _combine(self.name, self.aggregator, resources)
 
         def settled(
@@ -108,7 +108,7 @@ class CompositeEvaluator(EvaluatorSpec):
 
 
 def _combine(owner: str, aggregator: Aggregator, resources: Resources) -> Combine:
-    """How the aggregator makes one score of many."""
+    """The function that combines the members' scores."""
     if aggregator.script is not None:
         return by_program(aggregator.script)
     if aggregator.prompt is not None:

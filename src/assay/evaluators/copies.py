@@ -1,7 +1,7 @@
-"""Copies of what is shown to a project's function: it may change them, and nobody else notices.
+"""Copies for a project's function, which may then change its arguments without side effects.
 
-Only data is copied. The evaluators of a case and the document that it was written in stay
-the same objects, and so does whatever a target of the project put into `raw` that is no JSON.
+Only JSON data is copied. The evaluators and the document of a case are shared, and so is anything
+else that a target of the project put into `raw`.
 """
 
 from __future__ import annotations

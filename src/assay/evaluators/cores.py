@@ -1,4 +1,4 @@
-"""The cores of this machine, shared by all that computes in children of this process."""
+"""A limit on child processes that compute: at most one per core."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import suppress
 
 
 class Cores:
-    """A semaphore for the tasks of all event loops in all threads; those who wait block none."""
+    """A semaphore for the tasks of all event loops in all threads; waiting blocks no loop."""
 
     def __init__(self, count: int) -> None:
         self.free = count
-        self._lock = threading.Lock()  # never held for longer than a few steps
+        self._lock = threading.Lock()  # only ever held briefly, so a loop may wait for it
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def __aenter__(self) -> None:
@@ -28,16 +28,16 @@ class Cores:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                with self._lock, suppress(ValueError):  # it may be its turn by now: see _grant
+                with self._lock, suppress(ValueError):  # already dequeued: _grant passes it on
                     self._waiting.remove(turn)
             else:
-                self._give_back()
+                self._release()
             raise
 
     async def __aexit__(self, *exception: object) -> None:
-        self._give_back()
+        self._release()
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         with self._lock:
             while self._waiting:
                 turn = self._waiting.popleft()
@@ -48,21 +48,18 @@ class Cores:
 
     def _grant(self, turn: asyncio.Future[None]) -> None:
         if turn.cancelled():
-            self._give_back()
+            self._release()
         else:
             turn.set_result(None)
 
 
 def a_core() -> Cores:
-    """To be held while a child computes: as many at once as there are cores.
-
-    Not for children that mostly wait, such as agents.
-    """
+    """The semaphore to hold while a child computes; not for children that mostly wait (agents)."""
     return _CORES
 
 
 def core_count() -> int:
-    """The cores that this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

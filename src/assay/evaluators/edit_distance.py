@@ -1,37 +1,37 @@
-"""How many characters have to change to make one text of another."""
+"""Edit distance: how many characters must change to turn one text into another."""
 
 from __future__ import annotations
 
-#: Longer texts are compared by their first characters; two such texts take half a second.
+#: Only this many leading characters are compared; that takes half a second.
 MAX_COMPARED = 50_000
 
 
 def similarity(a: str, b: str) -> float:
-    """From 0 to 1: the share of the longer text that need not change."""
+    """From 0 to 1: the share of the longer text that does not have to change."""
     a, b = a[:MAX_COMPARED], b[:MAX_COMPARED]
     longer = max(len(a), len(b))
     return 1 - edit_distance(a, b) / longer if longer else 1.0
 
 
 def edit_distance(a: str, b: str) -> int:
-    """The least number of characters inserted, deleted or replaced (Levenshtein).
+    """The least number of characters to insert, delete or replace (Levenshtein).
 
-    A column of the usual table is kept in the bits of two numbers: where it rises and where
-    it falls (Myers 1999, Hyyrö 2003). That takes a step per character of `b`, and memory for
+    Bit-parallel (Myers 1999, Hyyrö 2003): two integers hold a column of the usual table, as the
+    positions where it rises and falls. It takes one step per character of `b`, and the memory of
     one column.
     """
     if a == b:
         return 0
     if not a or not b:
         return len(a) or len(b)
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for index, letter in enumerate(a):
-        places[letter] = places.get(letter, 0) | 1 << index
+        positions[letter] = positions.get(letter, 0) | 1 << index
     column = (1 << len(a)) - 1
     last = 1 << len(a) - 1
     rises, falls, distance = column, 0, len(a)
     for letter in b:
-        equal = places.get(letter, 0)
+        equal = positions.get(letter, 0)
         diagonal = ((equal & rises) + rises ^ rises) | equal
         right_rises = falls | column & ~(diagonal | rises)
         right_falls = rises & diagonal

@@ -47,7 +47,7 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
 
 
 _MAKERS: dict[str, Maker] = ON_TOOLS | ON_ANSWERS | ON_LIMITS
-#: Each item of these is an assertion of its own.
+#: The keys of which each item is an assertion of its own.
 _LISTS = {
     "toolsNotCalled",
     "toolParams",
@@ -96,13 +96,13 @@ def _summary(
     unjudged: dict[int, str],
     details: dict[str, Any],
 ) -> EvaluationScore:
-    """A failed assertion counts whatever could not be judged; without one, that is an error."""
+    """A failed assertion fails the block; otherwise one that could not be judged is an error."""
     if unjudged:
         reasons = [f"{assertions[index].hit}: {why}" for index, why in unjudged.items()]
         details = {**details, "unjudged": reasons}
         if not misses:
             return EvaluationScore.errored("; ".join(dict.fromkeys(unjudged.values())), **details)
-    others = misses.keys() | unjudged.keys()
-    hits = [assertion.hit for index, assertion in enumerate(assertions) if index not in others]
+    unmet = misses.keys() | unjudged.keys()
+    hits = [assertion.hit for index, assertion in enumerate(assertions) if index not in unmet]
     verdict = "fail" if misses else None
     return checks(hits, misses.values(), verdict=verdict, details=details)

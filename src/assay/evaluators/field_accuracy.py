@@ -1,4 +1,4 @@
-"""`field_accuracy`: fields of a JSON answer against the expected ones."""
+"""`field_accuracy`: compares fields of a JSON answer with the expected ones."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
             score = float(bool(agreeing) and all(agreeing))
         return EvaluationScore(
             score,
-            hits=tuple(found.said for _, found in counted if found.agrees),
-            misses=tuple(found.said for _, found in counted if not found.agrees),
+            hits=tuple(found.message for _, found in counted if found.agrees),
+            misses=tuple(found.message for _, found in counted if not found.agrees),
             reasoning="the answer holds no JSON" if answer is MISSING else "",
         )
 
@@ -81,7 +81,7 @@ def _structured(expected: Any) -> Any:
 
 
 def answer_in(response: str, kind: type, fields: list[FieldRule]) -> Any:
-    """Of several values in a response the first that has one of the fields, else the first."""
+    """The first value in a response that has one of the fields, else the first of all."""
     values = [value for value in json_values(response) if isinstance(value, kind)]
     for value in values:
         if any(reach(value, rule.path) is not MISSING for rule in fields):
@@ -90,14 +90,14 @@ def answer_in(response: str, kind: type, fields: list[FieldRule]) -> Any:
 
 
 class Comparison(NamedTuple):
-    """Whether a field agrees, and what is said about it."""
+    """Whether a field agrees, and the message about it."""
 
     agrees: bool
-    said: str
+    message: str
 
 
 def compare(rule: FieldRule, expected: Any, answer: Any) -> Comparison | None:
-    """One field of the answer; None when it does not count. Raises Incomparable."""
+    """Compare one field; None if it does not count. Raises Incomparable."""
     wanted, found = reach(expected, rule.path), reach(answer, rule.path)
     if not rule.required and (wanted is MISSING or found is MISSING):
         return None

@@ -1,4 +1,4 @@
-"""Numbers that are near enough, and dates that are written in different ways."""
+"""Comparing numbers within a tolerance, and dates in different formats."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Any
 
 from assay.model.values import quoted
 
-#: No date is written in more characters.
-_LONGEST = 64
+#: A longer text is not a date.
+_MAX_LENGTH = 64
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAMED_MONTH = re.compile(r"([0-9]{1,2})[- ]([A-Za-z]{3})[- ]([0-9]{4})\Z")
 _AMBIGUOUS = re.compile(r"([0-9]{1,2})([/.-])([0-9]{1,2})\2[0-9]{4}\Z")
 
 
 class Incomparable(Exception):
-    """The values cannot be compared, which is not the fault of the answer."""
+    """The values cannot be compared, through no fault of the answer."""
 
 
 def near(wanted: Any, found: Any, tolerance: float, relative: bool) -> bool:
-    """Whether a number is off by at most the tolerance, or by that share of the wanted one."""
+    """Is the difference within the tolerance, absolute or as a share of the wanted number?"""
     if not _is_number(wanted):
         raise Incomparable(f"the expected value {quoted(wanted)} is not a number")
     if not _is_number(found):
         return False
-    # As decimals, numbers differ by what is written, not by how floats round it.
+    # Decimals compare the numbers as written, without float rounding.
     exact, other, allowed = (Decimal(str(value)) for value in (wanted, found, tolerance))
     return abs(exact - other) <= (allowed * abs(exact) if relative else allowed)
 
@@ -40,7 +40,7 @@ def _is_number(value: Any) -> bool:
 
 
 def same_date(wanted: Any, found: Any, formats: Sequence[str]) -> bool:
-    """Whether two texts name the same day. The expected one may also be in a default format."""
+    """Do two texts mean the same day? The expected one may also be in a default format."""
     day = read_date(wanted, formats) or read_date(wanted, ())
     if day is None:
         raise Incomparable(f"the expected value {quoted(wanted)} is not a date")
@@ -48,8 +48,8 @@ def same_date(wanted: Any, found: Any, formats: Sequence[str]) -> bool:
 
 
 def read_date(text: Any, formats: Sequence[str]) -> date | None:
-    """The day by the first format that fits; without formats by ISO 8601 and `5 Jan 2025`."""
-    if not isinstance(text, str) or len(text) > _LONGEST:
+    """The day, parsed by the first format that fits; the default is ISO 8601 or `5 Jan 2025`."""
+    if not isinstance(text, str) or len(text) > _MAX_LENGTH:
         return None
     text = text.strip()
     if formats:

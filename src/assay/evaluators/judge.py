@@ -1,8 +1,7 @@
-"""How a judge is asked: one JSON object in reply, three attempts, and what it cost.
+"""Asking a judge: it replies with one JSON object, in up to three attempts; costs are added up.
 
-What is asked for is a `Form`. A reply that does not fill it in is sent back with what is
-wrong. Only an object of the judge's own counts: one that it quotes from the material among
-other words is no verdict.
+A `Form` describes the reply. A reply that does not fit is sent back with what is wrong. Only the
+judge's own object counts: one that it quotes from the material amid other text is not a verdict.
 """
 
 from __future__ import annotations
@@ -25,35 +24,35 @@ from assay.model.values import UNIQUE_KEYS
 from assay.ports import Cache, Request, Resources, Target
 
 ATTEMPTS = 3
-#: How much of a reply that could not be used is kept in results, and sent back to the judge.
+#: How much of an unusable reply is kept in the results, and sent back to the judge.
 KEPT, SENT_BACK = 500, 4000
-#: A reply has one object, perhaps after a few quotations; nobody needs to look for hundreds.
-_MOST_OBJECTS = 200
+#: How many objects of a reply are tried: it needs one, perhaps after a few quotations.
+_MAX_OBJECTS = 200
 
 
 class Form(Protocol):
-    """What a judge has to fill in. It is made for one question and remembers what it took."""
+    """What a judge has to fill in. It belongs to one question, and keeps the replies it took."""
 
-    #: How the reply looks, in words and an example.
+    #: The form of the reply, in words and with an example.
     described: str
 
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the reply, as far as it is still wanted."""
+        """The JSON Schema of the reply, without the parts that were taken already."""
         ...
 
     def fault(self, reply: dict[str, Any]) -> str:
-        """Why an object is no proper reply; empty when it is one."""
+        """Why an object is not a valid reply; empty if it is one."""
         ...
 
     def take(self, reply: dict[str, Any]) -> str:
-        """Keep a proper reply; says what is still missing, or nothing."""
+        """Keep a valid reply; returns what is still missing, empty if nothing is."""
         ...
 
 
 def closed(keys: dict[str, Any]) -> dict[str, Any]:
     """The JSON Schema of an object with these keys.
 
-    Providers that hold a model to a schema want every key required and no others.
+    Providers that enforce a schema want every key to be required, and no others allowed.
     """
     return {
         "type": "object",
@@ -73,7 +72,7 @@ class Spending(msgspec.Struct):
 
     @property
     def cost_usd(self) -> float | None:
-        """What all calls cost; None when that of one is not known, since the rest is no total."""
+        """The cost of all calls; None if that of any call is unknown."""
         known = [cost for cost in self.costs if cost is not None]
         return sum(known) if known and len(known) == len(self.costs) else None
 
@@ -94,7 +93,7 @@ class Spending(msgspec.Struct):
 
 
 class JudgeFault(Exception):
-    """The judge gave nothing that can be used; `reply` is the last thing it said."""
+    """The judge gave no usable reply; `reply` is its last one."""
 
     def __init__(self, reason: str, reply: str = "") -> None:
         super().__init__(reason)
@@ -102,7 +101,7 @@ class JudgeFault(Exception):
 
 
 class Judge(msgspec.Struct, frozen=True):
-    """A target that judges. `choice` are the evaluator's keys that chose it."""
+    """A target that judges; `choice` has the evaluator's keys that selected it."""
 
     target: Target
     choice: tuple[str | None, str | None]
@@ -113,7 +112,7 @@ class Judge(msgspec.Struct, frozen=True):
         return cls(resources.judge(target, model), (target, model), resources.cache)
 
     def spent(self, spending: Spending) -> dict[str, Any]:
-        """What results say about the use of the judge."""
+        """The use of the judge, for the details of a score."""
         return spending.to_dict(self.target.name)
 
     def errored(self, fault: JudgeFault, spending: Spending) -> EvaluationScore:
@@ -121,18 +120,20 @@ class Judge(msgspec.Struct, frozen=True):
         return EvaluationScore.errored(str(fault), **said, judge=self.spent(spending))
 
     async def fill_in(self, question: Question, spending: Spending) -> None:
-        """Ask until the form is complete; raises JudgeFault when it does not get there."""
-        key = self._key(question)
-        remembered = self.cache.get(key) if self.cache is not None else None
-        if remembered is not None and _recalled(question.form, remembered):
+        """Ask until the form is complete; raises JudgeFault if it stays incomplete."""
+        key = self._cache_key(question)
+        cached = self.cache.get(key) if self.cache is not None else None
+        if cached is not None and _fill_from_cache(question.form, cached):
             spending.cached += 1
             return
-        replies = await self._asked(question, spending)
+        replies = await self._ask_until_complete(question, spending)
         if self.cache is not None:
             self.cache.put(key, {"replies": replies})
 
-    async def _asked(self, question: Question, spending: Spending) -> list[dict[str, Any]]:
-        """The replies that were taken; usually one."""
+    async def _ask_until_complete(
+        self, question: Question, spending: Spending
+    ) -> list[dict[str, Any]]:
+        """The replies that the form took; usually one."""
         form, messages = question.form, question.messages
         taken: list[dict[str, Any]] = []
         text = wrong = ""
@@ -147,7 +148,7 @@ class Judge(msgspec.Struct, frozen=True):
                 wrong = form.take(found)
                 if not wrong:
                     return taken
-            messages += _sent_back(text, wrong)
+            messages += _send_back(text, wrong)
         name = self.target.name
         raise JudgeFault(
             f"the judge {name!r} gave no usable reply in {ATTEMPTS} attempts: {wrong}", text
@@ -156,7 +157,7 @@ class Judge(msgspec.Struct, frozen=True):
     async def _ask(self, request: Request, spending: Spending) -> str:
         try:
             seen = await self.target.ask(request)
-        except Exception as error:  # whatever a stranger's target does
+        except Exception as error:  # a plugin's target may raise anything
             spending.calls += 1
             words = str(error) if isinstance(error, AssayError) else f"it raised {error!r}"
             raise JudgeFault(f"the judge {self.target.name!r} gave no answer: {words}") from error
@@ -165,17 +166,17 @@ class Judge(msgspec.Struct, frozen=True):
             raise JudgeFault(f"the judge {self.target.name!r} gave no answer: {seen.error}")
         return seen.response
 
-    def _key(self, question: Question) -> str:
-        """What the reply depends on, and which of several replies to the same it is."""
-        said = [[message.role, message.text] for message in question.messages]
+    def _cache_key(self, question: Question) -> str:
+        """A hash of all that the reply depends on; samples and repeats have keys of their own."""
+        messages = [[message.role, message.text] for message in question.messages]
         which = [question.sample, question.repeat]
         judge = getattr(self.target, "identity", self.target.name)
-        content = [judge, self.choice, said, question.form.schema(), which]
+        content = [judge, self.choice, messages, question.form.schema(), which]
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class Question(msgspec.Struct, frozen=True, dict=True):
-    """A form, the task in words, and the material; `sample` counts equal questions."""
+    """A form, the task in words, and the material; `sample` numbers equal questions."""
 
     form: Form
     task: str
@@ -188,23 +189,23 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         return self.material.messages(self.task, self.form.described)
 
 
-def _recalled(form: Form, remembered: dict[str, Any]) -> bool:
-    """Does what the cache has fill in the form? Another version may have written it."""
-    replies = remembered.get("replies")
+def _fill_from_cache(form: Form, cached: dict[str, Any]) -> bool:
+    """Fill in the form; False if the entry does not fit: another version may have written it."""
+    replies = cached.get("replies")
     missing = "all of it"
-    trial = deepcopy(form)  # what turns out to be half of it must leave no trace
+    trial = deepcopy(form)  # an incomplete entry must not change the form
     for reply in replies if isinstance(replies, list) else ():
         if not isinstance(reply, dict) or trial.fault(reply):
             return False
         missing = trial.take(reply)
     if missing:
         return False
-    for reply in remembered["replies"]:
+    for reply in cached["replies"]:
         form.take(reply)
     return True
 
 
-def _sent_back(text: str, wrong: str) -> tuple[Message, Message]:
+def _send_back(text: str, wrong: str) -> tuple[Message, Message]:
     said = text[:SENT_BACK] or "(an empty reply)"
     words = f"Something is wrong with that reply: {wrong}. Reply with one JSON object, no more."
     return Message("assistant", said), Message("user", words)
@@ -213,19 +214,19 @@ def _sent_back(text: str, wrong: str) -> tuple[Message, Message]:
 def own_object(text: str, form: Form, material: Material) -> dict[str, Any] | str:
     """The object that is the judge's verdict, or what is wrong with the reply.
 
-    A reply that is an object as a whole, or in a code fence as a whole, is the verdict. Among
-    other words it is the only proper one that is not quoted from the material.
+    If the whole reply is an object, perhaps in a code fence, that is the verdict. Otherwise it is
+    the only valid object in the reply that is not quoted from the material.
     """
-    whole = _whole(_without_fence(text.strip()))
+    whole = _parse_object(_without_fence(text.strip()))
     if whole is not None:
         return form.fault(whole) or whole
     found = list(_objects(text))
     own = [value for value in found if not material.holds(value)]
-    proper = [value for value in own if not form.fault(value)]
-    if len(proper) > 1:
-        return f"it has {len(proper)} JSON objects that could be the verdict"
-    if proper:
-        return proper[0]
+    valid = [value for value in own if not form.fault(value)]
+    if len(valid) > 1:
+        return f"it has {len(valid)} JSON objects that could be the verdict"
+    if valid:
+        return valid[0]
     if own:
         return form.fault(own[-1])
     if found:
@@ -239,7 +240,7 @@ def _without_fence(text: str) -> str:
     return text
 
 
-def _whole(text: str) -> dict[str, Any] | None:
+def _parse_object(text: str) -> dict[str, Any] | None:
     try:
         value = UNIQUE_KEYS.decode(text)
     except (ValueError, RecursionError):
@@ -248,9 +249,9 @@ def _whole(text: str) -> dict[str, Any] | None:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text; never one inside broken braces."""
+    """The JSON objects in a text, but none inside unbalanced braces."""
     end = depth = 0
-    for _ in range(_MOST_OBJECTS):
+    for _ in range(_MAX_OBJECTS):
         start = text.find("{", end)
         if start < 0:
             return

@@ -39,11 +39,11 @@ def _may_be_path(prompt: str) -> bool:
 
 
 def _may_be_words(prompt: str) -> bool:
-    """A question can end with the name of a file; then only a file that exists is meant."""
+    """Several words may be a question that ends with a file name; the file must exist then."""
     return len(prompt.split()) > 1
 
 
-def _with_path_found(prompt: str, reading: Reading) -> str:
+def _resolve_path(prompt: str, reading: Reading) -> str:
     try:
         return str(reading.find_file(prompt)) if _may_be_path(prompt) else prompt
     except PydanticCustomError as error:
@@ -54,11 +54,11 @@ def _with_path_found(prompt: str, reading: Reading) -> str:
 
 
 def _prompt(prompt: str, info: ValidationInfo) -> str:
-    """A prompt that names a file must find it, and its variables must be known."""
+    """The file that a prompt names must exist, and its variables must be known."""
     reading: Reading | None = info.context
     if reading is None:
         return prompt
-    prompt = _with_path_found(prompt, reading)
+    prompt = _resolve_path(prompt, reading)
     try:
         wrong = unknown_variable(prompt_text("", prompt), (*VARIABLES, *RESULTS))
     except UsageError as error:
@@ -69,7 +69,7 @@ def _prompt(prompt: str, info: ValidationInfo) -> str:
 
 
 def prompt_text(owner: str, prompt: str) -> str:
-    """The prompt itself, read from its file when it names one."""
+    """The prompt itself, read from its file if it names one."""
     if not _may_be_path(prompt) or (_may_be_words(prompt) and not os.path.isfile(prompt)):
         return prompt
     return read_prompt(owner, prompt)
@@ -88,15 +88,16 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     samples: AtLeastOne = 1
 
     def fingerprint(self) -> bytes:
-        """With the words of the prompt, wherever the file with them lies."""
-        return self.settings_but({"name", "prompt"}) + self._words().encode()
+        """With the text of the prompt, not the path of its file."""
+        return self.settings_but({"name", "prompt"}) + self._prompt_text().encode()
 
     def instructions(self) -> bytes:
-        return self.settings_but({"name", "weight", "required", "prompt"}) + self._words().encode()
+        settings = self.settings_but({"name", "weight", "required", "prompt"})
+        return settings + self._prompt_text().encode()
 
     def prepare(self, resources: Resources) -> Check:
         judge = Judge.find(resources, self.target, self.model)
-        task = task_of(self.name, self._words())
+        task = task_of(self.name, self._prompt_text())
 
         async def check(context: Context) -> EvaluationScore:
             material = material_of(context)
@@ -104,7 +105,7 @@ class LlmJudgeEvaluator(EvaluatorSpec):
 
         return check
 
-    def _words(self) -> str:
+    def _prompt_text(self) -> str:
         return prompt_text(self.name, self.prompt or DEFAULT_PROMPT)
 
 
@@ -145,23 +146,23 @@ most four. `reasoning` is one or two sentences."""
         return ""
 
     def score(self) -> EvaluationScore:
-        """What the judge said, as our score."""
-        said = self.reply
+        """The reply as a score."""
+        reply = self.reply
         hits, misses = (
-            tuple(t for t in said.get(k) or () if t.strip()) for k in ("hits", "misses")
+            tuple(t for t in reply.get(k) or () if t.strip()) for k in ("hits", "misses")
         )
         return EvaluationScore(
-            said["score"],
+            reply["score"],
             hits=hits,
             misses=misses,
-            reasoning=said.get("reasoning") or "",
+            reasoning=reply.get("reasoning") or "",
         )
 
 
 async def vote(
     judge: Judge, task: str, material: Material, repeat: int = 0, samples: int = 1
 ) -> EvaluationScore:
-    """The mean of what the judge says to the same question, asked several times at once."""
+    """The mean score of `samples` replies to the same question, asked concurrently."""
     spending = Spending()
 
     async def sample(number: int) -> EvaluationScore:
@@ -178,11 +179,11 @@ async def vote(
     spent = judge.spent(spending)
     if len(votes) == 1:
         return replace(votes[0], details=votes[0].details | {"judge": spent})
-    return _counted(votes, spent)
+    return _mean_of(votes, spent)
 
 
-def _counted(votes: list[EvaluationScore], spent: dict[str, Any]) -> EvaluationScore:
-    """Samples that errored are left out as long as most gave a score."""
+def _mean_of(votes: list[EvaluationScore], spent: dict[str, Any]) -> EvaluationScore:
+    """The mean of the samples that gave a score; an error unless most of them did."""
     details: dict[str, Any] = {"samples": [_shown(vote) for vote in votes], "judge": spent}
     scored = [(vote.score, vote) for vote in votes if vote.score is not None]
     scores = [score for score, _ in scored]

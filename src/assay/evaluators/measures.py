@@ -1,4 +1,4 @@
-"""What an answer took, as far as its target told, and whether that is within a limit."""
+"""Measures of an answer, as far as its target reported them, and limits on them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ N = TypeVar("N", int, float)
 
 
 class Unjudged(Exception):
-    """A check that cannot be judged, mostly because the target did not report what it needs."""
+    """A check cannot be judged, usually because the target did not report what it needs."""
 
 
 def calls(seen: Observation) -> tuple[ToolCall, ...]:
@@ -60,7 +60,7 @@ def _reported(value: N | None, what: str) -> N:
 
 
 def within(value: float, limit: float) -> bool:
-    """A limit is kept at equality, also by a sum of floats that misses it by a rounding."""
+    """Is the value at most the limit? A float rounding error above it is allowed."""
     return value <= limit or math.isclose(value, limit, rel_tol=1e-9)
 
 

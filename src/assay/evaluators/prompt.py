@@ -1,8 +1,8 @@
-"""What a judge is shown: a prompt whose material stands between fences.
+"""The prompt of a judge, with the material between fences.
 
-Graded text is untrusted. Each piece of it stands between two lines with the same word, which
-is made from all of the material and does not occur in any of it. So nothing in the material
-can end its own piece, and the same material always gives the same prompt.
+Graded text is untrusted. Each piece of it stands between two lines with the same word, a hash of
+all the material that does not occur in it. So nothing in the material can end its own piece, and
+the same material always gives the same prompt.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from assay.model.message import Message
 from assay.model.observation import observed
 from assay.model.values import same
 
-#: What a prompt may show of a case and its observation, by the name of the variable.
+#: The variables of a prompt, for parts of the case and its observation.
 VARIABLES = (
     "question",
     "expected_outcome",
@@ -36,12 +36,11 @@ VARIABLES = (
     "output_messages",
     "tool_calls",
 )
-#: The variables of an aggregator's prompt that show the members' results; the last is the
-#: name that older files use.
+#: The variables of an aggregator's prompt for the members' results; the last is the old name.
 RESULTS = ("evaluator_results", "EVALUATOR_RESULTS_JSON")
-#: The variables that show what the agent did; without any of them there is nothing to judge.
+#: The variables that show what the agent did; a prompt without any has nothing to judge.
 ANSWER = frozenset({"candidate_answer", "output_messages", "tool_calls"})
-#: The pieces that a judge is shown when the prompt does not choose, with their headings.
+#: The pieces that a judge is shown if the prompt does not choose, with their headings.
 HEADINGS = {
     "question": "What the agent was asked:",
     "expected_outcome": "What a good answer achieves:",
@@ -84,13 +83,13 @@ class Material(msgspec.Struct, frozen=True, dict=True):
         return f"[{self.fence} {name}]\n{self.pieces[name]}\n[/{self.fence}]"
 
     def sections(self) -> str:
-        """The pieces that say something under their headings; the answer is always there."""
-        silent = (None, "", "null")
-        shown = [n for n in HEADINGS if n == "candidate_answer" or self.pieces.get(n) not in silent]
+        """The pieces that are not empty, under their headings; the answer is always included."""
+        empty = (None, "", "null")
+        shown = [n for n in HEADINGS if n == "candidate_answer" or self.pieces.get(n) not in empty]
         return "\n\n".join(f"{HEADINGS[name]}\n{self.fenced(name)}" for name in shown)
 
     def messages(self, task: str, reply: str) -> tuple[Message, ...]:
-        """The rules of the fence and the form of the reply, then the task."""
+        """A system message about fence and reply, and a user message with the task."""
         system = SYSTEM.format(fence=self.fence, reply=reply)
         return Message("system", system), Message("user", task)
 
@@ -105,9 +104,9 @@ class Material(msgspec.Struct, frozen=True, dict=True):
         return found
 
     def holds(self, value: dict[str, Any]) -> bool:
-        """Does the object stand in the material, whole or in part, however it is written there?
+        """Is the object, or one with more keys, in the material, however it is written there?
 
-        In doubt it does: material that cannot be read in reasonable time may hold anything.
+        In doubt it is: material that cannot be parsed in reasonable time may contain anything.
         """
         if self._objects is None:
             return True
@@ -117,18 +116,18 @@ class Material(msgspec.Struct, frozen=True, dict=True):
         )
 
 
-#: Lenient: what nearly is JSON may be quoted as JSON.
+#: Lenient: a judge may quote what is nearly JSON as proper JSON.
 _DECODER = json.JSONDecoder(parse_int=float, strict=False)
 
 
-#: Where an object may start: what follows could be its first key or its end.
+#: Where an object may start: before its first key or its end.
 _OPENING = re.compile(r'\{(?=\s*+["}])')
-#: What starting in vain costs, in characters that could have been read instead.
-_IN_VAIN = 100
+#: The cost of a failed attempt to decode, in characters that could have been read instead.
+_FAILURE_COST = 100
 
 
 class _Unplaced(str):
-    """A text in which no error is placed: counting lines for each takes time without end."""
+    """A text without line counts: JSONDecodeError would count the lines of each failure."""
 
     def count(self, *_: Any) -> int:
         return 0
@@ -139,7 +138,7 @@ class _Unplaced(str):
 def _objects_in(text: str) -> list[dict[str, Any]] | None:
     """All JSON objects in a text, also nested, escaped, and inside strings.
 
-    None when the text is made so that finding them takes far longer than reading it.
+    None if finding them takes far longer than reading the text, which may be hostile.
     """
     found: list[dict[str, Any]] = []
     texts = [text, text.replace("\\n", "\n").replace("\\", "")]
@@ -155,7 +154,7 @@ def _objects_in(text: str) -> list[dict[str, Any]] | None:
                 return None
             except json.JSONDecodeError as fault:
                 end = start + 1
-                effort -= fault.pos - start + _IN_VAIN
+                effort -= fault.pos - start + _FAILURE_COST
             else:
                 effort -= end - start
                 for part in _parts(value):
@@ -167,7 +166,7 @@ def _objects_in(text: str) -> list[dict[str, Any]] | None:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """The objects and texts in a value, itself among them."""
+    """The objects and texts in a value, including itself."""
     todo = [value]
     while todo:
         part = todo.pop()
@@ -181,7 +180,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def material_of(context: Context, **more: Any) -> Material:
-    """All that a judge may be shown of a case and its observation."""
+    """All that a judge may see of a case and its observation."""
     known = contract(context)
     calls = context.observation.tool_calls
     values = {name: known[name] for name in VARIABLES if name in known}
@@ -211,13 +210,13 @@ def read_prompt(owner: str, prompt: str) -> str:
 def variables_of(prompt: str) -> list[str]:
     """The variables that a prompt uses.
 
-    Braces around anything but a name are text, and so is a variable behind a backslash.
+    Braces around anything but a name are text, and so is a variable after a backslash.
     """
     return [name for escaped, name in _VARIABLE.findall(prompt) if not escaped]
 
 
 def unknown_variable(prompt: str, known: Collection[str]) -> str:
-    """What is wrong with the first unknown variable; empty when all are known."""
+    """A message about the first unknown variable; empty if all are known."""
     for name in variables_of(prompt):
         if name not in known:
             hint = nearest(name, known) or f"known: {', '.join(known)}"
@@ -230,10 +229,10 @@ def unknown_variable(prompt: str, known: Collection[str]) -> str:
 def task_of(
     owner: str, prompt: str, needed: frozenset[str] = ANSWER, more: tuple[str, ...] = ()
 ) -> Callable[[Material], str]:
-    """What makes a prompt of an author and the material one task.
+    """A function that turns an author's prompt and the material into the task.
 
-    `more` are variables beside the common ones. A prompt that uses none of the `needed`
-    ones leaves the choice to us and is followed by all there is.
+    `more` are variables besides the common ones. To a prompt that uses none of the `needed`
+    variables, all the material is appended.
     """
     if wrong := unknown_variable(prompt, (*VARIABLES, *more)):
         raise UsageError(f"{owner}: {wrong}")
@@ -247,7 +246,7 @@ def task_of(
 
 
 def filled(prompt: str, material: Material) -> str:
-    """The prompt with its variables in place; what they bring in is not looked at again."""
+    """The prompt with its variables replaced, in one pass: values are not expanded again."""
 
     def value(found: re.Match[str]) -> str:
         return found[0][1:] if found[1] else material.fenced(found[2])

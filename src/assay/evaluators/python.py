@@ -1,7 +1,7 @@
-"""`@assay.evaluator` and `python:pkg.module:function`: functions of the project that judge.
+"""`@assay.evaluator` and `python:pkg.module:function`: functions of the project as evaluators.
 
-A function says by its parameters what it wants to see (`CONTEXT` has their names); every
-other parameter is a key of the evaluator in eval files, with its annotation and default.
+A function gets what its parameters ask for by name (see `CONTEXT`); every other parameter is a
+key of the evaluator in eval files, with its annotation and default.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from assay.registry import evaluators as registered
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: What a parameter of this name receives.
+#: What a parameter receives, by its name.
 CONTEXT: dict[str, Callable[[Context], Any]] = {
     "context": lambda context: context,
     "case": lambda context: context.case,
@@ -52,7 +52,7 @@ CONTEXT: dict[str, Callable[[Context], Any]] = {
 }
 _TEXTS = frozenset({"response", "question"})
 _SCALARS = (bool, int, float, str)
-_HOLDERS = (list, tuple, set, frozenset, dict, Sequence, Mapping)
+_CONTAINERS = (list, tuple, set, frozenset, dict, Sequence, Mapping)
 _LABELS: dict[str, float] = {"pass": 1.0, "borderline": 0.6, "fail": 0.0}
 _TYPE = f"python:{REFERENCE}"
 
@@ -67,12 +67,12 @@ class FunctionSpec(EvaluatorSpec):
     def prepare(self, resources: Resources) -> Check:
         function = type(self).function
         given = {name: getattr(self, name) for name in self.settings}
-        readers = [(name, CONTEXT[name]) for name in self.wanted]
+        getters = [(name, CONTEXT[name]) for name in self.wanted]
         sees_data = not _TEXTS.issuperset(self.wanted)
 
         def check(context: Context) -> EvaluationScore | Awaitable[EvaluationScore]:
             shown = copies.of_context(context) if sees_data else context
-            seen = {name: read(shown) for name, read in readers}
+            seen = {name: read(shown) for name, read in getters}
             said = function(**seen, **deepcopy(given))
             return _awaited(said) if inspect.isawaitable(said) else score_of(said)
 
@@ -103,11 +103,13 @@ def _register(function: F, name: str) -> F:
 
 
 def spec_class(function: Callable[..., Any]) -> type[FunctionSpec]:
-    """The class whose fields are the function's own parameters."""
+    """The evaluator class of a function; its fields are the function's own parameters."""
     try:
         signature = inspect.signature(function, eval_str=True)
     except (TypeError, ValueError, NameError) as error:
         raise FunctionError(f"the parameters of {function!r} cannot be read: {error}") from None
+    # A callable object has no name of its own: its class has one.
+    named: Any = function if hasattr(function, "__name__") else type(function)
     fields: dict[str, Any] = {}
     wanted = []
     for key, parameter in signature.parameters.items():
@@ -115,7 +117,7 @@ def spec_class(function: Callable[..., Any]) -> type[FunctionSpec]:
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY or key in EvaluatorSpec.model_fields:
             why = "is positional only" if key not in EvaluatorSpec.model_fields else "is taken"
-            raise FunctionError(f"the parameter {key!r} of {function.__qualname__} {why}")
+            raise FunctionError(f"the parameter {key!r} of {named.__qualname__} {why}")
         if key in CONTEXT:
             wanted.append(key)
             continue
@@ -123,14 +125,14 @@ def spec_class(function: Callable[..., Any]) -> type[FunctionSpec]:
         annotation = Any if parameter.annotation is empty else _strict(parameter.annotation)
         fields[key] = (annotation, ... if parameter.default is empty else parameter.default)
     made: type[FunctionSpec] = create_model(
-        function.__name__, __base__=FunctionSpec, __doc__=function.__doc__ or "", **fields
+        named.__name__, __base__=FunctionSpec, __doc__=function.__doc__ or "", **fields
     )
     made.function, made.wanted, made.settings = staticmethod(function), tuple(wanted), tuple(fields)
     return made
 
 
 def _strict(annotation: Any) -> Any:
-    """The annotation with scalars that are taken as they are: '1' and true are no numbers."""
+    """The annotation with strict scalars: '1' and true are not numbers."""
     if annotation in _SCALARS:
         return Annotated[annotation, Strict()]
     kind, parts = get_origin(annotation), get_args(annotation)
@@ -138,13 +140,13 @@ def _strict(annotation: Any) -> Any:
         return Annotated[(_strict(parts[0]), *parts[1:])]
     if kind in (Union, UnionType):
         return Union[tuple(map(_strict, parts))]  # noqa: UP007 - the parts are not known here
-    return kind[tuple(map(_strict, parts))] if kind in _HOLDERS else annotation
+    return kind[tuple(map(_strict, parts))] if kind in _CONTAINERS else annotation
 
 
 def score_of(said: Any) -> EvaluationScore:
-    """What a function returned, as a score."""
+    """The return value of a function as a score."""
     if isinstance(said, EvaluationScore):
-        return _writable(said)
+        return _checked(said)
     if isinstance(said, bool):
         return EvaluationScore(float(said))
     if isinstance(said, (int, float)):
@@ -157,24 +159,24 @@ def score_of(said: Any) -> EvaluationScore:
             return EvaluationScore.errored(f"it returned {said!r}, which is none of {known}")
         return EvaluationScore(_LABELS[said], cast(Verdict, said))
     if isinstance(said, (list, tuple)):
-        return _all_of([score_of(item) for item in said])
+        return _mean_of([score_of(item) for item in said])
     return EvaluationScore.errored(
         f"it returned {type(said).__name__}, "
         "neither a bool, a number, a label, an EvaluationScore nor a list of them"
     )
 
 
-def _writable(score: EvaluationScore) -> EvaluationScore:
-    """The score, unless it cannot be written into a result: that breaks here, not a whole run."""
+def _checked(score: EvaluationScore) -> EvaluationScore:
+    """The score, or an errored one if it cannot be written as JSON, which would stop the run."""
     try:
         as_json(score.written())
-    except Exception as error:  # whatever a project's object does when it is made text
+    except Exception as error:  # a project's object may raise anything when it is encoded
         return EvaluationScore.errored(f"its score cannot be written as JSON: {cause_of(error)}")
     return score
 
 
-def _all_of(scores: list[EvaluationScore]) -> EvaluationScore:
-    """Several checks of one function: the mean, and every hit and miss."""
+def _mean_of(scores: list[EvaluationScore]) -> EvaluationScore:
+    """A list of scores as one: the mean, with all hits and misses."""
     if not scores:
         return EvaluationScore.errored("it returned an empty list")
     for index, score in enumerate(scores, 1):

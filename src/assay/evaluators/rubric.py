@@ -16,7 +16,7 @@ from assay.model.score import TOLERANCE, EvaluationScore, reaches, weighted
 from assay.model.values import cut
 from assay.ports import Check, Resources
 
-#: The share of its maximum from which a graded item is met, unless it says so itself.
+#: A graded item is met from this share of its maximum, unless it sets a minimum itself.
 MET_FROM = 0.6
 _SHOWN = 100
 
@@ -30,7 +30,7 @@ class RubricEvaluator(EvaluatorSpec):
     target: Text | None = None
 
     def instructions(self) -> bytes:
-        """Without the items: they belong to the case, like the question."""
+        """Without the items, which belong to the case, like the question."""
         return self.settings_but({"name", "weight", "required", "rubrics"}) + TASK.encode()
 
     def prepare(self, resources: Resources) -> Check:
@@ -62,7 +62,7 @@ def is_graded(item: Rubric) -> bool:
 
 
 def _described(item: Rubric) -> str:
-    """An item as the judge reads it."""
+    """An item as the judge sees it."""
     scale = f"`score` from 0 to {item.max_score:g}" if is_graded(item) else "`satisfied`"
     lines = [f"- id {json.dumps(item.id, ensure_ascii=False)}, {scale}: {item.description}"]
     for step in item.score_ranges or ():
@@ -72,7 +72,7 @@ def _described(item: Rubric) -> str:
 
 
 class ChecksForm:
-    """Asks for one check of each item; what a reply leaves out is asked for again."""
+    """Asks for one check of each item, and again for those that a reply leaves out."""
 
     described = """{"checks": [{"id": "...", "reasoning": "...", "satisfied": true}, \
 {"id": "...", "reasoning": "...", "score": 0}], "overall_reasoning": "..."}
@@ -87,7 +87,7 @@ There is one check for each item that you are asked about, with its id exactly a
 
     @property
     def open(self) -> list[Rubric]:
-        """The items that were not checked yet."""
+        """The items that are not checked yet."""
         return [item for item in self.items if item.id not in self.checks]
 
     def schema(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ There is one check for each item that you are asked about, with its id exactly a
         return f"it leaves out the items {left_out}; give the checks of these only"
 
     def score(self, **details: Any) -> EvaluationScore:
-        """The items' scores by weight; a required one that is not met is a failed gate."""
+        """The weighted mean of the items; a required item that is not met is a failed gate."""
         hits: list[str] = []
         misses: list[str] = []
         unmet: list[str] = []
@@ -190,7 +190,7 @@ def _result(item: Rubric, check: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(item: Rubric, result: dict[str, Any]) -> str:
-    """One item, how it fared, and why."""
+    """An item, its score if it is graded, and the reason."""
     words = cut(" ".join(item.description.split()), _SHOWN)
     if is_graded(item):
         words += f", {result['score']:g} of {item.max_score:g}"

@@ -1,4 +1,4 @@
-"""The steps of an expected path made ready, and which calls suit them."""
+"""The prepared steps of an expected path, and which calls satisfy them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from assay.evaluators.arguments import Comparison, Difference, Texts, comparison
 from assay.model.message import ToolCall
 from assay.model.values import MISSING
 
-#: What became of the time limit of a call; NONE: it has none, or its duration is not known.
+#: The state of a call's time limit; NONE: there is none, or the duration is unknown.
 KEPT, NONE, BROKEN = 1, 0, -1
 
 
 class Option(msgspec.Struct):
-    """One call that satisfies a step.
+    """One way to satisfy a step.
 
-    `texts` are all that is asked of the arguments, where it is some texts. How else to compare
-    them is worked out when somebody asks, as for most calls nobody does.
+    `texts` is set if the arguments are only compared with texts. The general comparison is
+    compiled on first use, as most calls never need it.
     """
 
     tool: str
@@ -37,17 +37,17 @@ class Option(msgspec.Struct):
         return self._compare_args
 
     def differences(self, call: ToolCall) -> list[Difference]:
-        """How a call of the same tool differs; nothing when it is the one."""
+        """How a call of the same tool differs; empty if it satisfies the option."""
         found: list[Difference] = []
         if (compare := self.compare_args) is not None:
             compare(call.input, found)
         if self.compare_output is not None:
-            # A target that tells of no result has none, as far as anybody knows.
+            # A result that the target does not report counts as missing.
             self.compare_output(MISSING if call.output is None else call.output, found)
         return found
 
     def distance(self, call: ToolCall) -> int:
-        """How many differences there are; counted without naming them where texts tell all."""
+        """The number of differences, counted without listing them if there are only texts."""
         given = call.input
         if self.texts is None or self.compare_output is not None or type(given) is not dict:
             return len(self.differences(call))
@@ -68,7 +68,7 @@ class Option(msgspec.Struct):
 
 
 class ExpectedStep(msgspec.Struct, frozen=True):
-    """A step made ready: `text` and `written` are what it says in words and as JSON."""
+    """A prepared step; `text` and `written` show it in words and as JSON."""
 
     options: tuple[Option, ...]
     optional: bool
@@ -84,16 +84,16 @@ class ExpectedStep(msgspec.Struct, frozen=True):
 
     @property
     def plain(self) -> tuple[str, Texts | None]:
-        """Its tool, and the texts that are all it asks for; None when it asks for more."""
+        """Its tool, and the expected texts if it asks for nothing else, otherwise None."""
         first = self.options[0]
         if len(self.options) > 1 or self.limited or first.compare_output:
             return first.tool, None
         return first.tool, first.texts
 
     def fulfilled(self) -> Callable[[ToolCall], bool]:
-        """A test whether a call leaves nothing to be wished for, not even a known duration.
+        """A test whether a call fully satisfies the step, with a known duration if it is limited.
 
-        It says no when there are time limits to choose from.
+        Always false if there are several options, some with a time limit: that takes the alignment.
         """
         first, several = self.options[0], len(self.options) > 1
         tool, compare = first.tool, first.compare_args
@@ -115,16 +115,16 @@ class ExpectedStep(msgspec.Struct, frozen=True):
         return by_any if several or self.limited or first.compare_output else by
 
     def nearest(self, call: ToolCall) -> Option:
-        """The option that a call of one of its tools suits best."""
+        """The option that a call of one of its tools comes closest to."""
         options = [option for option in self.options if option.tool == call.tool]
         return min(options, key=lambda o: (len(o.differences(call)), -o.timing(call)))
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """All steps beside all calls.
+    """All steps against all calls, by step and index of the call.
 
-    `fits` has the timing of each call that suits a step; `near` has the number of
-    differences of each other call of its tool.
+    `fits` has the timing of each call that satisfies a step, `near` the number of differences of
+    each other call of its tool.
     """
 
     fits: list[dict[int, int]]
@@ -143,6 +143,6 @@ class Grid(msgspec.Struct, frozen=True):
                         near[index] = min(distance, near.get(index, distance))
                     else:
                         fits[index] = max(option.timing(call), fits.get(index, BROKEN))
-            for index in fits.keys() & near.keys():  # what suits one option suits the step
+            for index in fits.keys() & near.keys():  # one option that fits is enough
                 del near[index]
         return grid

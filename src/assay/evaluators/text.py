@@ -1,4 +1,4 @@
-"""`equals`, `contains` and their family: one check of the answer's text each."""
+"""`equals`, `contains` and their family: checks of the answer's text."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ class _TextSpec(NegatableSpec, Ruled):
 
     @property
     def wanted(self) -> list[str]:
-        """The texts to look for, however they were written."""
+        """The texts to look for, from `value` or `values`."""
         return self.values if self.values is not None else [self.value or ""]
 
-    #: what a right answer does: "to contain", "contains"
+    #: What a right answer does, for messages: "contain", "contains".
     verb: ClassVar[tuple[str, str]]
 
     @abstractmethod
     def finder(self, value: str) -> Callable[[str], bool]:
-        """Whether a text is right by one value."""
+        """A test of an answer for one value, regardless of `negate`."""
 
     def hint(self, text: str, value: str) -> str:
-        """What may help the author when a text is not right by one value."""
+        """A hint for the author if an answer fails the test for a value."""
         return other_case(text, value)
 
     def prepare(self, resources: Resources) -> Check:
@@ -84,7 +84,7 @@ class _TextSpec(NegatableSpec, Ruled):
         return share([self.text_check(value) for value in self.values])
 
     def text_check(self, value: str) -> TextCheck:
-        """What is checked by one value."""
+        """The check for one value."""
         do, shown_value = self.verb[0], quoted(value)
         if self.negate:
             miss = f"expected the answer not to {do} {shown_value}, but it does"
@@ -99,12 +99,12 @@ class _TextSpec(NegatableSpec, Ruled):
         )
 
     def holder(self, value: str) -> Callable[[str], bool]:
-        """Whether a text holds the check by one value."""
+        """A test whether the check for one value holds."""
         finds = self.finder(value)
         return (lambda text: not finds(text)) if self.negate else finds
 
     def hit(self, value: str) -> str:
-        """What is said of a text that holds it."""
+        """The message if the check holds."""
         do, does = self.verb
         return f"does not {do} {quoted(value)}" if self.negate else f"{does} {quoted(value)}"
 

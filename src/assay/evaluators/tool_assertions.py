@@ -28,7 +28,7 @@ def _fits(wanted: list[str], called: list[str], mode: str) -> bool:
 
 
 def _difference(wanted: list[str], called: list[str], mode: str) -> str:
-    """What is missing and what is too much."""
+    """What is missing and what is unexpected."""
     missing = list((Counter(wanted) - Counter(called)).elements())
     extra = list((Counter(called) - Counter(wanted)).elements())
     if mode == "set":
@@ -127,7 +127,7 @@ def _parameter(key: str, param: ToolParam, block: Expect) -> Assertion:
 
 
 def _condition(param: ToolParam) -> Callable[[Any], bool]:
-    """Whether a parameter, MISSING when it was not given, is as wanted."""
+    """A test of a parameter's value, which is MISSING if it was not given."""
     value = param.value
     match param.assertion:
         case "equals":
@@ -145,7 +145,7 @@ def _condition(param: ToolParam) -> Callable[[Any], bool]:
 
 
 def _contains(found: Any, value: Any) -> bool:
-    """A text contains a text, a list an item, an object a key."""
+    """Does a text contain a text, a list an item, or an object a key?"""
     if isinstance(found, (list, tuple)):
         return any(same(item, value) for item in found)
     return isinstance(found, (str, dict)) and isinstance(value, str) and value in found
@@ -154,7 +154,7 @@ def _contains(found: Any, value: Any) -> bool:
 def _matches(pattern: str, text: str) -> bool:
     try:
         return search(pattern, text)
-    except BadPattern as error:  # it compiled when it was loaded; a token's value has spoiled it
+    except BadPattern as error:  # it was valid when loaded, before tokens were filled in
         raise Unjudged(f"{quoted(pattern)} does not compile: {error}") from None
 
 

@@ -80,7 +80,7 @@ _EXPECTED = {"$ref": "#/$defs/Predicate"}
 
 
 def literal(value: Any) -> Any:
-    """A value in which mappings that look like conditions are quoted."""
+    """The value with mappings that look like conditions quoted."""
     if is_condition(value):
         return {"equals": value}
     if isinstance(value, dict):
@@ -89,18 +89,18 @@ def literal(value: Any) -> Any:
 
 
 def _literal_args(value: Any) -> dict[str, Any]:
-    """The `args` of a step for the input of a call, if it has one."""
+    """The `args` of a step that expects this input of a call, if there is one."""
     if isinstance(value, dict):
         return {"args": {key: literal(item) for key, item in value.items()}}
     return {} if value is None else {"args": literal(value)}
 
 
 def _wrong_predicates(value: Any, path: Steps = ()) -> list[Refusal]:
-    """What is wrong with the conditions anywhere in a value, in all of them."""
+    """What is wrong with the conditions in a value, at any depth."""
     if not is_condition(value):
         return _wrong_inside(value, path)
     try:
-        Predicate.model_validate(value)  # what `equals` quotes is not looked into
+        Predicate.model_validate(value)  # a literal quoted by `equals` is not checked
     except ValidationError as error:
         return [together([error], path)]
     return []
@@ -122,7 +122,7 @@ def _check_output(value: Any) -> Any:
 
 
 def _check_args(value: Any) -> Any:
-    """Arguments are a mapping of values; the mapping itself is never a condition."""
+    """Check the conditions in arguments; the mapping of arguments itself is never one."""
     if wrong := _wrong_inside(value):
         raise together(wrong)
     return value
@@ -214,7 +214,7 @@ def _above_maximum(spec: ToolTrajectoryEvaluator) -> Sequence[Refusal]:
 class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
     """Compares the calls the agent made with the calls it should have made."""
 
-    # An empty list of expected steps is given too: in `exact` and `subset` it says no call at all.
+    # An empty list of expected steps counts: in `exact` and `subset` it allows no call at all.
     rules: ClassVar[tuple[Rule, ...]] = (
         Asserts(
             ("expected", "minimums", "maximums", "forbidden"),
@@ -251,7 +251,7 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
     def prepare(self, resources: Resources) -> Check:
         trajectory = Trajectory(
             mode=self.mode,
-            steps=tuple(map(_ready, self.expected))
+            steps=tuple(map(_prepare_step, self.expected))
             if "expected" in self.model_fields_set
             else None,
             minimums=self.minimums,
@@ -277,10 +277,10 @@ _NO_TRACE = EvaluationScore.errored(
 )
 
 
-def _ready(step: Step) -> ExpectedStep:
+def _prepare_step(step: Step) -> ExpectedStep:
     if step.any_of is None:
         given = step.__pydantic_fields_set__
-        # What one call says is plain data, and as good as a copy of it: nobody changes it.
+        # Faster than model_dump: the fields of a single call are plain data, and never changed.
         written = {key: value for key, value in step.__dict__.items() if key in given}
         options: tuple[Option, ...] = (_option(step),)
     else:

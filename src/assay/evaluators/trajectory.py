@@ -1,4 +1,4 @@
-"""How the calls of an agent are judged against an expected path: score, diff and words."""
+"""Judges an agent's calls against an expected path: score, diff and messages."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from assay.model.diff import call_text, difference_text
 from assay.model.message import ToolCall
 from assay.model.score import EvaluationScore
 
-#: Whether something that counts holds, and what is said about it.
+#: One thing that counts towards the score: whether it holds, and the message about it.
 Aspect = tuple[bool, str]
-#: Tool and texts of a plain step, the test of any other, and the written form.
+#: The tool, the texts of a plain step, the test of any other step, and its JSON.
 Test = tuple[str, Texts | None, Callable[[ToolCall], bool] | None, dict[str, Any]]
-#: Hits, misses, diff and how many steps are matched.
-Walk = tuple[tuple[str, ...], tuple[str, ...], list[dict[str, Any]], int]
+#: Hits, misses, diff and the number of matched steps.
+StepsVerdict = tuple[tuple[str, ...], tuple[str, ...], list[dict[str, Any]], int]
 
 
 class Trajectory:
-    """An expected path made ready. `steps` is None when only numbers of calls are asked for."""
+    """An expected path, prepared; `steps` is None if only the numbers of calls are checked."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class Trajectory:
         self.minimums, self.maximums = minimums, maximums
         self.ignore, self.forbidden = ignore, forbidden
         self._tests = [_test(step) for step in steps or ()]
-        #: Whether nothing but the steps is asked for.
-        self._steps_alone = steps is not None and not (minimums or maximums or ignore or forbidden)
-        self._said: tuple[str, ...] | None = None
+        #: Is there nothing to check but the steps?
+        self._steps_only = steps is not None and not (minimums or maximums or ignore or forbidden)
+        self._cached_hits: tuple[str, ...] | None = None
 
     def judge(self, calls: tuple[ToolCall, ...]) -> EvaluationScore:
-        if self._steps_alone and (diff := self._in_place(calls)) is not None:
+        if self._steps_only and (diff := self._match_in_place(calls)) is not None:
             return self._all_matched(diff)
         banned: list[str] = []
         if self.forbidden:
@@ -50,7 +50,7 @@ class Trajectory:
         if self.ignore:
             calls = tuple(call for call in calls if call.tool not in self.ignore)
         counts = self._counts(calls) if self.minimums or self.maximums else []
-        hits, misses, diff, matched = self._walk(calls, counts)
+        hits, misses, diff, matched = self._judge_steps(calls, counts)
         if counts:
             hits = (*hits, *(words for held, words in counts if held))
             misses = (*misses, *(words for held, words in counts if not held))
@@ -58,12 +58,11 @@ class Trajectory:
         details = {"diff": diff, "matched": matched, "expected": steps, "actual": len(calls)}
         return _score(hits, misses, banned, details)
 
-    def _walk(self, calls: Sequence[ToolCall], counts: Sequence[Aspect]) -> Walk:
-        """What the steps have to say."""
+    def _judge_steps(self, calls: Sequence[ToolCall], counts: Sequence[Aspect]) -> StepsVerdict:
         steps = self.steps
         if steps is None:
             return (), (), [], 0
-        if (diff := self._in_place(calls)) is not None:
+        if (diff := self._match_in_place(calls)) is not None:
             return self._hits, (), diff, len(steps)
         alignment = Alignment(self.mode, steps, calls, counts)
         aspects = list(alignment.aspects())
@@ -72,19 +71,19 @@ class Trajectory:
         return hits, misses, alignment.diff(), len(alignment.pairs)
 
     def _all_matched(self, diff: list[dict[str, Any]]) -> EvaluationScore:
-        """The score of a path on which every call is in its place: most are."""
+        """The score if every call is in its place: the common case."""
         number = len(diff)
         details = {"diff": diff, "matched": number, "expected": number, "actual": number}
         hits = self._hits
         reasoning = _reasoning(len(hits), len(hits))
         return EvaluationScore(1.0, "pass", hits, (), reasoning, details)
 
-    def _in_place(self, calls: Sequence[ToolCall]) -> list[dict[str, Any]] | None:
-        """The diff, when every call is the one that the step in its place asks for."""
+    def _match_in_place(self, calls: Sequence[ToolCall]) -> list[dict[str, Any]] | None:
+        """The diff, if every call satisfies the step in its place; otherwise None."""
         if len(calls) != len(self._tests):
             return None
         diff = []
-        # Nearly all paths in nearly all runs come to this loop, so it calls no function for them.
+        # The hot path of most runs: plain steps are compared here without a function call.
         for (tool, texts, fulfilled_by, expected), call in zip(self._tests, calls, strict=True):
             given = call.input
             if fulfilled_by is not None:
@@ -102,12 +101,12 @@ class Trajectory:
 
     @property
     def _hits(self) -> tuple[str, ...]:
-        """What is said when every call is in its place."""
-        if self._said is None:
-            self._said = self._all_said()
-        return self._said
+        """The hits if every call is in its place."""
+        if self._cached_hits is None:
+            self._cached_hits = self._all_hits()
+        return self._cached_hits
 
-    def _all_said(self) -> tuple[str, ...]:
+    def _all_hits(self) -> tuple[str, ...]:
         steps = self.steps or ()
         if self.mode == "exact":
             hits = [_in_place(place, step) for place, step in enumerate(steps)]
@@ -136,8 +135,8 @@ def _test(step: ExpectedStep) -> Test:
 class Alignment:
     """The pairs of steps and calls that give the highest score.
 
-    Among those it has the most pairs, and then the most time limits kept. In `exact`,
-    `places` are the steps in their places, without the optional ones that are left out.
+    Of equal scores it takes the one with the most pairs, then the most time limits kept. In
+    `exact`, `places` has the steps in order, without the optional ones that are left out.
     """
 
     def __init__(
@@ -155,7 +154,7 @@ class Alignment:
             mode != "exact" or not any(step.optional for step in steps)
         )
         self.pairs, self.places = highest_share(self._solve, self._share, fixed=fixed)
-        self.near = self._nearly()
+        self.near = self._near_misses()
 
     def _solve(self, p: int, q: int) -> tuple[Pairs, list[int]]:
         """The pairs with the most q * satisfied - p * aspects."""
@@ -178,7 +177,7 @@ class Alignment:
         return pairs, places
 
     def _share(self, solution: tuple[Pairs, list[int]]) -> tuple[int, int]:
-        """How many aspects are satisfied, and how many there are."""
+        """The number of satisfied aspects, and of all aspects."""
         pairs, places = solution
         satisfied, total = self.counts
         if self.mode == "exact":
@@ -191,8 +190,8 @@ class Alignment:
             total += timing != NONE
         return satisfied, total
 
-    def _nearly(self) -> Pairs:
-        """Unmatched steps beside unmatched calls of their tool that stand in the same place."""
+    def _near_misses(self) -> Pairs:
+        """Unmatched steps, paired with unmatched calls of their tool in a possible position."""
         near = self.grid.near
         if self.mode == "exact":
             return {step: at for at, step in enumerate(self.places) if at in near[step]}
@@ -209,7 +208,7 @@ class Alignment:
         return in_order(weights, len(self.calls)) if self.mode == "in_order" else assign(weights)
 
     def _gap(self, step: int) -> tuple[int, int]:
-        """The calls between which one for a missing step can stand."""
+        """The indices of the calls between which the call of a missing step must be."""
         if self.mode != "in_order":
             return -1, len(self.calls)
         earlier = (call for other, call in self.pairs.items() if other < step)
@@ -217,14 +216,16 @@ class Alignment:
         return max(earlier, default=-1), min(later, default=len(self.calls))
 
     def aspects(self) -> Iterator[Aspect]:
-        """Everything that counts, satisfied or not."""
+        """All aspects, satisfied or not."""
         if self.mode == "exact":
-            yield from map(self._at, range(max(len(self.places), len(self.calls))))
+            yield from map(self._exact_place, range(max(len(self.places), len(self.calls))))
         elif self.mode == "subset":
             owners = {call: step for step, call in self.pairs.items()}
-            yield from (self._allowed(call, owners.get(call)) for call in range(len(self.calls)))
+            for call in range(len(self.calls)):
+                yield self._allowed_call(call, owners.get(call))
         else:
-            yield from (self._made(step) for step, needed in enumerate(self.needed) if needed)
+            required = (step for step, needed in enumerate(self.needed) if needed)
+            yield from map(self._required_step, required)
         for step, call in sorted(self.pairs.items()):
             timing = self.grid.fits[step][call]
             if timing == KEPT:
@@ -232,7 +233,7 @@ class Alignment:
             elif timing == BROKEN:
                 yield False, f"{self.steps[step].text}: {difference_text(self._late(step, call))}"
 
-    def _made(self, step: int) -> Aspect:
+    def _required_step(self, step: int) -> Aspect:
         text = self.steps[step].text
         if step in self.pairs:
             return True, _called(self.steps[step])
@@ -245,7 +246,7 @@ class Alignment:
             return False, f"{text} was not called once more"
         return False, f"{text} was called out of order"
 
-    def _allowed(self, call: int, step: int | None) -> Aspect:
+    def _allowed_call(self, call: int, step: int | None) -> Aspect:
         if step is not None:
             return True, _called(self.steps[step])
         text = call_text(_written(self.calls[call]))
@@ -254,7 +255,7 @@ class Alignment:
                 return False, f"{text} is not allowed: {self._first_difference(other)}"
         return False, f"{text} is not allowed"
 
-    def _at(self, place: int) -> Aspect:
+    def _exact_place(self, place: int) -> Aspect:
         if place >= len(self.places):
             return (
                 False,
@@ -284,7 +285,7 @@ class Alignment:
         return {"path": "duration_ms", "expected": limit, "actual": made.duration_ms}
 
     def diff(self) -> list[dict[str, Any]]:
-        """Calls in the order they were made; a missing step comes behind the step before it."""
+        """The calls in the order they were made; a missing step follows the step before it."""
         owners = {call: step for step, call in (self.near | self.pairs).items()}
         missing = self._missing()
         entries = missing.pop(-1, [])
@@ -293,12 +294,12 @@ class Alignment:
             if step is None:
                 entries.append({"status": "unexpected", "actual": _written(made)})
             else:
-                entries.append(self._beside(step, call))
+                entries.append(self._pair_entry(step, call))
                 entries += missing.get(step, ())
         return entries
 
     def _missing(self) -> dict[int, list[dict[str, Any]]]:
-        """Entries of missing steps, by the step with a call that is before them."""
+        """The entries of missing steps, by the last step before them that has a call."""
         entries: dict[int, list[dict[str, Any]]] = {}
         before = -1
         for index, step in enumerate(self.steps):
@@ -309,7 +310,7 @@ class Alignment:
                 entries.setdefault(before, []).append(entry)
         return entries
 
-    def _beside(self, step: int, call: int) -> dict[str, Any]:
+    def _pair_entry(self, step: int, call: int) -> dict[str, Any]:
         matched = step in self.pairs
         entry: dict[str, Any] = {
             "status": "matched" if matched else "wrong_args",

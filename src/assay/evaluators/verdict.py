@@ -1,4 +1,4 @@
-"""A verdict in JSON, as a judging model or program gives it: a score, and words about it."""
+"""Validates the verdict of a judging model or program: a score and words about it, in JSON."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _KEYS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 
 
 def wrong_key(verdict: dict[str, Any]) -> tuple[str, str] | None:
-    """The first key with a wrong value, and what would be right there.
+    """The first key with a wrong value, and what its value should be.
 
-    Null is as good as not given, except for the score.
+    Null is as good as absent, except for the score.
     """
     for key, is_right, right in _KEYS:
         value = verdict.get(key)

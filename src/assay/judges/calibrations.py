@@ -1,4 +1,4 @@
-"""`calibrations.json` in the project root: what is known about judges, to be committed."""
+"""`calibrations.json` in the project root, to be committed: how well judges agree with labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read(root: Path) -> list[Calibration]:
     try:
         found = msgspec.json.decode(file.read_bytes(), type=list[Calibration])
         for calibration in found:
-            _ = calibration.table
+            _ = calibration.table  # raises ValueError for counts that make no table
         return found
     except FileNotFoundError:
         return []
@@ -34,7 +34,7 @@ def read(root: Path) -> list[Calibration]:
 
 
 def keep(root: Path, calibration: Calibration) -> Path:
-    """Write a calibration in place of the one that the judge had; those of others stay."""
+    """Write a calibration, in place of the judge's previous one."""
     others = [
         known
         for known in read(root)
@@ -50,7 +50,7 @@ def keep(root: Path, calibration: Calibration) -> Path:
 def state_of(
     use: JudgeUse, known: Iterable[Calibration]
 ) -> tuple[CalibrationState, Calibration | None]:
-    """Whether a judge is calibrated as it is now. The labels hold under any evaluator's name."""
+    """Whether a judge is calibrated as it is now. A calibration holds under any evaluator name."""
     stale: Calibration | None = None
     for calibration in known:
         if calibration.judge_id == use.id:
@@ -63,7 +63,7 @@ def state_of(
 def statistics_of(
     use: JudgeUse, passed: int, judged: int, known: Sequence[Calibration]
 ) -> dict[str, Any]:
-    """What results say about a judge: its pass rate as it is, and corrected where that is known."""
+    """A judge in the results: its pass rate, also corrected if its calibration is current."""
     state, calibration = state_of(use, known)
     rate = wilson(passed, judged)
     found: dict[str, Any] = use.to_dict() | {

@@ -1,4 +1,4 @@
-"""What the judges of a run said about each answer, read from its stored results."""
+"""The verdicts of a run's judges on each answer, read from its stored results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.ports import Store
 
 
 class Judgement(NamedTuple):
-    """Whether a judge passed the first answer to a case. `position` is where the case stands."""
+    """Whether a judge passed the first answer to a case; `position` is that of the case."""
 
     ref: CaseRef
     position: int
@@ -26,7 +26,7 @@ class Judgement(NamedTuple):
 
 
 class _Details(msgspec.Struct, frozen=True):
-    #: A stranger's evaluator may write anything there.
+    #: A plugin's evaluator may write anything here.
     judgeId: Any = ""
 
 
@@ -49,12 +49,12 @@ _ENTRY = msgspec.json.Decoder(_Entry)
 
 
 def uses_of(record: RunRecord) -> list[JudgeUse]:
-    """Who judged in a run."""
+    """The judges of a run, as it recorded them."""
     return msgspec.convert(record.environment.get("judges", []), list[JudgeUse])
 
 
 def recorded_uses(uses: Iterable[JudgeUse]) -> list[dict[str, Any]]:
-    """The same as a run records it: every judge once, who counts when it does so for any case."""
+    """The judges as a run records them: each once; it counts if it counts for any case."""
     found: dict[tuple[str, str], JudgeUse] = {}
     for use in uses:
         key = (use.evaluator, use.id)
@@ -64,7 +64,7 @@ def recorded_uses(uses: Iterable[JudgeUse]) -> list[dict[str, Any]]:
 
 
 def judgements(store: Store, run_id: str) -> Iterator[Judgement]:
-    """Every verdict of a judge; of several attempts at a case the first."""
+    """Every verdict of a judge on the first attempt at a case."""
     for trial in store.trials(run_id, JUDGED):
         if trial.repeat or trial.confirms:
             continue
@@ -77,7 +77,7 @@ def judgements(store: Store, run_id: str) -> Iterator[Judgement]:
 
 
 class JudgeStatistics:
-    """How often each judge of a run passed an answer, in each suite and in all."""
+    """How often each judge of a run passed an answer, by suite and in total."""
 
     def __init__(self, store: Store, record: RunRecord, known: Sequence[Calibration]) -> None:
         self._uses, self._known = uses_of(record), known
@@ -89,7 +89,7 @@ class JudgeStatistics:
             count[1] += 1
 
     def of(self, suite: int | None = None) -> dict[str, Any]:
-        """The part of the statistics about judges: of a suite, or of all; empty without any."""
+        """The judges' part of the statistics of a suite, or of the run; empty without judges."""
         listed = []
         for use in self._uses:
             counts = [

@@ -1,4 +1,4 @@
-"""Files of labels: what people said about answers, one line a case, in CSV or JSONL."""
+"""Files of labels: people's verdicts on answers, one case per line, in CSV or JSONL."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from assay.settings import shown_path
 
 SUFFIXES = (".csv", ".jsonl")
 COLUMNS = ("suite", "id", "label")
-#: What people write for an answer that passes, and for one that does not.
+#: The accepted spellings of a verdict.
 PASSES = ("pass", "passed", "true", "yes", "1", "good")
 FAILURES = ("fail", "failed", "false", "no", "0", "bad")
 
 
 class Label(NamedTuple):
-    """What a person said about the answer to a case; `suite` may be empty."""
+    """A person's verdict on the answer to a case; `suite` may be empty."""
 
     suite: str
     id: str
@@ -32,13 +32,13 @@ class Label(NamedTuple):
 
 
 def check_file(file: Path) -> None:
-    """The name of a file of labels tells its format."""
+    """Raise UsageError unless the suffix is that of a known format."""
     if file.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{shown_path(file)}: a file of labels ends in .csv or .jsonl")
 
 
 def read(file: Path) -> list[Label]:
-    """All labels of a file; none when it is not there yet."""
+    """All labels of a file; none if it does not exist yet."""
     check_file(file)
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -50,9 +50,9 @@ def read(file: Path) -> list[Label]:
     found: dict[tuple[str, str], Label] = {}
     for line, row in rows:
         label = _label(row, line, file)
-        before = found.setdefault((label.suite, label.id), label)
-        if before.passed != label.passed:
-            message = f"{label.id!r} is labelled otherwise on line {before.line}"
+        first = found.setdefault((label.suite, label.id), label)
+        if first.passed != label.passed:
+            message = f"{label.id!r} is labelled otherwise on line {first.line}"
             raise _wrong(file, line, f"{message}: keep one of them")
     return list(found.values())
 
@@ -65,30 +65,30 @@ def append(file: Path, label: Label) -> None:
     with writing(shown_path(file)):
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a+b") as stream:
-            stream.write(_written(row, file, stream.tell(), _ends_open(file)))
+            stream.write(_encode(row, file, stream.tell(), _lacks_newline(file)))
             stream.flush()
             os.fsync(stream.fileno())
 
 
-def _ends_open(file: Path) -> bool:
-    """Does the last line lack its end?"""
+def _lacks_newline(file: Path) -> bool:
+    """Does the last line lack its newline?"""
     with file.open("rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(size - 1, 0))
         return stream.read(1) not in (b"", b"\n")
 
 
-def _written(row: dict[str, str], file: Path, size: int, ends_open: bool) -> bytes:
-    start = b"\n" if ends_open else b""
+def _encode(row: dict[str, str], file: Path, size: int, lacks_newline: bool) -> bytes:
+    separator = b"\n" if lacks_newline else b""
     if file.suffix.lower() == ".jsonl":
-        return start + msgspec.json.encode(row) + b"\n"
+        return separator + msgspec.json.encode(row) + b"\n"
     columns = _header(file) if size else list(COLUMNS)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if not size:
         writer.writerow(columns)
     writer.writerow([row.get(column, "") for column in columns])
-    return start + out.getvalue().encode()
+    return separator + out.getvalue().encode()
 
 
 def _header(file: Path) -> list[str]:
@@ -111,7 +111,8 @@ def _csv_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _jsonl_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for line, row in enumerate(text.splitlines(), 1):
+    # Not splitlines: JSON strings may contain line breaks such as U+2028 as they are.
+    for line, row in enumerate(text.split("\n"), 1):
         if not row.strip():
             continue
         try:
@@ -124,14 +125,14 @@ def _jsonl_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _label(row: dict[str, Any], line: int, file: Path) -> Label:
-    identity, suite = row.get("id"), row.get("suite") or ""
-    if not isinstance(identity, str) or not identity.strip() or not isinstance(suite, str):
-        raise _wrong(file, line, f"the id is {identity!r}; it must be that of a case")
-    said = str(row.get("label")).strip().lower()
-    if said not in (*PASSES, *FAILURES):
-        message = f"the label of {identity!r} is {row.get('label')!r}"
+    case_id, suite = row.get("id"), row.get("suite") or ""
+    if not isinstance(case_id, str) or not case_id.strip() or not isinstance(suite, str):
+        raise _wrong(file, line, f"the id is {case_id!r}; it must be that of a case")
+    verdict = str(row.get("label")).strip().lower()
+    if verdict not in (*PASSES, *FAILURES):
+        message = f"the label of {case_id!r} is {row.get('label')!r}"
         raise _wrong(file, line, f"{message}; write 'pass' or 'fail'")
-    return Label(suite.strip(), identity.strip(), said in PASSES, line)
+    return Label(suite.strip(), case_id.strip(), verdict in PASSES, line)
 
 
 def _wrong(file: Path, line: int, message: str) -> UsageError:

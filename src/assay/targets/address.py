@@ -1,4 +1,4 @@
-"""Addresses of servers: what is one, and how messages show it."""
+"""Addresses of servers: validation, and how messages show them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from urllib.parse import urlsplit
 
 
 def is_address(value: str) -> bool:
-    """Whether it is an http or https address with a host."""
+    """Is it an http or https URL with a host?"""
     try:
         parts = urlsplit(value)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # of a host or a port that is none
+    except ValueError:  # an invalid host or port
         return False
 
 
 def shown_url(url: str) -> str:
-    """The address without a user's name, password and query, which may be secret."""
+    """The address without user name, password and query, which may be secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

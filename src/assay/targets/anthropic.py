@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assay.targets.http_client import HttpReply
 
 API_VERSION = "2023-06-01"
-#: The tool that the model is made to call when the reply must follow a schema.
+#: The tool that the model is forced to call if the reply must follow a schema.
 REPLY_TOOL = "reply"
 
 
@@ -63,22 +63,27 @@ class _Messages:
         await self._http.close()
 
     def opening(self, request: Request) -> Body:
-        """The system messages apart from the others."""
-        said = steps(request.messages)
-        system = "\n\n".join(step.text for step in said if step.role == "system")
+        """The body of the first request; the API wants system messages in a field of their own."""
+        transcript = steps(request.messages)
+        system = "\n\n".join(step.text for step in transcript if step.role == "system")
         body: Body = {
             "model": self._spec.model,
-            "messages": [w for step in said if step.role != "system" for w in _messages(step)],
+            "messages": [
+                message
+                for step in transcript
+                if step.role != "system"
+                for message in _messages(step)
+            ],
             **self._spec.sampling(),
         }
         if not body["messages"]:
             raise TargetError("the input has system messages only; the model needs a question")
         if system:
             body["system"] = system
-        return body | self._tools(request, said) | self._spec.extra_body
+        return body | self._tools(request, transcript) | self._spec.extra_body
 
     def continued(self, body: Body, turn: Turn) -> Body:
-        """Blocks are sent back as they came: those of thinking are signed."""
+        """Blocks go back unchanged but for missing ids, as thinking blocks are signed."""
         ids = iter(turn.message.tool_calls)
         blocks = [
             {**block, "id": next(ids).id} if block["type"].endswith("tool_use") else block
@@ -87,13 +92,13 @@ class _Messages:
         echo = {"role": "assistant", "content": blocks}
         return {**body, "messages": [*body["messages"], echo, _results(turn.answers)]}
 
-    def _tools(self, request: Request, said: Sequence[Step]) -> Body:
-        """The tools; a schema is one that must be called. Calls in the input need theirs, too."""
+    def _tools(self, request: Request, transcript: Sequence[Step]) -> Body:
+        """The tools, also those that the input calls; a reply schema is one that must be called."""
         if request.reply_schema is not None:
             schema = dict(request.reply_schema)
             tool = {"name": REPLY_TOOL, "description": "Give the answer.", "input_schema": schema}
             return {"tools": [tool], "tool_choice": {"type": "tool", "name": REPLY_TOOL}}
-        called = [answer.call.tool for step in said for answer in step.answers]
+        called = [answer.call.tool for step in transcript for answer in step.answers]
         stubs = request.case.stubs if request.case else ()
         tools = offered(self._spec.tools, [*stubs, *called])
         return {"tools": [tool.wire("input_schema") for tool in tools]} if tools else {}
@@ -111,7 +116,7 @@ class _Messages:
 
 
 def _messages(step: Step) -> list[dict[str, Any]]:
-    """The message of a step, and one with all results of its calls."""
+    """The message of a step, and one message with the results of its calls."""
     if not step.answers:
         return [{"role": step.role, "content": step.text}]
     blocks: list[dict[str, Any]] = [{"type": "text", "text": step.text}] if step.text else []
@@ -120,7 +125,7 @@ def _messages(step: Step) -> list[dict[str, Any]]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    """A call; the API takes no arguments but objects."""
+    """A call; the API takes only objects as arguments."""
     given = {} if call.input is None else call.input
     arguments = given if isinstance(given, dict) else {"input": given}
     return {"type": "tool_use", "id": call.id, "name": call.tool, "input": arguments}

@@ -1,8 +1,8 @@
-"""Where coroutines of a project are awaited, so that one that hangs can be left.
+"""Where coroutines of a project are awaited, so that one that hangs can be abandoned.
 
-Apart: on an event loop of their own, in a daemon thread. Neither one that blocks its loop nor one
-that does not let itself be cancelled holds up us or the exit. Here: on the loop of a caller who
-is in one, as what their function uses may belong to it.
+`Apart`: on an event loop of their own, in a daemon thread. A coroutine that blocks its loop, or
+ignores its cancellation, delays neither us nor the exit. `Here`: on the caller's own loop, as
+objects that the function uses may be bound to it.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
-#: How long a coroutine may take to end once it is cancelled, in seconds, and its loop to notice.
+#: How long a cancelled coroutine may take to end, and then its loop to respond, in seconds.
 GRACE_SECONDS = 1.0
 
-#: What was returned, or what was raised.
+#: The return value, and the exception if one was raised.
 Outcome = tuple[Any, BaseException | None]
 Start = Callable[[], Awaitable[Any]]
 
 
 class Place(Protocol):
-    """Awaits what a function promises."""
+    """Awaits the coroutines of a function."""
 
     async def outcome(self, start: Start) -> Outcome: ...
     async def close(self) -> None: ...
 
 
 class Here:
-    """On the running loop; whoever cancels waits no longer than the grace period."""
+    """On the running loop; a cancellation waits for the coroutine for the grace period at most."""
 
     def __init__(self, grace: float = GRACE_SECONDS) -> None:
         self._grace = grace
@@ -50,9 +50,9 @@ class Here:
 
 
 class Apart:
-    """On a loop in a daemon thread: begun with the first question, and anew when it is stuck.
+    """On a loop in a daemon thread, started on first use, and replaced if it is stuck.
 
-    Whoever has joined closes it in the end; with the last of them the loop ends.
+    Users are counted: each calls `join` and `close`, and the last `close` ends the loop.
     """
 
     def __init__(self, grace: float = GRACE_SECONDS) -> None:
@@ -67,42 +67,42 @@ class Apart:
         return self
 
     async def outcome(self, start: Start) -> Outcome:
-        loop = self._running()
-        under_way: set[asyncio.Task[Any]] = set()
+        loop = self._get_loop()
+        started: set[asyncio.Task[Any]] = set()
 
         async def work() -> Outcome:
-            under_way.add(_current())
+            started.add(_current())
             return await _settled(start)
 
-        # It runs in a copy of our context. When we are cancelled, so is it.
+        # It runs in a copy of our context, and is cancelled with us.
         call = asyncio.run_coroutine_threadsafe(work(), loop.loop)
         try:
             return await asyncio.wrap_future(call)
         except asyncio.CancelledError:
-            if not await self._does(loop, lambda done: _ended(under_way, self._grace, done)):
-                self._leave(loop)
+            if not await self._responds(loop, lambda done: _wait(started, self._grace, done)):
+                self._abandon(loop)
             raise
 
     async def close(self) -> None:
-        """End the loop; one that is stuck, or has a task that does not end, ends after that."""
+        """End the loop; if it is stuck, or a task does not end, it ends later by itself."""
         with self._lock:
             self._users -= 1
             if self._users > 0:
                 return
             loop, self._loop = self._loop, None
         if loop is not None and self._process == os.getpid():
-            await self._does(loop, lambda done: loop.end(done, cancel=True))
+            await self._responds(loop, lambda done: loop.end(done, cancel=True))
 
-    def _running(self) -> _Loop:
+    def _get_loop(self) -> _Loop:
         with self._lock:
-            if self._loop is None or self._process != os.getpid():  # a fork has no thread for it
-                self._loop, self._process = _begun(), os.getpid()
+            if self._loop is None or self._process != os.getpid():  # fork does not copy its thread
+                self._loop, self._process = _start_loop(), os.getpid()
             return self._loop
 
-    async def _does(
+    async def _responds(
         self, loop: _Loop, work: Callable[[Future[None]], Coroutine[Any, Any, None]]
     ) -> bool:
-        """Does the loop get to it, or is it stuck?"""
+        """Have the loop do some work; False if it does not get it done in time."""
         done: Future[None] = Future()
         done.set_running_or_notify_cancel()
         asyncio.run_coroutine_threadsafe(work(done), loop.loop)
@@ -111,28 +111,28 @@ class Apart:
             await asyncio.wait([seen], timeout=2 * self._grace)
             return seen.done()
         finally:
-            seen.cancel()  # the loop may come free when ours is closed
+            seen.cancel()  # the stuck loop may recover when ours is already closed
 
-    def _leave(self, loop: _Loop) -> None:
-        """Ask on a new loop. Should the old one come free, it does what it was asked, and ends."""
+    def _abandon(self, loop: _Loop) -> None:
+        """Use a new loop from now on. If the old one recovers, it finishes its tasks and ends."""
         with self._lock:
             if self._loop is loop:
                 self._loop = None
                 asyncio.run_coroutine_threadsafe(loop.end(Future(), cancel=False), loop.loop)
 
 
-#: What all functions of a project are asked on, as what they share belongs to one loop.
+#: One loop for all functions of a project, as objects that they share are bound to one loop.
 SHARED = Apart()
 
 
 class _Loop(NamedTuple):
-    """A loop, and whether it is to end: a project that stops it does not end it."""
+    """A loop, and whether it is over: if the project merely stops it, it is started again."""
 
     loop: asyncio.AbstractEventLoop
     over: threading.Event
 
     async def end(self, done: Future[None], *, cancel: bool) -> None:
-        """Stop when nothing that the project has begun is left."""
+        """Stop once no task of the project is left."""
         await asyncio.sleep(0)
         for task in _others() if cancel else ():
             task.cancel()
@@ -145,7 +145,7 @@ class _Loop(NamedTuple):
 
 
 class _Threads(ThreadPoolExecutor):
-    """A daemon thread for each call, for `asyncio.to_thread`: those of a pool hold up the exit."""
+    """For `asyncio.to_thread`: a daemon thread per call, as threads of a pool delay the exit."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -155,21 +155,21 @@ class _Threads(ThreadPoolExecutor):
                 return
             try:
                 future.set_result(fn(*args, **kwargs))
-            except BaseException as error:  # it is told where the future is waited for
+            except BaseException as error:  # raised again where the future is awaited
                 future.set_exception(error)
 
         threading.Thread(target=work, name="assay-call", daemon=True).start()
         return future
 
 
-def _begun() -> _Loop:
-    """A loop that runs in a thread until it is over."""
+def _start_loop() -> _Loop:
+    """A loop that runs in a daemon thread until it is over."""
     loop, over = asyncio.new_event_loop(), threading.Event()
     loop.set_default_executor(_Threads())
 
     def run() -> None:
         while not over.is_set():
-            # A task that the project began may raise SystemExit, or stop the loop.
+            # A task of the project may raise SystemExit, or stop the loop.
             with suppress(SystemExit, KeyboardInterrupt):
                 loop.run_forever()
         loop.close()
@@ -181,7 +181,7 @@ def _begun() -> _Loop:
 async def _settled(start: Start) -> Outcome:
     try:
         return await start(), None
-    except BaseException as error:  # whoever asked tells what it was
+    except BaseException as error:  # the caller reports it
         return None, error
 
 
@@ -196,7 +196,7 @@ def _others() -> set[asyncio.Task[Any]]:
     return asyncio.all_tasks() - {_current()}
 
 
-async def _ended(tasks: set[asyncio.Task[Any]], grace: float, done: Future[None]) -> None:
+async def _wait(tasks: set[asyncio.Task[Any]], grace: float, done: Future[None]) -> None:
     if tasks:
         await asyncio.wait(tasks, timeout=grace)
     done.set_result(None)

@@ -1,4 +1,4 @@
-"""What the providers of chat models share: their settings, and messages as text."""
+"""What providers of chat models share: settings, and messages as text."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 def _address(value: str) -> str:
     if not is_address(value):
-        # What stands before the last @ may be a password, and a query may hold a key.
+        # There may be a password before the last @, and a key in the query.
         shown = value.rpartition("@")[2].partition("?")[0]
         raise problem("wrong-value", f"{shown!r} is not the address of a server", "https://host/v1")
     return value.rstrip("/")
 
 
 def _sendable(value: SecretStr) -> SecretStr:
-    """The value without the line break that files of keys end with."""
+    """The value without surrounding space, such as the newline at the end of a key file."""
     text = value.get_secret_value().strip()
     if not text.isprintable():
         raise problem("wrong-value", "it has a character that no HTTP header may have")
@@ -63,13 +63,13 @@ class ChatTarget(TargetSpec):
 
     def needs(self) -> Iterator[Need]:
         yield Need("address", self.base_url)
-        # A server of one's own may do without a key.
+        # A self-hosted server may need no key.
         if self.api_key is not None or self.base_url == type(self).model_fields["base_url"].default:
             yield Need("key", self.key_variable, given=self.api_key is not None)
 
     def client(self, headers: Mapping[str, str]) -> HttpClient:
-        """A client that sends the provider's headers and the user's, which win."""
-        # aiohttp takes longer to import than all of ours; who only checks settings is spared.
+        """A client with the provider's headers, overridden by the user's."""
+        # aiohttp is slow to import, and not needed to check settings.
         from assay.targets.http_client import HttpClient
 
         own = {name: value.get_secret_value() for name, value in self.headers.items()}
@@ -79,19 +79,19 @@ class ChatTarget(TargetSpec):
         return HttpClient({**headers, **own}, timeout=self.timeout_seconds, secrets=secrets)
 
     def sampling(self, *more: str) -> dict[str, Any]:
-        """The settings that are sent as they are called, when they are set."""
+        """The settings that are sent under their own names, if they are set."""
         names = ("temperature", "top_p", "max_tokens", *more)
         values = ((name, getattr(self, name)) for name in names)
         return {name: value for name, value in values if value is not None}
 
 
 def question(request: Request) -> str:
-    """What is asked: the text of all user messages, with the content of their files."""
+    """The question: the text of all user messages, with the content of their files."""
     return "\n".join(text_of(message) for message in request.messages if message.role == "user")
 
 
 def text_of(message: Message) -> str:
-    """A message as a model reads it: files stand in it with their content."""
+    """The text of a message, with the content of its files."""
     if isinstance(message.content, tuple):
         return "\n\n".join(_part(part) for part in message.content)
     return message.text

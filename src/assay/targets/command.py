@@ -1,4 +1,4 @@
-"""`command`: a program is the agent; its answer is in a file or on its stdout."""
+"""`command`: a program is the agent; its answer is in a file or on stdout."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from assay.settings import environment_of_child
 from assay.targets.address import is_address
 from assay.targets.template import Command, CommandOrAddress, Template
 
-#: At the start of `cwd`: the folder of the case's file.
+#: A prefix of `cwd` that stands for the folder of the case's file.
 EVAL_DIR = "{EVAL_DIR}"
-#: The keys by which an answer in JSON is known; any other JSON is itself the answer.
+#: A JSON object with any of these keys is a record; any other JSON is itself the answer.
 _RECORD_KEYS = frozenset({"output_messages", "text", "response", "toolCalls"})
 
 
@@ -74,7 +74,7 @@ class CommandTarget(TargetSpec):
     def needs(self) -> Iterator[Need]:
         program = self.command[0]
         if "{" not in program and not self.cwd.startswith(EVAL_DIR):
-            # A path is looked for in the folder of the program, a name in PATH.
+            # A path is relative to `cwd`, a bare name is looked up in PATH.
             path = os.path.join(self.cwd, program) if os.path.dirname(program) else program
             yield Need("program", path)
 
@@ -88,8 +88,8 @@ class _Command:
         self._spec = spec
         self._template = Template(spec.command, spec.files_format)
         self._limits = Limits(spec.timeout_seconds, int(spec.max_output_mb * 1024 * 1024))
-        #: Nobody who asks limits the healthcheck: it is for all of them.
-        self._patience = spec.timeout_seconds or TIMEOUT_SECONDS
+        #: The healthcheck serves all requests, so the timeout of no single one limits it.
+        self._healthcheck_timeout = spec.timeout_seconds or TIMEOUT_SECONDS
         self._checkups: dict[asyncio.AbstractEventLoop, asyncio.Task[str]] = {}
 
     async def ask(self, request: Request) -> Observation:
@@ -103,9 +103,10 @@ class _Command:
             done = await self._run(filled.argv, folder, filled.stdin, self._limits)
             if done.fault:
                 unreachable = done.state in ("not_started", "timed_out")
-                raise TargetError(_words("the program", done), unreachable=unreachable)
-            said = self._written(output_file) if self._template.has("OUTPUT_FILE") else _text(done)
-        seen = _observation(said)
+                raise TargetError(_failure("the program", done), unreachable=unreachable)
+            in_file = self._template.has("OUTPUT_FILE")
+            answer = self._read_output(output_file) if in_file else _decode_stdout(done)
+        seen = _observation(answer)
         return seen if seen.duration_ms is not None else seen.replace(duration_ms=done.duration_ms)
 
     async def close(self) -> None:
@@ -115,23 +116,24 @@ class _Command:
             await asyncio.wait([task])
 
     async def _checkup(self, folder: str) -> str:
-        """What the healthcheck found wrong; it runs once, however many ask at the same time."""
+        """What the healthcheck found wrong; it runs once, for all requests."""
         if self._spec.healthcheck is None:
             return ""
         loop = asyncio.get_running_loop()
         if loop not in self._checkups:
             checkup = self._healthcheck(self._spec.healthcheck, folder)
             self._checkups[loop] = loop.create_task(checkup)
-        return await asyncio.shield(self._checkups[loop])  # one who gives up stops no other
+        # If this request is cancelled, the others still wait for the task.
+        return await asyncio.shield(self._checkups[loop])
 
     async def _healthcheck(self, check: list[str], folder: str) -> str:
         if not is_address(check[0]):
-            limits = replace(self._limits, timeout_seconds=self._patience)
+            limits = replace(self._limits, timeout_seconds=self._healthcheck_timeout)
             done = await self._run(check, folder, b"", limits)
-            return _words(repr(shlex.join(check)), done) if done.fault else ""
+            return _failure(repr(shlex.join(check)), done) if done.fault else ""
         from assay.targets.http_client import HttpClient  # aiohttp is slow to import
 
-        client = HttpClient({}, timeout=self._patience)
+        client = HttpClient({}, timeout=self._healthcheck_timeout)
         try:
             reply = await client.send("GET", check[0])
         except TargetError as error:
@@ -152,7 +154,7 @@ class _Command:
         below = cwd.removeprefix(EVAL_DIR).lstrip("/\\")
         return os.path.join(os.path.abspath(os.path.dirname(file)), below)
 
-    def _written(self, file: Path) -> str:
+    def _read_output(self, file: Path) -> str:
         try:
             return read_text(file, "{OUTPUT_FILE}", self._limits.max_output)
         except EvalFileErrors as error:
@@ -161,7 +163,7 @@ class _Command:
             raise TargetError(f"the program's output file {what}") from None
 
 
-def _text(done: Finished) -> str:
+def _decode_stdout(done: Finished) -> str:
     try:
         return done.stdout.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -169,21 +171,21 @@ def _text(done: Finished) -> str:
         raise TargetError(f"the program printed something that is not UTF-8: {message}") from None
 
 
-def _observation(said: str) -> Observation:
-    """A record when it is one, else a text without the line break that programs end with."""
-    if said.lstrip().startswith("{"):
+def _observation(answer: str) -> Observation:
+    """The answer as a record if it is one, else as text without trailing newlines."""
+    if answer.lstrip().startswith("{"):
         try:
-            record = from_json(said)
+            record = from_json(answer)
             if not _RECORD_KEYS.isdisjoint(record):
                 return read(record)
         except (ValueError, RecursionError):
             pass  # it only looks like JSON
         except ObservationError as error:
             raise TargetError(f"the program's answer cannot be read: {error}") from None
-    return read(said.rstrip("\r\n"))
+    return read(answer.rstrip("\r\n"))
 
 
-def _words(program: str, done: Finished) -> str:
-    """What went wrong, with the end of what the program said about it."""
+def _failure(program: str, done: Finished) -> str:
+    """What went wrong, with the end of the program's stderr."""
     words = done.fault if done.state == "not_started" else f"{program} {done.fault}"
     return done.explained(words)

@@ -1,4 +1,4 @@
-"""The loop of a chat model and its stubs: its calls are answered until it calls no more."""
+"""The loop of a chat model with stubs: its calls are answered until it makes no more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.model.observation import Observation
 from assay.observations.measures import total
 from assay.observations.pairing import NO_RESULT, last_said
 from assay.ports import Request
-from assay.targets.tools import Answer, answered
+from assay.targets.tools import Answer, answer_call
 
 Body = dict[str, Any]
 
@@ -21,20 +21,20 @@ class Model(Protocol):
     """What the loop needs of a provider."""
 
     def opening(self, request: Request) -> Body:
-        """The request that asks the question."""
+        """The body of the first request, with the question."""
         ...
 
     async def reply(self, body: Body, request: Request) -> Observation:
-        """The observation of one reply; its `raw` is what the provider sent."""
+        """The observation of one reply; its `raw` has the provider's JSON."""
         ...
 
     def continued(self, body: Body, turn: Turn) -> Body:
-        """The request after this one: with the reply, and the results of its calls."""
+        """The body of the next request, with the reply and the results of its calls."""
         ...
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """One reply: what the model said in it, and the results of calls that it is to be told.
+    """One reply of the model, and the results of calls to send back.
 
     The calls of `message` have ids and results.
     """
@@ -45,36 +45,36 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 async def converse(model: Model, request: Request) -> Observation:
-    """The answer to a question; with stubs, after all calls of the model were answered."""
+    """The answer to a question; if the case has stubs, after they answered the model's calls."""
     case, body = request.case, model.opening(request)
     seen = await model.reply(body, request)
     if case is None or not case.stubs:
         return seen
-    from assay.model.tiers import DEFAULT_MAX_TURNS  # its shapes take time to make
+    from assay.model.tiers import DEFAULT_MAX_TURNS  # its models are slow to build
 
-    stubs, most = case.stubs, case.max_turns or DEFAULT_MAX_TURNS
+    stubs, max_turns = case.stubs, case.max_turns or DEFAULT_MAX_TURNS
     turns = [_turn(seen, stubs, 1)]
-    while turns[-1].answers and len(turns) < most:
+    while turns[-1].answers and len(turns) < max_turns:
         body = model.continued(body, turns[-1])
         turns.append(_turn(await model.reply(body, request), stubs, len(turns) + 1))
-    return _joined(turns)
+    return _join(turns)
 
 
 def _turn(seen: Observation, stubs: Mapping[str, Any], number: int) -> Turn:
-    """The calls that the provider answered itself keep their results."""
-    calls = [_named(call, number, n) for n, call in enumerate(seen.tool_calls or ())]
-    answers = {n: answered(c, stubs) for n, c in enumerate(calls) if NO_RESULT in c.notes}
+    """A turn of the model; calls that the provider answered itself keep their results."""
+    calls = [_with_id(call, number, n) for n, call in enumerate(seen.tool_calls or ())]
+    answers = {n: answer_call(c, stubs) for n, c in enumerate(calls) if NO_RESULT in c.notes}
     complete = (answers[n].call if n in answers else call for n, call in enumerate(calls))
     message = seen.messages[-1].replace(tool_calls=tuple(complete))
     return Turn(seen, message, tuple(answers.values()))
 
 
-def _named(call: ToolCall, turn: int, number: int) -> ToolCall:
-    """Some servers give no ids; without one no result could be told."""
+def _with_id(call: ToolCall, turn: int, number: int) -> ToolCall:
+    """The call with an id, which a result needs and some servers leave out."""
     return call if call.id else call.replace(id=f"call_{turn}_{number}")
 
 
-def _joined(turns: Sequence[Turn]) -> Observation:
+def _join(turns: Sequence[Turn]) -> Observation:
     seen = [turn.seen for turn in turns]
     messages = tuple(turn.message for turn in turns)
     costs = [each.cost_usd for each in seen if each.cost_usd is not None]

@@ -1,7 +1,7 @@
-"""`http`: an agent behind an address of its own.
+"""`http`: an agent with an HTTP API of its own.
 
-The body is a JSON value with places for the question, and paths find the answer in the
-reply. Without settings `{"message": ...}` is sent, and the interchange form is read.
+The body is a JSON value with placeholders for the question, and paths find the answer in the
+reply. By default `{"message": ...}` is sent, and the reply is read in the interchange form.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class HttpTarget(TargetSpec):
 
     @classmethod
     def inline(cls, provider: str, name: str) -> dict[str, Any] | None:
-        """The address itself is the name."""
+        """An address in place of a target's name is the setting `url`."""
         return {"url": name} if name.startswith(("http:", "https:")) else None
 
     @property
@@ -86,7 +86,7 @@ class HttpTarget(TargetSpec):
 
     @property
     def identity(self) -> str:
-        """The query tells targets apart and may hold a key, so only its hash is told."""
+        """With a hash of the query, which distinguishes targets but may hold a key."""
         query = hashlib.sha256(urlsplit(self.url).query.encode()).hexdigest()[:16]
         public = self.model_copy(update={"url": f"{shown_url(self.url)}?{query}"})
         return super(HttpTarget, public).identity
@@ -96,7 +96,7 @@ class HttpTarget(TargetSpec):
 
 
 class Http:
-    """The target; `faults()` tells which configured paths led nowhere."""
+    """The connected target."""
 
     def __init__(self, spec: HttpTarget) -> None:
         from assay.targets.http_client import HttpClient  # aiohttp is slow to import
@@ -114,7 +114,7 @@ class Http:
     async def ask(self, request: Request) -> Observation:
         values = _values(request)
         url = _PLACE.sub(lambda place: quote(_text(values[place[1]]), safe=""), self._spec.url)
-        body = None if self._body is None else _filled(self._body, values)
+        body = None if self._body is None else _fill(self._body, values)
         reply = await self._http.send(self._spec.method, url, body)
         seen = self._reader.read(self._http.value(reply))
         took = reply.duration_ms if seen.duration_ms is None else seen.duration_ms
@@ -124,7 +124,7 @@ class Http:
         await self._http.close()
 
     def faults(self, kept: Iterable[Mapping[str, Any]]) -> list[str]:
-        """What no single reply shows."""
+        """The configured paths that led nowhere in any reply."""
         return self._reader.problems(kept)
 
 
@@ -141,17 +141,17 @@ def _values(request: Request) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    """As in eval files, but with the content of files in the place of their names."""
+    """As in eval files, but with the content of files in place of their names."""
     wire = message.to_dict()
     return {**wire, "content": text_of(message)} if isinstance(message.content, tuple) else wire
 
 
-def _filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """The template with values in it: one that is all of a text keeps its type."""
+def _fill(template: Any, values: Mapping[str, Any]) -> Any:
+    """The template with its placeholders filled in; one that is a whole text keeps its type."""
     if isinstance(template, dict):
-        return {key: _filled(part, values) for key, part in template.items()}
+        return {key: _fill(part, values) for key, part in template.items()}
     if isinstance(template, list):
-        return [_filled(part, values) for part in template]
+        return [_fill(part, values) for part in template]
     if not isinstance(template, str):
         return template
     if whole := _PLACE.fullmatch(template):

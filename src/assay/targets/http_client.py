@@ -1,7 +1,7 @@
-"""HTTP for targets: one request with JSON, and every way it can go wrong as a TargetError.
+"""HTTP for targets: requests with JSON, and every failure as a TargetError.
 
-Network errors, 408, 429 and 5xx are retryable. A timeout is not, nor is an answer that
-arrived whole and makes no sense: the same question would bring the same answer.
+Network errors, 408, 429 and 5xx are retryable. A timeout is not, nor is a complete but invalid
+reply: the same request would get the same reply.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _HOPELESS = (
 
 
 class HttpReply(msgspec.Struct, frozen=True):
-    """What a server sent, whatever the status. `duration_ms` is of this request alone."""
+    """A reply with any status; `duration_ms` is that of this request alone."""
 
     url: str
     status: int
@@ -58,16 +58,15 @@ class HttpReply(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The body for people; what is not UTF-8 is replaced."""
+        """The body for messages; invalid UTF-8 is replaced."""
         return self.body.decode("utf-8", "replace")
 
 
 class HttpClient:
-    """Sends JSON. It has one session per event loop, opened when it is first needed.
+    """Sends JSON, with one session per event loop, opened on first use.
 
-    Without a timeout whoever asks must have one, and cancel.
-
-    `close()` closes the session of the running loop. Secrets never appear in its errors.
+    Without a timeout, the caller must have one and cancel. `close()` closes the session of the
+    running loop. Secrets never appear in errors.
     """
 
     def __init__(
@@ -80,8 +79,8 @@ class HttpClient:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._headers, self._timeout = headers, timeout
-        # What is shorter is a placeholder such as "none"; hiding it would garble messages.
-        # The longest goes first: one secret may be the beginning of another.
+        # A shorter one is a placeholder such as "none"; hiding it would garble messages.
+        # The longest goes first: one secret may be a prefix of another.
         long = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
         self._secrets = sorted(long, key=len, reverse=True)
         self._max_bytes, self._now = max_bytes, now
@@ -91,11 +90,11 @@ class HttpClient:
         return await self.send("POST", url, body)
 
     async def send(self, method: str, url: str, body: Any = None) -> HttpReply:
-        """The reply of any status; raises TargetError when none arrived."""
+        """The reply, with any status; raises TargetError if there is none."""
         started = time.perf_counter()
         shown = shown_url(url)
         try:
-            # A redirect could carry the API key to another host, so none is followed.
+            # Following a redirect could send the API key to another host.
             data = None if body is None else json.dumps(body).encode()
             request = self._session().request(method, url, data=data, allow_redirects=False)
             async with request as response:
@@ -104,18 +103,18 @@ class HttpClient:
             limit = f" within {self._timeout:g} s" if self._timeout else ""
             raise TargetError(f"{shown} did not answer{limit}", unreachable=True) from None
         except (aiohttp.ClientError, ValueError) as error:
-            raise self._unanswered(shown, error) from None
+            raise self._no_reply(shown, error) from None
         duration = (time.perf_counter() - started) * 1000
         return HttpReply(shown, response.status, response.headers, content, duration)
 
     def document(self, reply: HttpReply) -> dict[str, Any]:
-        """The JSON object of a reply; raises TargetError when it is none, or an error."""
+        """The JSON object of a reply; raises TargetError for anything else, or an error status."""
         return require(self.value(reply), dict, f"the reply of {reply.url}")
 
     def value(self, reply: HttpReply) -> Any:
-        """The JSON value of a reply; raises TargetError when it is none, or an error."""
+        """The JSON value of a reply; raises TargetError if it is not JSON, or an error status."""
         if not 200 <= reply.status < 300:
-            raise self._refused(reply)
+            raise self._error_status(reply)
         try:
             return from_json(reply.body.decode())
         except UnicodeDecodeError as error:
@@ -128,8 +127,8 @@ class HttpClient:
             raise TargetError(message) from None
 
     def quote(self, text: str) -> str:
-        """A text of the server, fit for a message: no secrets, one line, cut to size."""
-        for secret in self._secrets:  # before the cut, which could leave half of one
+        """A text of the server for a message: without secrets, on one line, cut to size."""
+        for secret in self._secrets:  # before the cut, which could leave part of one
             text = text.replace(secret, "[hidden]")
         return cut(printable(" ".join(text.split())), MAX_QUOTED)
 
@@ -143,8 +142,8 @@ class HttpClient:
         if loop not in self._sessions:
             self._sessions[loop] = aiohttp.ClientSession(
                 headers={"Content-Type": "application/json", **self._headers},
-                # Whoever asks limits the requests in flight. Here they would wait for a
-                # connection, and the wait would count as the target's time.
+                # The caller limits the requests in flight. With a limit here they would wait for
+                # a connection, and the wait would count as the target's time.
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=self._timeout),
                 # A cookie would make one answer depend on another.
@@ -164,18 +163,18 @@ class HttpClient:
         limit = f"{self._max_bytes / 1024 / 1024:g} MB"
         raise TargetError(f"the reply of {shown} is larger than {limit}")
 
-    def _unanswered(self, shown: str, error: Exception) -> TargetError:
+    def _no_reply(self, shown: str, error: Exception) -> TargetError:
         hopeless = isinstance(error, _HOPELESS)
         words = f"{shown} cannot be asked" if hopeless else f"no answer from {shown}"
         if isinstance(error, aiohttp.ClientResponseError):
             words = f"what {shown} sent is not HTTP"
         return TargetError(
-            f"{words}: {self._words(error)}",
+            f"{words}: {self._reason(error)}",
             retryable=not hopeless,
             unreachable=isinstance(error, aiohttp.ClientConnectorError),
         )
 
-    def _refused(self, reply: HttpReply) -> TargetError:
+    def _error_status(self, reply: HttpReply) -> TargetError:
         status = reply.status
         message = f"{reply.url} answered {status} {responses.get(status, '')}".rstrip()
         said = self.quote(error_message(reply.text))
@@ -193,10 +192,10 @@ class HttpClient:
             overloaded=status in _OVERLOADED,
         )
 
-    def _words(self, error: Exception) -> str:
-        # As text it would begin with 400, which the server has not answered.
+    def _reason(self, error: Exception) -> str:
+        # str(error) would begin with a status of 400 that the server did not send.
         said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
-        # Its own words repeat the address, and tell of TLS where there is none.
+        # aiohttp's own message repeats the address, and mentions TLS even without it.
         cause = getattr(error, "os_error", None)
         if isinstance(cause, OSError) and (cause.errno or cause.strerror):
             refused = cause.errno == errno.ECONNREFUSED
@@ -205,7 +204,7 @@ class HttpClient:
 
 
 def error_message(text: str) -> str:
-    """The message inside a provider's error, `{"error": {"message": ...}}`; else all of it."""
+    """The message in a provider's error, `{"error": {"message": ...}}`; else the whole text."""
     try:
         error = from_json(text)["error"]
         message = error["message"] if isinstance(error, dict) else error
@@ -215,13 +214,13 @@ def error_message(text: str) -> str:
 
 
 def retry_after(value: str, now: datetime) -> float | None:
-    """The seconds of a Retry-After header, which may be a date; None when it is neither."""
+    """The seconds of a Retry-After header, which may also be a date; None if it is neither."""
     if _SECONDS.fullmatch(value):
         return max(float(value), 0.0)
     try:
         date = parsedate_to_datetime(value)
-        # "-0000" is UTC of an unknown place, which is read as a naive date.
+        # A zone of "-0000" is UTC, but is parsed as a naive date.
         seconds = (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds()
-    except (ValueError, OverflowError):  # no date, or one that no calendar has
+    except (ValueError, OverflowError):  # not a date, or out of range
         return None
     return max(seconds, 0.0)

@@ -1,4 +1,4 @@
-"""`openai`: chat completions, of OpenAI or of any server that speaks the same."""
+"""`openai`: chat completions, of OpenAI or any server with the same API."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ class _ChatCompletions:
         if not _refuses_schema(reply):
             return self._observation(reply)
         seen = self._observation(await self._http.post(self._url, body))
-        self._takes_schema = False  # known only now: without it the request was fine
+        self._takes_schema = False  # only now: without the schema the request succeeded
         return seen
 
     def continued(self, body: Body, turn: Turn) -> Body:
         said = turn.seen.raw["choices"][0]["message"]
-        # A call in the old form, 'function_call', has no entry of its own there.
+        # A call in the old form, 'function_call', has no entry in 'tool_calls'.
         raw = chain(said.get("tool_calls") or (), repeat({}))
         calls = [_echo(*pair) for pair in zip(turn.message.tool_calls, raw, strict=False)]
         echo = {"role": "assistant", "content": said.get("content"), "tool_calls": calls}
@@ -87,7 +87,7 @@ class _ChatCompletions:
     def _observation(self, reply: HttpReply) -> Observation:
         data = self._http.document(reply)
         if not data.get("choices"):
-            # Some gateways send an error with status 200.
+            # Some gateways send errors with status 200.
             said = self._http.quote(str(data.get("error") or data))
             raise TargetError(f"the reply has no 'choices': {said}")
         seen = observation(data, openai.read)
@@ -96,7 +96,7 @@ class _ChatCompletions:
 
 
 def _messages(step: Step) -> list[dict[str, Any]]:
-    """The message of a step, and one for each result."""
+    """The message of a step, and one message per result."""
     wire: dict[str, Any] = {"role": step.role, "content": step.text}
     if step.name:
         wire["name"] = step.name
@@ -107,19 +107,19 @@ def _messages(step: Step) -> list[dict[str, Any]]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    """A call with its arguments as JSON in a text."""
+    """A call; its arguments are a text with JSON."""
     arguments = json.dumps({} if call.input is None else call.input, ensure_ascii=False)
     function = {"name": call.tool, "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 
 def _echo(call: ToolCall, raw: dict[str, Any]) -> dict[str, Any]:
-    """A call as the model made it, with its id, and with keys that only its provider knows."""
+    """A call as the model made it, with an id, and with the provider's own keys."""
     if "custom" in raw:
         return {**raw, "id": call.id}
     echo, function = {**raw, **_call(call)}, raw.get("function")
     if isinstance(function, dict) and isinstance(function.get("arguments"), str):
-        echo["function"] = function  # its arguments may be no JSON, and are not made so
+        echo["function"] = function  # unchanged, as its arguments may not be valid JSON
     return echo
 
 
@@ -131,7 +131,7 @@ def _results(answers: Iterable[Answer]) -> list[dict[str, Any]]:
 
 
 def _refuses_schema(reply: HttpReply) -> bool:
-    """Whether the server cannot take `response_format`, or not this one."""
+    """Does the server reject `response_format`, or this schema?"""
     if reply.status not in (400, 422):
         return False
     return "response_format" in reply.text or "json_schema" in reply.text

@@ -1,7 +1,7 @@
-"""What tokens cost, as of a date: USD per million, for models whose prices we know.
+"""Prices of known models as of a date, in USD per million tokens.
 
-These are the plain prices. Cached input, batches and very long prompts are billed
-otherwise, so a cost from this table is an estimate. The user's own prices win.
+These are the list prices. Cached input, batches and very long prompts are billed differently, so
+a cost from this table is an estimate. The user's own prices take precedence.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ TABLE: dict[str, tuple[float, float]] = {
     "claude-opus-4-5": (5.00, 25.00),
 }
 
-#: The end of a snapshot's name: gpt-4o-2024-08-06, claude-sonnet-4-20250514, ...-latest.
+#: The suffix of a snapshot: gpt-4o-2024-08-06, claude-sonnet-4-20250514, ...-latest.
 _SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)\Z", re.ASCII)
 
 
 def cost(model: str, usage: Usage | None, overrides: Mapping[str, Price]) -> float | None:
-    """USD for the tokens; None when the price or the tokens are not known.
+    """The cost in USD; None if the price or the number of tokens is unknown.
 
     A dated snapshot costs what its model costs, unless it has a price of its own.
     """

@@ -1,7 +1,7 @@
 """`python`: a function of the project is the agent.
 
-It takes one argument: the text of the question, unless the parameter is called `case` or
-annotated as EvalCase, or is called `messages`.
+It takes one argument: the case if its parameter is named `case` or annotated as EvalCase, the
+messages if it is named `messages`, else the text of the question.
 """
 
 from __future__ import annotations
@@ -47,55 +47,59 @@ class PythonTarget(TargetSpec):
 
     @staticmethod
     def of(function: Callable[[Any], Any], name: str = "", *, apart: bool = False) -> Target:
-        """A function as a target; it is awaited on the loop of the caller, unless apart."""
+        """A function as a target; coroutines run on the caller's loop, unless `apart`."""
         name = name or f"python:{getattr(function, '__module__', '')}:{_name(function)}"
-        return _Python(name, function, _wish(function, name), SHARED.join() if apart else Here())
+        argument = _argument_for(function, name)
+        return _Python(name, function, argument, SHARED.join() if apart else Here())
 
 
-Wish = Callable[[Request], Any]
+#: Takes from a request what a function wants as its argument.
+GetArgument = Callable[[Request], Any]
 
 
 class _Python:
-    def __init__(self, name: str, function: Callable[[Any], Any], wish: Wish, place: Place) -> None:
+    def __init__(
+        self, name: str, function: Callable[[Any], Any], get_argument: GetArgument, place: Place
+    ) -> None:
         self.name = name
-        self._function, self._wish, self._place = function, wish, place
+        self._function, self._get_argument, self._place = function, get_argument, place
 
     async def ask(self, request: Request) -> Observation:
-        argument = self._wish(request)
+        argument = self._get_argument(request)
         started = time.perf_counter()
-        said, error = await self._called(argument)
+        returned, error = await self._call(argument)
         if error is not None:
-            if isinstance(error, KeyboardInterrupt) and self._may_meet_ctrl_c:
+            if isinstance(error, KeyboardInterrupt) and self._can_get_ctrl_c:
                 raise error
             raise TargetError(f"{self.name} raised {raised(error)}") from error
-        spent = (time.perf_counter() - started) * 1000
-        seen = self._observation(said)
-        return seen if seen.duration_ms is not None else seen.replace(duration_ms=spent)
+        duration = (time.perf_counter() - started) * 1000
+        seen = self._observation(returned)
+        return seen if seen.duration_ms is not None else seen.replace(duration_ms=duration)
 
     async def close(self) -> None:
         await self._place.close()
 
-    async def _called(self, argument: Any) -> Outcome:
-        """What the function says: in a thread, so that it blocks nobody, unless it is async."""
+    async def _call(self, argument: Any) -> Outcome:
+        """Call the function, in a thread unless it is async, so that it does not block the loop."""
         if _is_async(self._function):
             return await self._place.outcome(lambda: self._function(argument))
-        said, error = await _in_thread(self._function, argument)
-        if inspect.isawaitable(said):
-            return await self._place.outcome(lambda: said)
-        return said, error
+        returned, error = await _call_in_thread(self._function, argument)
+        if inspect.isawaitable(returned):
+            return await self._place.outcome(lambda: returned)
+        return returned, error
 
     @property
-    def _may_meet_ctrl_c(self) -> bool:
-        """Could a KeyboardInterrupt be the user's? Python raises that in the main thread only."""
+    def _can_get_ctrl_c(self) -> bool:
+        """Can a KeyboardInterrupt be from the user? Python raises it in the main thread only."""
         main = threading.current_thread() is threading.main_thread()
         return main and isinstance(self._place, Here) and _is_async(self._function)
 
-    def _observation(self, said: Any) -> Observation:
-        """What was returned, read from a copy: the function may go on changing its own."""
-        if said is None:
+    def _observation(self, value: Any) -> Observation:
+        """The observation, made from a copy, as the function may still change what it returned."""
+        if value is None:
             raise TargetError(f"{self.name} returned None, not a text, a mapping or an Observation")
         try:
-            record = checked(said).to_dict() if isinstance(said, Observation) else said
+            record = checked(value).to_dict() if isinstance(value, Observation) else value
             return read(json.loads(json.dumps(record, allow_nan=False)))
         except ObservationError as error:
             message = f"{self.name} returned no observation: {error}"
@@ -109,21 +113,21 @@ def _name(function: Callable[[Any], Any]) -> str:
 
 
 def _is_async(function: Callable[[Any], Any]) -> bool:
-    call = getattr(function, "__call__", None)  # noqa: B004 - of an object that can be called
+    call = getattr(function, "__call__", None)  # noqa: B004 - of a callable object
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Outcome:
-    """What came of a call in a daemon thread: one that hangs holds up neither us nor the exit.
+async def _call_in_thread(function: Callable[[Any], Any], argument: Any) -> Outcome:
+    """Call in a daemon thread, so that a call that hangs delays neither us nor the exit.
 
-    A pool of threads would be joined at the exit, and has fewer threads than there are workers.
+    A thread pool would be joined at exit, and may have fewer threads than there are workers.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Outcome] = loop.create_future()
     context = contextvars.copy_context()
 
     def settle(outcome: Outcome) -> None:
-        if not future.done():  # nobody waits any more after a cancellation
+        if not future.done():  # it is done if we were cancelled
             future.set_result(outcome)
 
     def work() -> None:
@@ -139,11 +143,11 @@ async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Outcome:
     return await future
 
 
-def _wish(function: Callable[[Any], Any], name: str) -> Wish:
-    """What the function wants to be given, by its one parameter."""
+def _argument_for(function: Callable[[Any], Any], name: str) -> GetArgument:
+    """What to pass to the function, by its only parameter."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # some functions written in C do not tell
+    except (TypeError, ValueError):  # some C functions have no signature
         return question
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     needed = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
@@ -162,7 +166,7 @@ _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _is_case(annotation: Any) -> bool:
-    """Whether it says EvalCase; as a text too, which may name what cannot be looked up."""
+    """Is it EvalCase? Also as text, which may name something that cannot be imported."""
     if isinstance(annotation, str):
         return annotation.strip("'\"").rpartition(".")[2] == "EvalCase"
     return annotation is EvalCase

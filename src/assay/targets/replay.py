@@ -1,7 +1,7 @@
-"""`replay`: what was recorded is given again; nothing is called.
+"""`replay`: answers from a file of recorded observations, without calling anything.
 
-The file has one observation a line, with the id of its case. Several lines with one id are
-repeats in order. A million lines are indexed in 20 bytes each; the lines stay in the file.
+The file has one observation per line, with the id of its case. Several lines with the same id are
+its repeats, in order. The index takes some 20 bytes per line; the lines stay in the file.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class ReplayTarget(TargetSpec):
         return Replay(self.label, Path(self.file))
 
 
-#: What another writer of JSON would have written as the character itself.
-_escaped = quick_search(r"\\[u/]")
-#: How much of the file is read at a time: neighbours are mostly asked one after the other.
+#: Are there escapes that another JSON encoder would write as the character itself?
+_has_optional_escapes = quick_search(r"\\[u/]")
+#: How much of the file is read at a time, as adjacent lines are mostly asked for in turn.
 _WINDOW = 128 * 1024
 
 
 class Recorded(NamedTuple):
-    """What a line says, its number among those that can be read, and the line when it is plain."""
+    """The index of a valid line, its observation, and the line itself if it is plain."""
 
     line: int
     observation: Observation
@@ -73,9 +73,9 @@ class Recorded(NamedTuple):
 
 
 class Replay:
-    """The target; the file is read through once, before the first answer."""
+    """The connected target; the file is indexed once, before the first answer."""
 
-    #: Nobody is called: what an answer took is in its record, or is not known.
+    #: Nothing is called: the duration of an answer is in its record, or unknown.
     recorded = True
 
     def __init__(self, name: str, file: Path) -> None:
@@ -84,23 +84,23 @@ class Replay:
         self._lock = threading.Lock()
         self._stream: BinaryIO | None = None
         self._index: Index | None = None
-        #: A part of the file, and where in it that begins.
+        #: A part of the file with its offset.
         self._window = (0, b"")
-        self._open().close()  # a wrong path is told at once
+        self._open().close()  # a wrong path is reported at once
 
     async def ask(self, request: Request) -> Observation:
         if request.case is None:
             raise TargetError("only cases are recorded, and the question belongs to none")
         if self._index is None:
-            await asyncio.to_thread(self._indexed)
+            await asyncio.to_thread(self._get_index)
         return self.answer(request.case.id, request.repeat).observation
 
     def answer(self, case_id: str, repeat: int) -> Recorded:
-        """What is recorded of a case's repeat.
+        """The recorded answer for a repeat of a case.
 
-        Processes that were forked since the first answer share the index.
+        Processes that are forked after the first answer share the index.
         """
-        index = self._index or self._indexed()
+        index = self._index or self._get_index()
         passed = 0
         for line in index.lines(case_id):
             try:
@@ -109,34 +109,34 @@ class Replay:
                     passed += HEAD.decode(data).id == case_id
                     continue
                 if (record := plain_record(data)) is not None:
-                    if record.id == case_id:  # else only its hash is
-                        kept = None if _escaped(data) else data
-                        return Recorded(line, of_plain(record, data), kept)
+                    if record.id == case_id:  # otherwise only the hashes are equal
+                        plain = None if _has_optional_escapes(data) else data
+                        return Recorded(line, of_plain(record, data), plain)
                 elif HEAD.decode(data).id == case_id:
                     return Recorded(line, read(msgspec.json.decode(data)), None)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObservationError) as e:
-                place = f"{self._shown}:{self._number(index.offsets[line])}"
+                place = f"{self._shown}:{self._line_number(index.offsets[line])}"
                 raise TargetError(f"{place}: {e}") from None
-        raise TargetError(self._none(index, case_id, passed, repeat))
+        raise TargetError(self._not_recorded(index, case_id, passed, repeat))
 
     def plain(self, case_id: str) -> tuple[int, PlainRecord, bytes] | None:
-        """The first line of a case when it is plain, and can be kept as it is.
+        """The first line of a case, if it is plain and can be stored as it is.
 
-        None leaves it to `answer` to say what there is.
+        If it is None, call `answer`, which handles all other cases.
         """
-        index = self._index or self._indexed()
+        index = self._index or self._get_index()
         for line in index.lines(case_id):
             data = self._line(index, line)
             record = plain_record(data)
-            if record is None or record.id != case_id or _escaped(data):
+            if record is None or record.id != case_id or _has_optional_escapes(data):
                 return None
             return line, record, data
         return None
 
     @property
     def records(self) -> int:
-        """How many lines can be read."""
-        return len(self._indexed().offsets)
+        """The number of valid lines."""
+        return len(self._get_index().offsets)
 
     async def close(self) -> None:
         with self._lock:
@@ -146,27 +146,27 @@ class Replay:
             self._window = (0, b"")
 
     def problems(self) -> list[str]:
-        """The lines that cannot be read; they belong to no case."""
-        return [str(problem) for problem in self._indexed().problems.told()]
+        """The invalid lines, which belong to no case."""
+        return [str(problem) for problem in self._get_index().problems.told()]
 
     def unused(self, ids: Iterable[str]) -> int:
-        """How many lines have an id that is none of these."""
-        index = self._indexed()
+        """The number of lines with none of these ids."""
+        index = self._get_index()
         used = bytearray(len(index.offsets))
-        for identity in ids:
-            for line in index.lines(identity):
+        for case_id in ids:
+            for line in index.lines(case_id):
                 used[line] = 1
         return used.count(0)
 
     def strangers(self, used: bytearray) -> int:
-        """How many lines have an id of which no line was used."""
-        like = self._indexed().like
+        """The number of lines with an id that no used line has."""
+        same_id = self._get_index().lines_like
         return sum(
-            not known and not any(used[other] for other in like(line))
-            for line, known in enumerate(used)
+            not is_used and not any(used[other] for other in same_id(line))
+            for line, is_used in enumerate(used)
         )
 
-    def _indexed(self) -> Index:
+    def _get_index(self) -> Index:
         if self._index is not None:
             return self._index
         with self._lock:
@@ -181,8 +181,8 @@ class Replay:
         except EvalFileErrors as error:
             raise UsageError(f"{self._shown}: {error.problems[0].message}") from None
 
-    def _none(self, index: Index, identity: str, passed: int, repeat: int) -> str:
-        message = f"no recorded observation for {shown(identity)} in {self._shown}"
+    def _not_recorded(self, index: Index, case_id: str, passed: int, repeat: int) -> str:
+        message = f"no recorded observation for {shown(case_id)} in {self._shown}"
         if passed:
             message += f": it has {passed}, and this is repeat {repeat + 1}"
         if index.problems:
@@ -191,7 +191,7 @@ class Replay:
         return message
 
     def _line(self, index: Index, line: int) -> bytes:
-        """Read at a place of its own: others, in this process or a forked one, read too."""
+        """Read with pread: other threads and forked processes use the same file descriptor."""
         offset, stream = index.offsets[line], self._stream
         end = index.offsets[line + 1] if line + 1 < len(index.offsets) else index.end
         assert stream is not None
@@ -200,12 +200,12 @@ class Replay:
             window = os.pread(stream.fileno(), max(end - offset, _WINDOW), offset)
             start = offset
             self._window = (start, window)
-        # Behind the line there may be others that cannot be read.
+        # Invalid lines may follow before the next indexed one.
         stop = window.find(b"\n", offset - start, end - start)
         return window[offset - start : end - start if stop < 0 else stop]
 
-    def _number(self, offset: int) -> int:
-        """Which line starts at the offset; counted only when there is something to tell."""
+    def _line_number(self, offset: int) -> int:
+        """The number of the line at an offset, counted only for error messages."""
         with self._lock:
             assert self._stream is not None
             self._stream.seek(0)

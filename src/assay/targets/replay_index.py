@@ -1,6 +1,6 @@
-"""Where the lines of a replay file are, by the ids of their cases.
+"""The index of a replay file: offsets of lines by the ids of their cases.
 
-A large file is read in two processes at once: whoever wants an answer has to wait for it.
+A large file is indexed by two processes, as the first answer has to wait for the index.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from assay.documents.source import decode, open_binary
 from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, Problems
 from assay.model.refusal import shown
 
-#: How much is read at a time.
+#: How many bytes are read at a time.
 _BLOCK = 64 * 1024
-#: Of a file that is at least so large another process reads one half.
+#: Files of at least this size are split between two processes.
 HALVED_BYTES = 16 * 1024 * 1024
 
 
 class Head(msgspec.Struct):
-    """As much of a line as is needed to find it again."""
+    """The only part of a line that the index needs."""
 
     id: str
 
@@ -41,11 +41,10 @@ HEAD = msgspec.json.Decoder(Head)
 
 
 class Index:
-    """A hash table in three arrays.
+    """A hash table in three arrays; a dictionary would take more than five times the memory.
 
-    A dictionary would take more than five times the memory. Lines are found by 32 bits of
-    the hash of their id, so whoever reads one looks whether the id is the right one. `end` is
-    where the last line ends.
+    Lines are found by 32 bits of the hash of their id, so callers must compare the id itself.
+    `end` is the offset where the last line ends.
     """
 
     def __init__(self, file: Path, name: str) -> None:
@@ -71,15 +70,15 @@ class Index:
             slots[slot] = line
         self._slots, self._mask = slots, mask
 
-    def lines(self, identity: str) -> list[int]:
+    def lines(self, case_id: str) -> list[int]:
         """The lines that may have this id, in the order of the file."""
-        return self._with(hash(identity) & 0xFFFFFFFF)
+        return self._with_hash(hash(case_id) & 0xFFFFFFFF)
 
-    def like(self, line: int) -> list[int]:
-        """The lines that may have the id of this one."""
-        return self._with(self._hashes[line])
+    def lines_like(self, line: int) -> list[int]:
+        """The lines that may have the same id as this one."""
+        return self._with_hash(self._hashes[line])
 
-    def _with(self, hashed: int) -> list[int]:
+    def _with_hash(self, hashed: int) -> list[int]:
         slots, mask, found = self._slots, self._mask, []
         slot = hashed & mask
         while line := slots[slot]:
@@ -90,9 +89,9 @@ class Index:
 
 
 class Part(NamedTuple):
-    """What was found in a part of a file: where lines begin, and the hashes of their ids.
+    """The valid lines of a part of a file: their offsets, and the hashes of their ids.
 
-    The places of problems count from its first line. It is `broken_off` where a line is too long.
+    Problems count lines from the start of the part. `broken_off`: a line is too long, and the last.
     """
 
     offsets: array[int]
@@ -109,7 +108,7 @@ def _parts(file: Path, name: str) -> Iterator[Part]:
         stream.seek(size // 2)
         rest = stream.readline(MAX_LINE + 1)
     middle = size // 2 + len(rest)
-    # Threads of a server do not fork: others may hold locks that the child would wait for.
+    # Only the main thread forks: in a server, other threads may hold locks that the child needs.
     may_fork = hasattr(os, "fork") and threading.current_thread() is threading.main_thread()
     if size < HALVED_BYTES or not may_fork or not rest.endswith(b"\n"):
         yield read(file, name, 0, size)
@@ -130,14 +129,14 @@ class _Other:
         source, sink = os.pipe()
         self._source = open(source, "rb")  # noqa: SIM115 - see end
         with warnings.catch_warnings():
-            # Newer Pythons warn of threads. Ours hash a file, or write to the store.
+            # Newer Pythons warn if there are threads. Ours only hash a file, or write to the store.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._pid = os.fork()
         if self._pid:
             os.close(sink)
             return
-        # It leaves without cleaning up: what it inherited belongs to its parent. But for its own
-        # end of the pipe: with that it would wait for a reader when its parent is dead.
+        # The child exits without cleanup, as all it inherited belongs to its parent. It closes only
+        # its read end of the pipe: with that open, it would block if its parent died.
         try:
             self._source.close()
             with open(sink, "wb") as stream:
@@ -146,22 +145,22 @@ class _Other:
             os._exit(0)
 
     def part(self) -> Part:
-        """What it found; read here when it found its end before."""
+        """What it found; if it died before, the part is read here."""
         with suppress(EOFError, pickle.UnpicklingError):
             part: Part = pickle.loads(self._source.read())
             return part
         return read(*self._wanted)
 
     def end(self) -> None:
-        """Nobody waits for it any more: it may have what no reader comes for."""
+        """Kill it, as it may be blocked writing a result that nobody reads."""
         self._source.close()
-        with suppress(OSError):  # whoever called us may reap all children
+        with suppress(OSError):  # the calling program may reap all children
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
 
 
 def read(file: Path, name: str, start: int, stop: int) -> Part:
-    """The lines of a file from one place, where a line begins, to another."""
+    """Index the lines of a file between two offsets; a line must begin at `start`."""
     offsets, hashes, problems = array("Q"), array("I"), list[Problem]()
     found, hashed, head = offsets.append, hashes.append, HEAD.decode
     offset, number, end, reader = start, 1, start, Reader(name)
@@ -186,7 +185,7 @@ def read(file: Path, name: str, start: int, stop: int) -> Part:
 
 
 def _lines(file: Path, name: str, start: int, stop: int) -> Iterator[bytes]:
-    """The lines without their ends; of one that is too long as much as shows that."""
+    """The lines without newlines; one that is too long is cut off, and is the last."""
     rest, left = b"", stop - start
     with open_binary(file, name) as stream:
         stream.seek(start)
@@ -202,7 +201,7 @@ def _lines(file: Path, name: str, start: int, stop: int) -> Iterator[bytes]:
 
 
 def _fault(reader: Reader, data: bytes, number: int, error: Exception) -> Problem:
-    """What is wrong with a line, with its place."""
+    """What is wrong with a line, and where."""
     try:
         document = reader.parse(decode(data, reader.file, number).rstrip("\r\n"), number)
     except EvalFileErrors as refused:

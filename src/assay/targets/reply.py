@@ -1,4 +1,4 @@
-"""Reading what a provider sent: as the same reply is read from a file of observations."""
+"""Reads a provider's reply in the same way as from a file of observations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NAMES: dict[type, str] = {dict: "a mapping", list: "a list"}
 
 
 def require(value: Any, kind: type[T], what: str) -> T:
-    """The value, which must be of this kind."""
+    """The value; raises TargetError if it is of another type."""
     if not isinstance(value, kind):
         raise TargetError(f"{what} is {shown(value)}, not {_NAMES[kind]}")
     return value
 
 
 def observation(data: dict[str, Any], read: Callable[[Any], Observation]) -> Observation:
-    """The observation of a reply. An answer is not lost because its usage makes no sense."""
+    """The observation of a reply; an invalid usage is dropped rather than the answer."""
     try:
         seen = read({**data, "usage": None})
     except ObservationError as error:

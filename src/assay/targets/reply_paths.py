@@ -1,4 +1,4 @@
-"""Paths into the reply of an agent: where its text, calls and measures stand."""
+"""Paths into an agent's reply, to its text, calls and measures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ReplyPaths(Shape):
     duration_ms: Path = "durationMs"
 
 
-#: Our name of a path -> the key of the interchange form.
+#: The name of a path -> the key in the interchange form.
 _ANSWER = {
     "text": "response",
     "tool_calls": "toolCalls",
@@ -72,27 +72,27 @@ _CALL = {
 
 
 class ReplyReader:
-    """Reads replies, and remembers which of the paths led to anything."""
+    """Reads replies, and remembers which paths found anything."""
 
     def __init__(self, paths: ReplyPaths) -> None:
         self._paths: dict[str, str] = paths.model_dump(exclude_none=True)
-        # An agent whose calls all succeed says nowhere what went wrong.
+        # If all calls succeed, it is no problem that no error was found.
         given = paths.model_fields_set - {"tool_error"}
         self._configured = [name for name in self._paths if name in given]
         self._steps = {name: _steps(path) for name, path in self._paths.items()}
-        self._met: set[str] = set()
-        #: How many replies were read that are an answer, and how many calls are in them.
+        self._found: set[str] = set()
+        #: The number of valid replies, and of calls in them.
         self._replies = self._calls = 0
 
     def read(self, reply: Any) -> Observation:
-        """The observation in a reply; raises TargetError when there is none."""
-        record = self._picked(_ANSWER, reply)
+        """The observation in a reply; raises TargetError if there is none."""
+        record = self._pick(_ANSWER, reply)
         if isinstance(reply, dict) and (error := error_text(reply.get("error"))):
             raise TargetError(f"the agent reported an error: {printable(error)[:MAX_MESSAGE]}")
         if "response" not in record:
             found = f"the reply has no text at {self._paths['text']!r}: {_outline(reply)}"
             raise TargetError(f"{found} (set 'paths: {{text: ...}}' of the target to where it is)")
-        if tokens := self._picked(_TOKENS, reply):
+        if tokens := self._pick(_TOKENS, reply):
             record["usage"] = tokens
         if isinstance(calls := record.get("toolCalls"), list):
             record["toolCalls"] = [self._call(call) for call in calls]
@@ -105,18 +105,18 @@ class ReplyReader:
         return seen
 
     def problems(self, kept: Iterable[Mapping[str, Any]]) -> list[str]:
-        """The paths that were configured and led nowhere, neither here nor in what is kept.
+        """The configured paths that found nothing, neither here nor in the stored answers.
 
-        `kept` are all answers of a run, in the interchange form: some may have come from a cache
-        or been given to an earlier process. Those show that a path led somewhere, never that it
-        led nowhere: what was null or empty is not kept.
+        `kept` has all answers of a run, in the interchange form: some may be from a cache or an
+        earlier process. They can show that a path found something, never that it found nothing:
+        null and empty values are not stored.
         """
-        missing = {name for name in self._configured if name not in self._met}
+        missing = {name for name in self._configured if name not in self._found}
         answers = 0
         for answer in kept if missing and self._replies else ():
             answers += 1
-            missing -= _met_before(answer)
-        if answers > self._replies:  # nobody knows whether the time of the others was told
+            missing -= _found_in(answer)
+        if answers > self._replies:  # the others may have reported their duration
             missing.discard("duration_ms")
         found = []
         for name in (name for name in self._configured if name in missing):
@@ -127,28 +127,28 @@ class ReplyReader:
                 found.append(f"{place} in any of {count} {what}")
         return found
 
-    def _picked(self, keys: dict[str, str], raw: Any) -> dict[str, Any]:
-        """What stands at the paths, under the keys of the interchange form."""
+    def _pick(self, keys: dict[str, str], raw: Any) -> dict[str, Any]:
+        """The values at the paths, under the keys of the interchange form."""
         picked = {}
         for name, key in keys.items():
             value = _at(raw, self._steps[name]) if name in self._steps else _ABSENT
             if value is not _ABSENT:
-                self._met.add(name)
+                self._found.add(name)
                 picked[key] = value
         return picked
 
     def _call(self, raw: Any) -> Any:
-        call = self._picked(_CALL, raw)
+        call = self._pick(_CALL, raw)
         call["params"], notes = arguments(call.get("params"))
         return {**call, "notes": list(notes)}
 
 
-def _met_before(answer: Mapping[str, Any]) -> set[str]:
-    """The paths whose values an answer in the interchange form has."""
+def _found_in(answer: Mapping[str, Any]) -> set[str]:
+    """The paths whose values are in an answer in the interchange form."""
     parts = [(answer, _ANSWER), (answer.get("usage") or {}, _TOKENS)]
     parts += [(call, _CALL) for call in answer.get("toolCalls") or ()]
-    met = {name for part, keys in parts for name, key in keys.items() if key in part}
-    return met - {"duration_ms"}  # nobody knows any more whether it was told or measured
+    found = {name for part, keys in parts for name, key in keys.items() if key in part}
+    return found - {"duration_ms"}  # it may have been reported or measured
 
 
 def _steps(path: str) -> list[str]:
@@ -159,7 +159,7 @@ def _at(value: Any, steps: list[str]) -> Any:
     for step in steps:
         if isinstance(value, dict) and step in value:
             value = value[step]
-        elif isinstance(value, list) and step.lstrip("-").isdecimal():
+        elif isinstance(value, list) and step.removeprefix("-").isdecimal():
             if not -len(value) <= int(step) < len(value):
                 return _ABSENT
             value = value[int(step)]
@@ -169,7 +169,7 @@ def _at(value: Any, steps: list[str]) -> Any:
 
 
 def _outline(reply: Any) -> str:
-    """A reply in a few words: its kind and its keys."""
+    """A short description of a reply: its keys or its type."""
     if not isinstance(reply, dict) or not reply:
         return f"it is {shown(reply)}"
     keys = ", ".join(map(shown, list(reply)[:8]))

@@ -1,10 +1,9 @@
-"""`scripted`: answers that somebody wrote beforehand. For demos and tests.
+"""`scripted`: answers that are written in the settings. For demos and tests.
 
-`replies` as a list are given in the order of the requests; the last one is repeated.
-`replies` as a mapping are found by the request, so that no order of arrival can change
-an answer: by the id of the case, else by the first key that occurs in the last user
-message. A list under a key has one reply for each repeat of the case; the last one stands
-for all later repeats.
+A list of `replies` is given in the order of the requests; the last one is repeated. A mapping is
+independent of that order: a reply is found by the id of the case, else by the first key that
+occurs in the last user message. A list under a key has one reply for each repeat of the case; the
+last one serves all later repeats.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class ScriptedReply(Shape):
 
 
 def _reply(raw: Any) -> Any:
-    """A bare text is a response."""
+    """A text alone is a response."""
     return {"response": raw} if isinstance(raw, str) else raw
 
 

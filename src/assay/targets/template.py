@@ -1,7 +1,7 @@
-"""The command of a program, with places for the question: read, checked and filled in.
+"""The command of a program, with placeholders for the question: parsed, checked, filled in.
 
-No shell sees a command. A text is split as a shell would split it, and the places are
-filled in after the split, so whatever a question holds stays inside its argument.
+No shell is involved. A text is split as a shell would split it, and placeholders are filled in
+after that, so whatever a question contains stays inside its argument.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _split_or_address(raw: Any) -> Any:
     return [raw] if isinstance(raw, str) and is_address(raw) else _split(raw)
 
 
-def _known_places(words: list[str]) -> list[str]:
+def _check_placeholders(words: list[str]) -> list[str]:
     for word in words:
         for name in _PLACEHOLDER.findall(word):
             if name not in PLACEHOLDERS:
@@ -72,7 +72,7 @@ def _known_places(words: list[str]) -> list[str]:
     return words
 
 
-def _no_places(words: list[str]) -> list[str]:
+def _refuse_placeholders(words: list[str]) -> list[str]:
     if place := next(filter(None, map(_PLACEHOLDER.search, words)), None):
         raise problem("wrong-value", f"{place[0]} stands for nothing before the first question")
     return words
@@ -82,24 +82,24 @@ _Listed = Annotated[list[Text], Field(min_length=1)]
 Command = Annotated[
     _Listed,
     BeforeValidator(_split, json_schema_input_type=Words | _Listed),
-    AfterValidator(_known_places),
+    AfterValidator(_check_placeholders),
 ]
 CommandOrAddress = Annotated[
     _Listed,
     BeforeValidator(_split_or_address, json_schema_input_type=Words | _Listed),
-    AfterValidator(_no_places),
+    AfterValidator(_refuse_placeholders),
 ]
 
 
 class Filled(msgspec.Struct, frozen=True):
-    """What is run for one question; the prompt is on stdin when no argument has it."""
+    """A command to run; the prompt is on stdin if it is not in an argument."""
 
     argv: list[str]
     stdin: bytes
 
 
 class Template:
-    """A command that is filled in again and again."""
+    """A command to be filled in for each question."""
 
     def __init__(self, command: Sequence[str], files_format: str) -> None:
         self._command, self._files_format = command, shlex.split(files_format)
@@ -128,27 +128,29 @@ class Template:
         return Filled(argv, b"" if self.has("PROMPT") else prompt.encode())
 
     def _prompt(self, messages: Sequence[Message]) -> str:
-        """The messages as one text; each under its role unless all are the user's."""
-        told = [m for m in messages if m.role != "system" or not self.has("GUIDELINES")]
-        texts = [self._text(message) for message in told]
-        if all(message.role == "user" for message in told):
+        """The messages as one text, each under its role unless all are the user's."""
+        included = [m for m in messages if m.role != "system" or not self.has("GUIDELINES")]
+        texts = [self._text(message) for message in included]
+        if all(message.role == "user" for message in included):
             return "\n".join(texts)
-        named = zip(told, texts, strict=True)
+        named = zip(included, texts, strict=True)
         return "\n\n".join(f"@[{message.role.capitalize()}]:\n{text}" for message, text in named)
 
     def _text(self, message: Message) -> str:
         if message.tool_calls:
             return json.dumps(message.to_dict(), ensure_ascii=False)
-        # A program that is given the files reads them itself.
+        # A program that gets the paths of files reads them itself.
         return message.text if self.has("FILES") or message.role == "tool" else text_of(message)
 
     def _files(self, messages: Sequence[Message]) -> list[str]:
-        """The arguments that name the files of the messages, each file once."""
+        """The arguments for the files of the messages, each file once."""
         parts = [p for m in messages if isinstance(m.content, tuple) for p in m.content]
         paths = [os.path.abspath(p.path or p.value) for p in parts if p.type == "file"]
-        return [_named(word, path) for path in dict.fromkeys(paths) for word in self._files_format]
+        return [
+            _fill_path(word, path) for path in dict.fromkeys(paths) for word in self._files_format
+        ]
 
 
-def _named(word: str, path: str) -> str:
+def _fill_path(word: str, path: str) -> str:
     values = {"path": path, "basename": os.path.basename(path)}
     return _FILE_PLACEHOLDER.sub(lambda match: values[match[1]], word)

@@ -1,4 +1,4 @@
-"""Tools of a chat model: their definitions, and the stubs that stand in for them."""
+"""Tools of a chat model: their definitions, and stubs in their place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.model.refusal import Besides, repeated
 from assay.model.shape import Shape
 from assay.observations.pairing import NO_RESULT
 
-#: The parameters of a tool of which only the name is known.
+#: The schema of a tool's parameters if only its name is known.
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
@@ -28,9 +28,9 @@ class ToolDefinition(Shape):
     parameters: Annotated[dict[str, Json], AfterValidator(check_schema)] | None = None
 
     def wire(self, schema_key: str) -> dict[str, Any]:
-        """The definition as APIs want it, with its schema under their name for it."""
-        told = {"description": self.description} if self.description else {}
-        return {"name": self.name, **told, schema_key: self.parameters or ANYTHING}
+        """The definition in JSON, with its schema under the API's key for it."""
+        described = {"description": self.description} if self.description else {}
+        return {"name": self.name, **described, schema_key: self.parameters or ANYTHING}
 
 
 def _repeated(raw: Any) -> Iterable[Any]:
@@ -41,7 +41,7 @@ ToolDefinitions = Annotated[tuple[ToolDefinition, ...], Besides(_repeated)]
 
 
 def offered(tools: Iterable[ToolDefinition], names: Iterable[str]) -> list[ToolDefinition]:
-    """The tools, and those that are only known by these names."""
+    """The tools, and one without a schema for each other name."""
     known = {tool.name: tool for tool in tools}
     for name in names:
         known.setdefault(name, ToolDefinition(name=name))
@@ -49,7 +49,7 @@ def offered(tools: Iterable[ToolDefinition], names: Iterable[str]) -> list[ToolD
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A call of the model with its result, and the text in which the model is told."""
+    """A call of the model with its result, and the text of the result for the model."""
 
     call: ToolCall
     text: str
@@ -59,16 +59,16 @@ class Answer(msgspec.Struct, frozen=True):
         return self.call.success is False
 
 
-def answered(call: ToolCall, stubs: Mapping[str, Any]) -> Answer:
-    """The call with the result of its stub; without one the tool fails."""
+def answer_call(call: ToolCall, stubs: Mapping[str, Any]) -> Answer:
+    """The call with the result of its stub; without a stub it fails."""
     call = call.replace(notes=tuple(note for note in call.notes if note != NO_RESULT))
     if call.tool in stubs:
         result = stubs[call.tool]
-        return Answer(call.replace(output=result, success=True), as_told(result))
+        return Answer(call.replace(output=result, success=True), result_text(result))
     error = f"there is no stub for the tool {call.tool!r}"
     return Answer(call.replace(success=False, error=error), f"Error: {error}")
 
 
-def as_told(result: Any) -> str:
-    """A result as the model reads it: text as it is, anything else as JSON."""
+def result_text(result: Any) -> str:
+    """A result for the model: text as it is, anything else as JSON."""
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)

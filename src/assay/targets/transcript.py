@@ -1,4 +1,4 @@
-"""Messages of an input as chat APIs want them: each call has an id and its result behind it."""
+"""Input messages as chat APIs want them: each call has an id, and its result after it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from assay.errors import TargetError
 from assay.model.message import Message, Role
 from assay.targets.chat import text_of
-from assay.targets.tools import Answer, as_told
+from assay.targets.tools import Answer, result_text
 
 
 class Step(msgspec.Struct, eq=False):
-    """A message that is no result of a tool; `answers` are its calls with their results."""
+    """A message other than a tool's result; `answers` has its calls with their results."""
 
     role: Role
     text: str
@@ -23,25 +23,25 @@ class Step(msgspec.Struct, eq=False):
 
 
 def steps(messages: Sequence[Message]) -> list[Step]:
-    """The messages with the results of tools at their calls; raises TargetError without one.
+    """The messages with tool results at their calls; raises TargetError if one has no partner.
 
-    A message of the role `tool` answers the first call before it that has no result: of the
-    tool that its `name` says, if it says one.
+    A message of the role `tool` answers the first call before it that has no result; if it has a
+    `name`, the first call of that tool.
     """
     found: list[Step] = []
     waiting: list[tuple[Step, int]] = []
     taken = {call.id for message in messages for call in message.tool_calls}
     for message in messages:
         if message.role == "tool":
-            step, place = _asked_for(message, waiting)
+            step, place = _find_call(message, waiting)
             waiting.remove((step, place))
             step.answers[place] = replace(step.answers[place], text=text_of(message))
             continue
         step = Step(message.role, text_of(message), message.name)
         found.append(step)
         for place, call in enumerate(message.tool_calls):
-            named = call.replace(id=call.id or _unused(taken))
-            step.answers.append(Answer(named, as_told(call.output)))
+            identified = call.replace(id=call.id or _new_id(taken))
+            step.answers.append(Answer(identified, result_text(call.output)))
             if call.output is None:
                 waiting.append((step, place))
     if waiting:
@@ -52,7 +52,7 @@ def steps(messages: Sequence[Message]) -> list[Step]:
     return found
 
 
-def _asked_for(message: Message, waiting: list[tuple[Step, int]]) -> tuple[Step, int]:
+def _find_call(message: Message, waiting: list[tuple[Step, int]]) -> tuple[Step, int]:
     for step, place in waiting:
         if message.name is None or message.name == step.answers[place].call.tool:
             return step, place
@@ -60,7 +60,7 @@ def _asked_for(message: Message, waiting: list[tuple[Step, int]]) -> tuple[Step,
     raise TargetError(f"a result{name} in the input belongs to no call before it")
 
 
-def _unused(taken: set[str | None]) -> str:
+def _new_id(taken: set[str | None]) -> str:
     number = len(taken)
     while f"call_{number}" in taken:
         number += 1
