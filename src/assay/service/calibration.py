@@ -190,15 +190,21 @@ def _match(
     for ref in verdicts:
         by_id.setdefault(ref.id, []).append(ref)
     matched: dict[CaseRef, Label] = {}
+    unknown = 0
     for label in given:
         refs = [ref for ref in by_id.get(label.id, ()) if label.suite in ("", ref.suite)]
         if len(refs) > 1:
             suites = ", ".join(ref.suite for ref in refs)
             message = f"{label.id!r} is a case of {suites}: write which in a column 'suite'"
             raise UsageError(f"{shown_path(file)}:{label.line}: {message}")
-        if refs:
-            matched[refs[0]] = label
-    return matched, len(given) - len(matched)
+        if not refs:
+            unknown += 1
+            continue
+        before = matched.setdefault(refs[0], label)  # one may name the suite, another may not
+        if before.passed != label.passed:
+            message = f"{label.id!r} is labelled otherwise on line {before.line}: keep one of them"
+            raise UsageError(f"{shown_path(file)}:{label.line}: {message}")
+    return matched, unknown
 
 
 def _answers(
