@@ -108,7 +108,7 @@ class Redactor:
         if text.isascii():
             return self._redact(text) if _any(self._text_checks, text) else text
         try:
-            data = text.encode()  # the check would cache the UTF-8 inside the string
+            data = text.encode()  # else the check would make the text cache its UTF-8
         except UnicodeEncodeError:  # half of a surrogate pair, which the checks cannot read
             return self._redact(text)
         return self._redact(text) if _any(self._text_checks, data) else text

@@ -1,4 +1,4 @@
-"""Registries map names to objects, loaded lazily from entry points. So are the built-in ones."""
+"""Names to objects, loaded lazily from entry points; built-ins are registered the same way."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Nameless:
         self.stream.flush()
         os.fsync(self.stream.fileno())
         temporary = file.with_name(_temporary_prefix(file) + secrets.token_hex(8))
-        # Python passes AT_SYMLINK_FOLLOW only with a dir_fd, which is else unused.
+        # Python passes AT_SYMLINK_FOLLOW only with a dir_fd, which is unused here.
         os.link(self._proc_path, temporary, src_dir_fd=self.stream.fileno(), follow_symlinks=True)
         os.replace(temporary, file)
 

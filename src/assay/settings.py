@@ -192,7 +192,7 @@ HARMLESS = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT")
 
 
 def environment(names: Iterable[str]) -> dict[str, str]:
-    """Those of these environment variables that are set. All other modules read them here."""
+    """These environment variables, if set. All other modules read the environment here."""
     return {name: os.environ[name] for name in names if name in os.environ}
 
 

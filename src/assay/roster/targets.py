@@ -269,7 +269,7 @@ class Roster:
 
 
 def connected(spec: Any) -> Target:
-    """The target of a spec; raises PluginError when the provider fails or returns none."""
+    """The target of a spec; raises PluginError when the provider fails or returns no target."""
     provider = f"the target provider {spec.provider!r}"
     with blaming(f"{provider} failed to connect"):
         target: Target = spec.connect()

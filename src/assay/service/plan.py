@@ -129,7 +129,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
     @property
     def by_scores(self) -> bool:
-        """Are mean scores worth reporting? Repeats and graded scores make them differ."""
+        """Are mean scores worth reporting? They are if cases are repeated or graded."""
         return self.repeat > 1 or self.basis.graded
 
     @property
