@@ -128,22 +128,18 @@ def regrade(
     cases: Cases = (),
     *,
     judge: str | Target | None = None,
+    store: str | None = None,
     baseline: Baseline | None = None,
     **options: Any,
 ) -> Run:
     """Grade the observations of a recorded run again, with today's evaluators: a new run."""
-    return wait_for(lambda: _regrade(reference, cases, judge, baseline, options))
+    order = Order(cases, judge=judge, store=store, regrade=reference)
+    return wait_for(lambda: _regrade(order, baseline, options))
 
 
-async def _regrade(
-    reference: str,
-    cases: Cases,
-    judge: AnyTarget | None,
-    baseline: Baseline | None,
-    options: dict[str, Any],
-) -> Run:
-    async with _separate(judge) as judging:
-        order = Order(cases, judge=judging, regrade=reference)
+async def _regrade(order: Order, baseline: Baseline | None, options: dict[str, Any]) -> Run:
+    async with _separate(order.judge) as judging:
+        order = replace(order, judge=judging)
         return await carry_out(*_with_baseline(baseline, order, options))
 
 
