@@ -1,11 +1,11 @@
-"""Hides secrets in what is stored, reported or sent to a judge: `[redacted]` stands for them.
+"""Replaces secrets with `[redacted]` in what is stored, reported or sent to a judge.
 
-Secrets are the values that a project names, in every form they travel in, and whatever
-looks like a key, a bearer token or a password. Hiding errs towards too much.
+Secrets are the values that a project names, in all usual encodings, and whatever looks like a
+key, a bearer token or a password. In doubt a value is redacted.
 
-Texts are hostile, so every expression runs in an engine with linear time. Most texts hide
-nothing: a quick search for the expressions of `_CHECKS` says so. RE2, which also tells where a
-match is, sees only the rest.
+Texts may be hostile, so every expression runs in an engine with linear time. Most texts have no
+secret, and a quick search for the expressions of `_CHECKS` proves it. Only the others are given
+to RE2, which also says where a match is.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from urllib.parse import quote, quote_plus
 from assay.patterns import quick_search
 
 MARK = "[redacted]"
-#: Shorter values are too likely to be a part of something else.
+#: Shorter values are too likely to occur by chance.
 SHORTEST_SECRET = 8
-#: Without a digit, so long a value is no word.
+#: A value of this length is taken for a secret even without a digit: it is not a word.
 LONGER_THAN_WORDS = 20
-#: Hiding one thing may uncover the start of another.
-_MOST_PASSES = 5
-#: The Rust engine finds so many literals at once without slowing down.
+#: Replacing one match may create another, so the search is repeated.
+_MAX_PASSES = 5
+#: With more literals in one expression the Rust engine slows down.
 _LITERALS_AT_ONCE = 60
 
 Check = Callable[[str | bytes], bool]
 Span = tuple[int, int]
 
-_SPACE = r"(?:[ \t\r\n\f]|\\[nrt])"  # as it is, or as JSON writes it
+_SPACE = r"(?:[ \t\r\n\f]|\\[nrt])"  # plain, or escaped in JSON
 _QUOTE = r"\\*[\"']"
 _VALUE = r"[^ \t\r\n\f\"'<>\[\]{}(),;&\\`|]"
 _TOKEN = "|".join(
@@ -47,7 +47,7 @@ _TOKEN = "|".join(
         r"AIza[A-Za-z0-9_-]{30,}",  # Google
         r"xox[a-z]-[A-Za-z0-9-]{10,}",  # Slack
         r"hf_[A-Za-z0-9]{30,}",
-        # A JSON Web Token, by the keys that its header begins with: alg, typ, kid, cty, enc, x5t.
+        # A JSON Web Token, whose header begins with one of alg, typ, kid, cty, enc, x5t.
         r"eyJ(?:hbGci|0eXAi|raWQi|jdHki|lbmMi|4NXQ)[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*",
     )
 )
@@ -60,8 +60,8 @@ _PASSWORD = r"[^ \t\r\n\f/@\"'<>]{3,100}"
 _BEARER = r"(?:[Bb]earer|BEARER)"
 
 
-def _spelled(*words: str) -> str:
-    """A name in the ways that it is written: api_key, apiKey, Api-Key, API_KEY."""
+def _spellings(*words: str) -> str:
+    """An expression for the spellings of a name: api_key, apiKey, Api-Key, API_KEY."""
     mixed = "[_-]?".join(f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in words)
     return mixed + "|" + "[_-]?".join(word.upper() for word in words)
 
@@ -75,26 +75,26 @@ _NAMES: list[tuple[str, ...]] = [
 ]
 _NAMES += [(word, "key") for word in ("api", "access", "private", "secret")]
 _NAMES += [(w, "token") for w in ("access", "auth", "refresh", "session", "api", "bot")]
-_NAME = "|".join(_spelled(*words) for words in _NAMES)
+_NAME = "|".join(_spellings(*words) for words in _NAMES)
 _ASSIGNED = rf"(?:{_NAME})(?:{_QUOTE})?{_SPACE}*[:=]"
 _names_a_secret = re.compile(rf"(?:{_NAME})\Z").search
 
-#: What is hidden wherever it stands: the first group that matched.
+#: Always redacted: the first group that matched.
 _SURE = rf"(?:^|[^A-Za-z0-9]|\\[nrt])({_TOKEN})|({_PEM})|{_USER}({_PASSWORD})@"  # one group each
-#: What is hidden when it does not look like a word.
+#: Redacted unless it looks like a word.
 _LIKELY = (
     rf"(?:{_BEARER}{_SPACE}+"
     rf"|{_ASSIGNED}=?{_SPACE}*(?:{_QUOTE})?(?:(?:{_BEARER}|[Bb]asic|[Tt]oken){_SPACE}+)?)"
     rf"({_VALUE}{{{SHORTEST_SECRET},}})"
 )
-#: What a text must have in it to be looked at closely; apart, each has few literals to find.
+#: A text that matches none of these has no secret. They are separate to keep each one fast.
 _CHECKS = (_TOKEN + "|" + _PEM_BEGIN, rf"{_ASSIGNED}|{_BEARER}{_SPACE}", rf"{_USER}{_PASSWORD}@")
-#: JSON that may spell any character in another way.
+#: JSON with escapes that may hide any character.
 _ESCAPED = r"\\[u/]"
 
 
 class Redactor:
-    """Hides the secrets it is given, and what looks like one. Numbers stay as they are."""
+    """Redacts the given secrets and what looks like one. Numbers stay as they are."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         known = _forms(secrets)
@@ -104,25 +104,25 @@ class Redactor:
         self._json_checks = (*_fixed_checks(), quick_search(_ESCAPED), *_literal_checks(in_json))
 
     def text(self, text: str) -> str:
-        """The text with a mark in the place of every secret; the same text when it has none."""
+        """The text with every secret replaced; the same object if there is none."""
         if text.isascii():
-            return self._hidden(text) if _any(self._text_checks, text) else text
+            return self._redact(text) if _any(self._text_checks, text) else text
         try:
-            data = text.encode()  # given the text itself, the check would leave a copy in it
-        except UnicodeEncodeError:  # half of a surrogate pair, which no check can read
-            return self._hidden(text)
-        return self._hidden(text) if _any(self._text_checks, data) else text
+            data = text.encode()  # else the check would make the text cache its UTF-8
+        except UnicodeEncodeError:  # half of a surrogate pair, which the checks cannot read
+            return self._redact(text)
+        return self._redact(text) if _any(self._text_checks, data) else text
 
     def json(self, value: Any) -> Any:
         """A copy of a JSON value with its texts and keys redacted; tuples become lists."""
         keys = _Keys(self)
         root = [value]
         todo: list[Any] = [root]
-        while todo:  # no recursion: a value may be nested deeper than Python likes
+        while todo:  # no recursion, as values may be nested too deep for it
             box = todo.pop()
             for place, part in list(box.items() if isinstance(box, dict) else enumerate(box)):
                 if isinstance(part, str):
-                    box[place] = self._value(place, part)
+                    box[place] = self._redact_value(place, part)
                 elif isinstance(part, dict):
                     box[place] = {keys.redacted(key): item for key, item in part.items()}
                     todo.append(box[place])
@@ -132,51 +132,51 @@ class Redactor:
         return root[0]
 
     def encoded(self, data: bytes) -> bytes:
-        """JSON bytes with their texts and keys redacted; all else stays byte for byte."""
+        """JSON bytes with their texts and keys redacted; every other byte stays the same."""
         if _is_utf8(data) and not _any(self._json_checks, data):
             return data
         text = data.decode("utf-8", "surrogateescape")
         try:
-            text = "".join(self._literals(text))
-        except ValueError:  # it is no JSON
+            text = "".join(self._redacted_parts(text))
+        except ValueError:  # not JSON
             text = self.text(text)
         return text.encode("utf-8", "surrogateescape")
 
     def all_encoded(self, documents: list[bytes]) -> list[bytes]:
-        """The same for several; quicker, as there is mostly nothing to hide in any."""
+        """`encoded` for several documents. Faster, as usually none of them has a secret."""
         together = b"\n".join(documents)
         if _is_utf8(together) and not _any(self._json_checks, together):
             return documents
         return [self.encoded(document) for document in documents]
 
-    def _literals(self, text: str) -> Iterator[str]:
-        """The parts of a JSON text; only those that hide something are written anew."""
+    def _redacted_parts(self, text: str) -> Iterator[str]:
+        """The parts of a JSON text; only strings that change are encoded again."""
         keys, name, end = _Keys(self), "", 0
         while (start := text.find('"', end)) >= 0:
             between = text[end:start]
             value, stop = scanstring(text, start + 1, False)
-            if _colon(text, stop):
+            if _is_key(text, stop):
                 name, new = value, keys.redacted(value)
             else:
-                new = self._value(name if between.strip() == ":" else "", value)
+                new = self._redact_value(name if between.strip() == ":" else "", value)
             literal = text[start:stop]
-            # What was written in ASCII stays so: it may be half of a surrogate pair.
+            # Escapes stay escapes: one may be half of a surrogate pair.
             escaped = "\\u" in literal
             yield between
             yield literal if new == value else f'"{_json(new, ascii_only=escaped)}"'
             end = stop
         yield text[end:]
 
-    def _value(self, name: object, text: str) -> str:
-        """A text that stands under a name, or under a number in a list."""
-        if isinstance(name, str) and _names_a_secret(name) and _is_long(text):
+    def _redact_value(self, name: object, text: str) -> str:
+        """The text, redacted; `name` is its key in a mapping, or its index in a list."""
+        if isinstance(name, str) and _names_a_secret(name) and _is_likely_secret(text):
             return text if text.startswith(("${", "{{", "<", "[")) else MARK
         return self.text(text)
 
-    def _hidden(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         data = _bytes(text)
-        for _ in range(_MOST_PASSES):
-            before, data = data, _marked(data, self._spans(data))
+        for _ in range(_MAX_PASSES):
+            before, data = data, _replace_spans(data, self._spans(data))
             if data == before:
                 break
         return data.decode("utf-8", "surrogatepass")
@@ -191,12 +191,12 @@ class Redactor:
         for match in sure.finditer(data):
             yield next(span for span in map(match.span, (1, 2, 3)) if span[0] >= 0)
         for match in likely.finditer(data):
-            if _is_long(match[1].decode("utf-8", "replace")):
+            if _is_likely_secret(match[1].decode("utf-8", "replace")):
                 yield match.span(1)
 
 
 class _Keys:
-    """The keys of one document: two that are hidden must not become one."""
+    """Redacts the keys of one document; two that are redacted stay different."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor, self._used = redactor, dict[str, int]()
@@ -209,18 +209,18 @@ class _Keys:
         return new if count == 1 else f"{new} ({count})"
 
 
-_colon = re.compile(r"[ \t\r\n]*:").match
+_is_key = re.compile(r"[ \t\r\n]*:").match
 
 
-def _is_long(value: str) -> bool:
-    """Whether a value under a telling name is one, and not a word about it."""
+def _is_likely_secret(value: str) -> bool:
+    """Is a value after a name such as `password` likely a secret, and not a word?"""
     if len(value) >= LONGER_THAN_WORDS:
         return True
     return len(value) >= SHORTEST_SECRET and any(character.isdigit() for character in value)
 
 
-def _marked(data: bytes, spans: Iterable[Span]) -> bytes:
-    """The data with one mark for each run of spans that overlap."""
+def _replace_spans(data: bytes, spans: Iterable[Span]) -> bytes:
+    """The data with one mark for each group of overlapping spans."""
     parts: list[bytes] = []
     end = hidden = 0
     for start, stop in sorted(spans):
@@ -231,19 +231,19 @@ def _marked(data: bytes, spans: Iterable[Span]) -> bytes:
 
 
 def _forms(secrets: Iterable[str]) -> list[str]:
-    """The secrets in every form they travel in, the longest first."""
+    """The secrets in all usual encodings, the longest first."""
     forms: set[str] = set()
     for secret in {text for given in secrets for text in (given, given.strip())}:
         if len(secret) < SHORTEST_SECRET:
             continue
         forms |= {secret, *_json_forms(secret)}
         forms |= {*_url_forms(secret), *_base64_forms(_bytes(secret))}
-    # What is a part of the mark itself could never be hidden.
+    # A part of the mark itself would be found again after every replacement.
     return sorted((form for form in forms if form not in MARK), key=lambda f: (-len(f), f))
 
 
 def _json_forms(secret: str) -> Iterator[str]:
-    """In a JSON text, and in one that is a text in another: arguments of calls are sent so."""
+    """As a JSON string, and as JSON inside a JSON string: arguments of tool calls are sent so."""
     for ascii_only in (True, False):
         once = _json(secret, ascii_only=ascii_only)
         yield from (once, _json(once, ascii_only=True), _json(once, ascii_only=False))
@@ -257,18 +257,18 @@ def _url_forms(secret: str) -> Iterator[str]:
 
 
 def _base64_forms(data: bytes) -> Iterator[str]:
-    """Whole, and as it looks inside something longer, wherever in it the secret begins."""
+    """On its own, and as a part of something longer, at each of the three alignments."""
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         whole = encode(data).decode()
         yield whole
         yield whole.rstrip("=")
-        for before, first in ((0, 0), (1, 2), (2, 3)):
-            last = (before + len(data)) * 8 // 6
-            yield encode(b"\0" * before + data).decode()[first:last]
+        for offset, first in ((0, 0), (1, 2), (2, 3)):
+            last = (offset + len(data)) * 8 // 6
+            yield encode(b"\0" * offset + data).decode()[first:last]
 
 
 def _json(text: str, *, ascii_only: bool) -> str:
-    """The text as it stands between the quotes of a JSON text."""
+    """The text as a JSON string, without the quotes."""
     return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
@@ -284,7 +284,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _any(checks: Iterable[Check], data: str | bytes) -> bool:
-    for check in checks:  # noqa: SIM110 - any() would make a generator of it, for every text
+    for check in checks:  # noqa: SIM110 - any() would create a generator for every text
         if check(data):
             return True
     return False
@@ -297,15 +297,15 @@ def _fixed_checks() -> tuple[Check, ...]:
 
 def _literal_checks(literals: Iterable[str]) -> Iterator[Check]:
     readable = [text for text in literals if _is_utf8(_bytes(text))]
-    # Where a longer form stands, the shorter one in it is found.
-    least = [t for t in readable if not any(other in t for other in readable if other != t)]
-    listed = [_literal(text) for text in least]
-    for start in range(0, len(listed), _LITERALS_AT_ONCE):
-        yield quick_search("|".join(listed[start : start + _LITERALS_AT_ONCE]))
+    # A literal that contains another one need not be searched for itself.
+    minimal = [t for t in readable if not any(other in t for other in readable if other != t)]
+    patterns = [_literal(text) for text in minimal]
+    for start in range(0, len(patterns), _LITERALS_AT_ONCE):
+        yield quick_search("|".join(patterns[start : start + _LITERALS_AT_ONCE]))
 
 
 def _literal(text: str) -> str:
-    """An expression for the text itself, as both engines read it."""
+    """The text as an expression for both engines."""
     return "".join(c if c.isalnum() else f"\\x{{{ord(c):X}}}" for c in text)
 
 
@@ -314,7 +314,7 @@ def _exact() -> tuple[Any, Any]:
     import re2
 
     options = re2.Options()
-    # Bytes are characters to it: the text may be no UTF-8, and every expression is ASCII.
+    # Match bytes: the text may not be UTF-8, and all expressions are ASCII.
     options.encoding = re2.Options.Encoding.LATIN1
     options.log_errors = False
     sure, likely = (re2.compile(p.encode(), options) for p in (_SURE, _LIKELY))

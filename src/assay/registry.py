@@ -1,4 +1,4 @@
-"""Names to objects, filled lazily from entry points. Built-ins enter like strangers."""
+"""Names to objects, loaded lazily from entry points; built-ins are registered the same way."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from assay.ports import Executor, Loader, Reporter, StoreOpener
 
 T = TypeVar("T")
-#: What is wrong with something that was loaded, to follow its name; empty when nothing is.
-Fault = Callable[[Any], str]
+#: Says what is wrong with a loaded object, as the rest of a sentence; empty when it is valid.
+FindFault = Callable[[Any], str]
 
 
 class Registered(NamedTuple):
-    """One name of a registry: where it comes from, and why it cannot be used."""
+    """One name of a registry: where it comes from, and why it cannot be used, if so."""
 
     kind: str
     name: str
@@ -32,25 +32,26 @@ class Registered(NamedTuple):
 
 
 class Registry(Generic[T]):
-    """What is registered under one entry-point group; nothing is imported until asked for."""
+    """The objects of one entry-point group; each is imported when it is first needed."""
 
-    def __init__(self, group: str, kind: str, fault: Fault = lambda found: "") -> None:
+    def __init__(self, group: str, kind: str, find_fault: FindFault = lambda loaded: "") -> None:
         self.group, self.kind = group, kind
-        self._fault = fault
+        self._find_fault = find_fault
         self._loaded: dict[str, T] = {}
+        #: The sources of the names that did not come from entry points.
         self._added: dict[str, str] = {}
 
     @cached_property
     def _entries(self) -> dict[str, list[EntryPoint]]:
         entries: dict[str, list[EntryPoint]] = {}
         for entry in _installed().select(group=self.group):
-            same = entries.setdefault(self._spelled(entry.name), [])
+            same = entries.setdefault(self._normalized(entry.name), [])
             if all(entry.value != other.value for other in same):
                 same.append(entry)
         return entries
 
-    def _spelled(self, name: str) -> str:
-        """A name as it is looked up."""
+    def _normalized(self, name: str) -> str:
+        """The name as a key of this registry."""
         return name
 
     def __contains__(self, name: object) -> bool:
@@ -66,17 +67,17 @@ class Registry(Generic[T]):
         return self._loaded[name]
 
     def add(self, name: str, value: T, source: str) -> None:
-        """Register an object of a project's own module; the same source may do so again."""
-        name = self._spelled(name)
+        """Register an object of a project's own module. The same source may register it again."""
+        name = self._normalized(name)
         if any(entry.value == source for entry in self._entries.get(name, ())):
-            return  # it is an entry point too and is being loaded as one
+            return  # it is an entry point too, and is being loaded as that
         if name in self._entries or self._added.get(name, source) != source:
             owner = self._added.get(name) or _distribution(self._entries[name][0])
             raise PluginError(f"the {self.kind} {name!r} of {source} is there already: {owner}")
         self._loaded[name], self._added[name] = value, source
 
     def usable(self) -> dict[str, T]:
-        """All that can be loaded; what is broken is left out."""
+        """All objects that can be loaded, by name."""
         found = {}
         for name in self:
             with suppress(PluginError):
@@ -84,7 +85,7 @@ class Registry(Generic[T]):
         return found
 
     def listed(self) -> Iterator[Registered]:
-        """Everything that is registered; each is loaded to see whether it can be."""
+        """All names that are registered. Each is loaded to see whether it can be used."""
         for name in self:
             entries = self._entries.get(name, [])
             sources = [_distribution(entry) for entry in entries] or [self._added[name]]
@@ -104,139 +105,139 @@ class Registry(Generic[T]):
             raise PluginError(f"the {self.kind} {name!r} is registered by {both}")
         cause: BaseException | None = None
         try:
-            found = self._meant(entries[0].load())
-            fault = self._fault(found)
-        # whatever a stranger's module does when it is imported or looked at
+            loaded = self._unwrap(entries[0].load())
+            fault = self._find_fault(loaded)
+        # a plugin may do anything when it is imported or inspected
         except (Exception, SystemExit) as error:
             cause, fault = error, f"failed to load: {cause_of(error)}"
         if fault:
             what = f"the {self.kind} {name!r} of {_distribution(entries[0])}"
             raise PluginError(f"{what} {fault}") from cause
-        return cast(T, found)
+        return cast(T, loaded)
 
-    def _meant(self, loaded: Any) -> Any:
-        """What an entry point stands for."""
+    def _unwrap(self, loaded: Any) -> Any:
+        """The object to register, given what the entry point loads."""
         return loaded
 
 
 class _Evaluators(Registry["type[EvaluatorSpec]"]):
-    """Evaluators are classes; a function with `@assay.evaluator` stands for its class."""
+    """Evaluators are classes; a function with `@assay.evaluator` is replaced by its class."""
 
     def get(self, name: str) -> type[EvaluatorSpec]:
-        """A function that is named in place, `python:module:function`, is called by one class."""
+        """All types of the form `python:module:function` share one class."""
         return super().get("python" if name.startswith("python:") else name)
 
-    def _spelled(self, name: str) -> str:
-        """In files a type may have either sign; here it has one."""
+    def _normalized(self, name: str) -> str:
+        """Files may write a type with `-` or `_`."""
         return name.replace("-", "_")
 
-    def _meant(self, loaded: Any) -> Any:
+    def _unwrap(self, loaded: Any) -> Any:
         return getattr(loaded, "__assay_spec__", loaded)
 
 
 @cache
 def _installed() -> EntryPoints:
-    """All entry points that there are: to find them, every installed package is looked at."""
+    """All entry points, cached because finding them reads the metadata of every package."""
     try:
-        return cast(EntryPoints, entry_points())  # Python 3.11 wraps them, they `select` alike
-    except Exception:  # what one package has in its metadata is no concern of all others
-        return EntryPoints(_one_by_one())
+        return cast(EntryPoints, entry_points())  # in Python 3.11 a class like it
+    except Exception:  # broken metadata of one package must not affect the others
+        return EntryPoints(_readable())
 
 
-def _one_by_one() -> Iterator[EntryPoint]:
-    """The entry points of every package whose own can be read; the first of a name counts."""
-    met: set[str] = set()
+def _readable() -> Iterator[EntryPoint]:
+    """The entry points of all packages that have readable ones; the first of each name counts."""
+    seen: set[str] = set()
     for distribution in distributions():
         name = re.sub(r"[-_.]+", "-", _name(distribution)).lower()
-        if name and name in met:
+        if name and name in seen:
             continue
-        met.add(name)
-        with suppress(Exception):  # whatever stands in the files of a stranger
+        seen.add(name)
+        with suppress(Exception):  # their metadata may be anything
             yield from distribution.entry_points
 
 
 def _distribution(entry: EntryPoint) -> str:
-    """What messages call the package; one without a readable name, by what it registers."""
+    """The package as messages name it: without a readable name, by what it registers."""
     return _name(entry.dist) or entry.value
 
 
 def _name(distribution: Distribution | None) -> str:
-    with suppress(Exception):  # what it says of itself may be anything, or gone
+    with suppress(Exception):  # its metadata may be anything, or gone
         metadata: Any = distribution.metadata if distribution is not None else {}
-        return str(metadata.get("Name") or "")  # `[...]` warns where there is none
+        return str(metadata.get("Name") or "")  # `[...]` would warn when it is missing
     return ""
 
 
-def _no_evaluator(found: Any) -> str:
+def _evaluator_fault(loaded: Any) -> str:
     from assay.model.evaluator import EvaluatorSpec
 
-    if not _is_class(found, EvaluatorSpec):
+    if not _is_class(loaded, EvaluatorSpec):
         wanted = "neither a subclass of EvaluatorSpec nor a function with @assay.evaluator"
-        return f"is {_shown(found)}, {wanted}"
-    if _has(found, "evaluate") or _has(found, "prepare"):
+        return f"is {_describe(loaded)}, {wanted}"
+    if _has(loaded, "evaluate") or _has(loaded, "prepare"):
         return ""
-    return f"is {_shown(found)}, which has neither 'evaluate' nor 'prepare'"
+    return f"is {_describe(loaded)}, which has neither 'evaluate' nor 'prepare'"
 
 
-def _no_target(found: Any) -> str:
+def _target_fault(loaded: Any) -> str:
     from assay.model.target import TargetSpec
 
-    if not _is_class(found, TargetSpec):
-        return f"is {_shown(found)}, not a subclass of TargetSpec"
-    return "" if _has(found, "connect") else f"is {_shown(found)}, which has no 'connect'"
+    if not _is_class(loaded, TargetSpec):
+        return f"is {_describe(loaded)}, not a subclass of TargetSpec"
+    return "" if _has(loaded, "connect") else f"is {_describe(loaded)}, which has no 'connect'"
 
 
-def _no_opener(found: Any) -> str:
-    return "" if callable(found) else f"is {_shown(found)}, not a function that opens a store"
+def _opener_fault(loaded: Any) -> str:
+    return "" if callable(loaded) else f"is {_describe(loaded)}, not a function that opens a store"
 
 
-def _no_executor(found: Any) -> str:
-    if _is_class(found, object) and _has(found, "run"):
+def _executor_fault(loaded: Any) -> str:
+    if _is_class(loaded, object) and _has(loaded, "run"):
         return ""
-    return f"is {_shown(found)}, not a class with 'run'"
+    return f"is {_describe(loaded)}, not a class with 'run'"
 
 
-def _without(*names: str) -> Fault:
-    """The fault of what lacks one of these functions: modules and objects may have them."""
+def _requires(*names: str) -> FindFault:
+    """Checks that a module or an object has all of these functions."""
 
-    def fault(found: Any) -> str:
-        missing = " and ".join(repr(name) for name in names if not _has(found, name))
+    def fault(loaded: Any) -> str:
+        missing = " and ".join(repr(name) for name in names if not _has(loaded, name))
         if missing:
-            return f"is {_shown(found)}, which has no function {missing}"
-        if any(_wants_self(found, name) for name in names):
-            return f"is {_shown(found)}, not an object of it"
+            return f"is {_describe(loaded)}, which has no function {missing}"
+        if any(_needs_instance(loaded, name) for name in names):
+            return f"is {_describe(loaded)}, not an object of it"
         return ""
 
     return fault
 
 
-def _is_class(found: Any, base: type) -> bool:
-    return isinstance(found, type) and issubclass(found, base)
+def _is_class(loaded: Any, base: type) -> bool:
+    return isinstance(loaded, type) and issubclass(loaded, base)
 
 
-def _has(found: Any, name: str) -> bool:
-    return callable(getattr(found, name, None))
+def _has(loaded: Any, name: str) -> bool:
+    return callable(getattr(loaded, name, None))
 
 
-def _wants_self(found: Any, name: str) -> bool:
-    """Is it a method of a class that nobody made an object of?"""
-    if not isinstance(found, type) or not isinstance(getattr(found, name), FunctionType):
+def _needs_instance(loaded: Any, name: str) -> bool:
+    """Is it a method that needs an instance, although only the class is registered?"""
+    if not isinstance(loaded, type) or not isinstance(getattr(loaded, name), FunctionType):
         return False
-    home = next((cls for cls in found.__mro__ if name in vars(cls)), None)
+    home = next((cls for cls in loaded.__mro__ if name in vars(cls)), None)
     return home is not None and not isinstance(vars(home)[name], staticmethod)
 
 
-def _shown(found: Any) -> str:
-    kind = "class" if isinstance(found, type) else type(found).__name__
-    name = getattr(found, "__name__", None)
+def _describe(loaded: Any) -> str:
+    kind = "class" if isinstance(loaded, type) else type(loaded).__name__
+    name = getattr(loaded, "__name__", None)
     return f"the {kind} {name}" if name else f"an object of type {kind}"
 
 
 evaluators: Registry[type[EvaluatorSpec]] = _Evaluators(
-    "assay.evaluators", "evaluator", _no_evaluator
+    "assay.evaluators", "evaluator", _evaluator_fault
 )
-loaders: Registry[Loader] = Registry("assay.loaders", "loader", _without("load", "recognises"))
-targets: Registry[type[TargetSpec]] = Registry("assay.targets", "target provider", _no_target)
-stores: Registry[StoreOpener] = Registry("assay.stores", "store", _no_opener)
-executors: Registry[type[Executor]] = Registry("assay.executors", "executor", _no_executor)
-reporters: Registry[Reporter] = Registry("assay.reporters", "reporter", _without("write"))
+loaders: Registry[Loader] = Registry("assay.loaders", "loader", _requires("load", "recognises"))
+targets: Registry[type[TargetSpec]] = Registry("assay.targets", "target provider", _target_fault)
+stores: Registry[StoreOpener] = Registry("assay.stores", "store", _opener_fault)
+executors: Registry[type[Executor]] = Registry("assay.executors", "executor", _executor_fault)
+reporters: Registry[Reporter] = Registry("assay.reporters", "reporter", _requires("write"))

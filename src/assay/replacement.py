@@ -1,6 +1,6 @@
-"""Replace a file in one step: whoever looks sees the old one or the new one, never half of it.
+"""Replace files atomically: a reader sees the old file or the new one, never a part.
 
-What is no file, such as a device or a pipe, is written to instead.
+Devices, pipes and the like are written to instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BUFFER = 1 << 16
 
 @contextmanager
 def writing(what: str) -> Iterator[None]:
-    """Whatever keeps the block from writing is a StoreError that says what cannot be written."""
+    """Turns an OSError in the block into a StoreError that says what cannot be written."""
     try:
         yield
     except OSError as error:
@@ -30,26 +30,26 @@ def writing(what: str) -> Iterator[None]:
 
 
 def is_device(file: Path) -> bool:
-    """Whether it is there to be written to, and must not be replaced; also what links to such."""
+    """Is it, or does it link to, something to write to rather than to replace?"""
     try:
         mode = file.stat().st_mode
     except OSError:
         return False
-    # /dev/stdout may be a link to a file that somebody else is writing to.
+    # /dev/stdout may link to a regular file that others write to.
     in_dev = file.is_absolute() and file.is_relative_to("/dev")
     return not stat.S_ISDIR(mode) and (in_dev or not stat.S_ISREG(mode))
 
 
 @contextmanager
 def replacing(file: Path) -> Iterator[IO[bytes]]:
-    """A stream that becomes the file when all went well, and leaves no trace otherwise."""
+    """A stream that replaces the file at the end of the block; after an error nothing is left."""
     if is_device(file):
         with open(file, "ab", buffering=_BUFFER) as stream:
             yield stream
         return
-    file = Path(os.path.realpath(file))  # a link stays a link
+    file = Path(os.path.realpath(file))  # keep a link, and replace what it points to
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=_hidden(file))
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=_temporary_prefix(file))
     try:
         with os.fdopen(handle, "wb", buffering=_BUFFER) as stream:
             yield stream
@@ -62,17 +62,17 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def _hidden(file: Path) -> str:
-    """What the name of a file begins with while it is being written; names have 255 bytes."""
+def _temporary_prefix(file: Path) -> str:
+    """How the name of the temporary file begins; cut, as a name has at most 255 bytes."""
     begin = os.fsencode(file.name)[:100].decode(errors="ignore")
     return f".{begin}."
 
 
 class Nameless:
-    """A file that grows without a name, and gets one when it is complete.
+    """A file without a name, which gets one when it is complete.
 
-    Whatever happens to the process before that, nothing of it is left behind. Where the system
-    has no such files it is a temporary one, which cannot get a name.
+    If the process dies before that, nothing is left behind. Where the system has no such files
+    it is an ordinary temporary file, which cannot be named.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -83,19 +83,19 @@ class Nameless:
             self.can_be_named = False
         else:
             self.stream = os.fdopen(handle, "w+b", buffering=_BUFFER)
-            self.can_be_named = os.path.exists(self._place)
+            self.can_be_named = os.path.exists(self._proc_path)
 
     @property
-    def _place(self) -> str:
+    def _proc_path(self) -> str:
         return f"/proc/self/fd/{self.stream.fileno()}"
 
     def become(self, file: Path) -> None:
-        """Give it its name, in place of a file that may have had it."""
+        """Name it, replacing any file of that name."""
         self.stream.flush()
         os.fsync(self.stream.fileno())
-        temporary = file.with_name(_hidden(file) + secrets.token_hex(8))
-        # Only with a folder given does Python ask the system to follow the link of that place.
-        os.link(self._place, temporary, src_dir_fd=self.stream.fileno(), follow_symlinks=True)
+        temporary = file.with_name(_temporary_prefix(file) + secrets.token_hex(8))
+        # Python passes AT_SYMLINK_FOLLOW only with a dir_fd, which is unused here.
+        os.link(self._proc_path, temporary, src_dir_fd=self.stream.fileno(), follow_symlinks=True)
         os.replace(temporary, file)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Seed tokens in expectations, checked against the seed manifest while a file is read."""
+"""Seed tokens in expectations, checked against the seed manifest when a file is loaded."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from assay.settings import Settings, shown_path
 
 
 class Seeds:
-    """The project's seed manifest, read when the first token asks for it."""
+    """The project's seed manifest, read when the first token needs it."""
 
     def __init__(self, settings: Settings) -> None:
         self.file, self.name = settings.seed_manifest, shown_path(settings.seed_manifest)
         self._broken: list[Problem] = []
-        self._told = False
+        self._reported = False
 
     @cached_property
     def data(self) -> Any:
-        """The manifest; empty when the project has none, or when it cannot be read."""
+        """The manifest; empty if there is none or it cannot be read."""
         if is_absent(self.file):
             return {}
         try:
@@ -38,7 +38,7 @@ class Seeds:
     @property
     def faults(self) -> list[Problem]:
         """What is wrong with the manifest itself."""
-        _ = self.data  # it is read now, if nobody has asked for it
+        _ = self.data  # reads the manifest, if that has not been done
         return list(self._broken)
 
     def problems(self, case: EvalCase) -> list[Problem]:
@@ -52,8 +52,8 @@ class Seeds:
                     if token.source == "seed" and not tokens.value_of(token, {"seed": self.data}):
                         place = case.origin_of((*path, *steps))
                         problems.append(self._unresolved(token, place))
-        if self._broken:  # told once; nobody knows which values a broken manifest has
-            problems, self._told = [] if self._told else self._broken, True
+        if self._broken:  # the values are unknown, so only the manifest is reported, and once
+            problems, self._reported = [] if self._reported else self._broken, True
         return problems
 
     def _unresolved(self, token: tokens.Token, place: Origin) -> Problem:

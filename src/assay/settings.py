@@ -1,8 +1,8 @@
-"""The project: its root, and what its configuration says.
+"""The project: its root and its configuration.
 
 The configuration is `assay.yaml`, or `[tool.assay]` in pyproject.toml, found upward from
-the working directory. The project root is the folder it is in; else the nearest folder
-upward with a `.git`; else the working directory.
+the working directory. The project root is the folder that it is in, or else the nearest folder
+upward that has a `.git`, or else the working directory.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from assay.model.shape import Shape
 from assay.model.source import AnySource, LiveSource
 from assay.model.target import Price
 
-#: Settings of targets that are never written down.
+#: Settings of targets that are never recorded.
 SECRET_KEYS = ("api_key", "headers")
 CONFIG_FILES = ("assay.yaml", "pyproject.toml")
 
 
-def _relative(value: str) -> str:
+def _below_root(value: str) -> str:
     if os.path.isabs(value) or ".." in Path(value).parts:
         raise problem("wrong-value", f"{value!r} is not a path under the project root")
     return value
@@ -69,7 +69,7 @@ class JudgeEntry(TargetEntry):
     name: Text = "judge"
 
 
-def _judge(raw: Any, info: ValidationInfo) -> Any:
+def _judge_entry(raw: Any, info: ValidationInfo) -> Any:
     if isinstance(raw, str):
         return raw
     if isinstance(raw, dict):
@@ -87,7 +87,7 @@ def _store_url(value: str) -> str:
     return value
 
 
-def _twins(raw: Any) -> Iterator[Refusal]:
+def _duplicate_names(raw: Any) -> Iterator[Refusal]:
     return repeated(raw, "two targets are called {}", "name")
 
 
@@ -95,11 +95,11 @@ class Config(Shape):
     """The keys of assay.yaml. Those that a text can give may also stand in the environment."""
 
     allow_outside_root: Flag = False
-    seed_manifest: Annotated[Text, AfterValidator(_relative)] = "evals/seed-manifest.json"
-    targets: Annotated[list[TargetEntry], Besides(_twins)] = Empty(list)
+    seed_manifest: Annotated[Text, AfterValidator(_below_root)] = "evals/seed-manifest.json"
+    targets: Annotated[list[TargetEntry], Besides(_duplicate_names)] = Empty(list)
     judge: Annotated[
         str | JudgeEntry | None,
-        BeforeValidator(_judge, json_schema_input_type=Text | JudgeEntry),
+        BeforeValidator(_judge_entry, json_schema_input_type=Text | JudgeEntry),
     ] = None
     store: Annotated[Text, AfterValidator(_store_url)] = "sqlite:.assay/assay.db"
     tools: AnySource = None
@@ -114,9 +114,9 @@ class Settings(msgspec.Struct, frozen=True):
 
     root: Path
     config: Config = msgspec.field(default_factory=Config)
-    #: The configuration as it was written, to find the place of what turns out wrong later.
+    #: The configuration as written, to locate problems that are found later.
     document: Document | None = None
-    #: The folder that a server serves: what suites are loaded from lies in it, links resolved.
+    #: The folder that a server serves. Suites are only loaded from inside it, links resolved.
     bounds: Path | None = None
 
     @classmethod
@@ -125,14 +125,14 @@ class Settings(msgspec.Struct, frozen=True):
         start = start.resolve()
         git: Path | None = None
         for folder in (start, *start.parents):
-            for name, read in zip(CONFIG_FILES, (read_yaml, _toml), strict=True):
+            for name, read in zip(CONFIG_FILES, (read_yaml, _read_toml), strict=True):
                 file = folder / name
                 document = None if is_absent(file) else read(file)
                 if document is not None:
-                    return cls(folder, _overridden(_checked(document)), document)
+                    return cls(folder, _with_overrides(_validate(document)), document)
             if git is None and (folder / ".git").exists():
                 git = folder
-        return cls(git or start, _overridden(Config()))
+        return cls(git or start, _with_overrides(Config()))
 
     def for_file(self, file: Path) -> Settings:
         """These settings, or those of the file's own project when it lies outside this one."""
@@ -146,20 +146,20 @@ class Settings(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(Settings.find(folder), bounds=self.bounds)
 
     def permits(self, real: Path) -> bool:
-        """May suites refer to this path, its links resolved?"""
-        if self.bounds is not None:  # whatever the configuration says to its own users
+        """May suites refer to this path, whose links are resolved?"""
+        if self.bounds is not None:  # a server ignores `allow_outside_root`
             return real.is_relative_to(self.bounds)
         return self.config.allow_outside_root or real.is_relative_to(self.root)
 
     def refusal(self) -> tuple[str, str]:
-        """How a path that is not permitted is refused: where it leads out of, and what helps."""
+        """For the error about a path that is not permitted: which root it leaves, and a hint."""
         if self.bounds is not None:
             return "the served root", ""
         return "the project root", "set allow_outside_root in assay.yaml to permit it"
 
     def recorded(self) -> dict[str, Any]:
-        """The configuration as a run records it, without what may be secret."""
-        # Without warnings: a judge writes itself, and they would tell its settings, secrets too.
+        """The configuration as a run records it, without keys that may hold secrets."""
+        # A warning of pydantic about the judge would print its settings, including secrets.
         written: dict[str, Any] = self.config.model_dump(
             mode="json", exclude_defaults=True, warnings=False
         )
@@ -170,7 +170,7 @@ class Settings(msgspec.Struct, frozen=True):
         return written
 
     def lead_path(self) -> None:
-        """Let the project's own modules be found, before others."""
+        """Put the project root first in `sys.path`, so that its own modules are found."""
         if (root := str(self.root)) not in sys.path:
             sys.path.insert(0, root)
 
@@ -179,46 +179,46 @@ class Settings(msgspec.Struct, frozen=True):
         return self.root / self.config.seed_manifest
 
 
-#: A key of the configuration and the variable that overrides it.
+#: Keys of the configuration, with the environment variables that override them.
 OVERRIDES = {
     key: f"ASSAY_{key.upper()}"
     for key, info in Config.model_fields.items()
-    if info.default_factory is None  # lists and mappings are not written as one text
+    if info.default_factory is None  # a variable cannot hold a list or a mapping
 }
 
 
-#: What every program of the user's may see of the environment; secrets are passed on by name.
+#: Environment variables that every child process gets. Others, such as secrets, must be named.
 HARMLESS = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT")
 
 
 def environment(names: Iterable[str]) -> dict[str, str]:
-    """These environment variables, as far as they are set; everyone reads them through here."""
+    """These environment variables, if set. All other modules read the environment here."""
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def environment_of_child(names: Iterable[str]) -> dict[str, str]:
-    """What a program may see: what is harmless and what is named; `*` names everything."""
-    named = list(names)
-    return dict(os.environ) if "*" in named else environment([*HARMLESS, *named])
+    """The environment of a child process: HARMLESS and the named variables; `*` names all."""
+    names = list(names)
+    return dict(os.environ) if "*" in names else environment([*HARMLESS, *names])
 
 
 def shown_path(file: Path) -> str:
-    """The path as messages name it: relative to the working directory when in it."""
+    """The path as messages show it: relative to the working directory if it is inside."""
     absolute, here = os.path.abspath(file), os.getcwd()
     below = os.path.join(here, "")
     text = "." if absolute == here else Path(absolute.removeprefix(below)).as_posix()
-    return os.fsencode(text).decode("utf-8", "backslashreplace")  # a name may hold any byte
+    return os.fsencode(text).decode("utf-8", "backslashreplace")  # a name may not be UTF-8
 
 
 def read_yaml(file: Path) -> Document | None:
-    """The document of a configuration; raises ConfigError when it is no YAML."""
+    """The document of a YAML configuration; raises ConfigError when it cannot be parsed."""
     try:
         return yaml.parse(read_text(file, shown_path(file)), shown_path(file))
     except EvalFileErrors as error:
         raise ConfigError(error.problems) from None
 
 
-def _toml(file: Path) -> Document | None:
+def _read_toml(file: Path) -> Document | None:
     import tomllib
 
     name = shown_path(file)
@@ -226,22 +226,22 @@ def _toml(file: Path) -> Document | None:
         tool = tomllib.loads(read_text(file, name)).get("tool")
         table = tool.get("assay") if isinstance(tool, dict) else None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError([_toml_fault(name, str(error))]) from None
+        raise ConfigError([_toml_problem(name, str(error))]) from None
     except EvalFileErrors as error:
         raise ConfigError(error.problems) from None
-    # tomllib tells no positions: problems point at the file as a whole.
+    # tomllib gives no positions, so problems point at the whole file.
     return None if table is None else Document.unplaced(name, table)
 
 
-def _toml_fault(name: str, message: str) -> Problem:
-    """tomllib tells the place at the end of its message."""
+def _toml_problem(name: str, message: str) -> Problem:
+    """The problem of a syntax error; tomllib puts the position at the end of its message."""
     place = re.search(r" \(at line (\d+), column (\d+)\)\Z", message)
     line, column = (int(place[1]), int(place[2])) if place else (0, 0)
-    words = message[: place.start()] if place else message
-    return Problem(name, line, column, "error", "toml-syntax", words)
+    text = message[: place.start()] if place else message
+    return Problem(name, line, column, "error", "toml-syntax", text)
 
 
-def _checked(document: Document) -> Config:
+def _validate(document: Document) -> Config:
     data = {} if document.data is None else document.data
     config, problems = check(Config, document, (), data, Reading())
     problems = [*document.problems, *problems]
@@ -250,22 +250,22 @@ def _checked(document: Document) -> Config:
     return config
 
 
-def _overridden(config: Config) -> Config:
-    """The configuration with what the environment says instead; an empty variable says nothing."""
+def _with_overrides(config: Config) -> Config:
+    """The configuration with overrides from the environment; an empty variable is ignored."""
     changes: dict[str, Any] = {}
     problems: list[Problem] = []
-    given = environment(OVERRIDES.values())
+    variables = environment(OVERRIDES.values())
     for key, variable in OVERRIDES.items():
-        if text := given.get(variable):
-            raw = {key: _flag(text) if isinstance(getattr(config, key), bool) else text}
+        if text := variables.get(variable):
+            raw = {key: _parse_flag(text) if isinstance(getattr(config, key), bool) else text}
             document = Document.unplaced(f"environment variable {variable}", raw)
-            found, wrong = check(Config, document, (), raw, Reading())
-            problems += wrong
-            changes[key] = getattr(found, key, None)
+            checked, found = check(Config, document, (), raw, Reading())
+            problems += found
+            changes[key] = getattr(checked, key, None)
     if problems:
         raise ConfigError(problems)
     return config.model_copy(update=changes) if changes else config
 
 
-def _flag(text: str) -> bool | str:
+def _parse_flag(text: str) -> bool | str:
     return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)

@@ -314,6 +314,17 @@ def test_an_id_may_have_any_line_separator(tmp_path: Path, name: str) -> None:
     assert [found[:3] for found in labels_file.read(tmp_path / name)] == [label[:3]]
 
 
+def test_labels_with_and_without_their_suite_are_about_one_answer(judged: Project) -> None:
+    judged.write("l.csv", "suite,id,label\n,c1,pass\nsuite.yaml,c1,pass\n")
+    _, out, _ = calibrate("l.csv", "--json")
+    found = json.loads(out)
+    assert (found["labels"], found["unknownLabels"]) == (1, 0)
+    judged.write("l.csv", "suite,id,label\n,c1,pass\nsuite.yaml,c1,fail\n")
+    code, _, err = calibrate("l.csv")
+    assert code == 2
+    assert "l.csv:3: 'c1' is labelled otherwise on line 2" in err
+
+
 def test_an_id_of_two_suites_needs_its_suite(judged: Project) -> None:
     Path("other.yaml").write_bytes(Path("suite.yaml").read_bytes())
     runs.run(["suite.yaml", "other.yaml"], target=agent)

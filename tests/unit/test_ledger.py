@@ -281,7 +281,7 @@ def test_none_is_lost_of_cases_that_are_added_at_once(file: Path) -> None:
 def test_nobody_waits_for_ever_for_another_who_changes_a_ledger(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(ledger, "LOCK_TIMEOUT_SECONDS", 0.0)
     before = file.read_text()
     folder = os.open(file.parent, os.O_RDONLY)
     try:

@@ -133,7 +133,7 @@ HERE = __name__
 
 def strange(known: registry.Registry[Any], value: str) -> registry.Registry[Any]:
     """A registry of a kind that has one entry, of a stranger."""
-    made = type(known)(known.group, known.kind, known._fault)
+    made = type(known)(known.group, known.kind, known._find_fault)
     entry = EntryPoint("odd", value if ":" in value else f"{HERE}:{value}", known.group)
     made.__dict__["_entries"] = {"odd": [entry]}
     return made

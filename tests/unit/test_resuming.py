@@ -86,3 +86,9 @@ def test_what_a_run_did_not_come_to_is_told_when_it_is_graded_again() -> None:
     assert (
         f"the run {run.id} did not end: cases that it did not come to are left out" in found.notes
     )
+
+
+def test_a_run_of_another_store_is_graded_again_there() -> None:
+    run = assay.run("evals", target="echo:", store="sqlite:other.db")
+    found = assay.regrade(run.id, store="sqlite:other.db")
+    assert found.summary.total_cases == run.summary.total_cases

@@ -1,4 +1,4 @@
-"""`.agentv/targets.yaml`: the targets of a project that also uses AgentV, in our words."""
+"""`.agentv/targets.yaml`: the targets of AgentV, translated into ours."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from assay.model.shape import Shape
 from assay.settings import TargetEntry, read_yaml
 
 FILES = (".agentv/targets.yaml", ".agentv/targets.yml")
-#: Settings that say how AgentV works, not what the target is.
-_NOT_OURS = frozenset(
+#: Settings of AgentV itself, not of the target.
+_IGNORED = frozenset(
     {
         *("judge_target", "verbose", "version"),
         *("keep_temp_files", "keep_output_files", "log_dir", "log_format", "retry"),
@@ -40,7 +40,7 @@ class _TargetsFile(Shape):
 
 
 def targets_file(root: Path) -> tuple[Document | None, list[TargetEntry]]:
-    """The file of a project, and its targets; raises ConfigError when it is wrong."""
+    """The file of a project and its targets; raises ConfigError when it is invalid."""
     for name in FILES:
         file = root / name
         document = None if is_absent(file) else read_yaml(file)
@@ -55,12 +55,13 @@ def targets_file(root: Path) -> tuple[Document | None, list[TargetEntry]]:
 
 
 def translated(raw: Values) -> Values:
-    """The settings of an entry as our providers call them; `provider` may be one of ours."""
+    """The settings of an entry with the keys of our providers; ours may be named too."""
     values = {_snake(key): value for key, value in raw.items()}
-    values |= {key: value for key, value in raw.items() if key == _snake(key)}  # these win
-    kept = {key: value for key, value in values.items() if key not in _NOT_OURS}
+    # A key in snake case wins over the same one in camel case.
+    values |= {key: value for key, value in raw.items() if key == _snake(key)}
+    kept = {key: value for key, value in values.items() if key not in _IGNORED}
     if kept.get("provider_batching") is False:
-        del kept["provider_batching"]  # asked for, it is a key that is not known
+        del kept["provider_batching"]  # true is left, and reported as an unknown key
     translate = _PROVIDERS.get(str(raw["provider"]))
     return translate(kept) if translate else kept
 
@@ -70,7 +71,7 @@ def _snake(key: str) -> str:
 
 
 def _command(values: Values) -> Values:
-    """A program sees the whole environment and runs beside the eval file, as under AgentV."""
+    """As in AgentV, a program gets the whole environment and runs in the eval file's folder."""
     folder, health = values.get("cwd"), values.get("healthcheck")
     if not (isinstance(folder, str) and os.path.isabs(folder)):
         folder = "{EVAL_DIR}" + (f"/{folder}" if folder else "")
@@ -95,12 +96,12 @@ def _openai_at(base_url: str, **defaults: Any) -> Callable[[Values], Values]:
 
 
 def _azure(values: Values) -> Values:
-    """The address that Azure has for clients of OpenAI, where a deployment is a model."""
+    """Azure's OpenAI-compatible API, where the deployment is the model."""
     endpoint = values.pop("endpoint", None) or values.pop("resource", "")
     deployment = values.pop("deployment", None)
     model = {"model": deployment} if deployment else {}
     base_url = endpoint
-    if isinstance(endpoint, str):  # whoever checks the address says what is wrong with another
+    if isinstance(endpoint, str):  # any other type is reported when the settings are validated
         host = endpoint if "://" in endpoint else f"https://{endpoint}.openai.azure.com"
         base_url = f"{host.rstrip('/')}/openai/v1"
     return {**_chat(values), **model, "base_url": base_url, "provider": "openai"}

@@ -1,7 +1,7 @@
-"""The gate in front of a target: how many attempts at once, and how many a minute.
+"""The gate in front of a target limits concurrent attempts, and requests and tokens per minute.
 
-A target that says it has too much to do gets half as many attempts at once, and none before
-the time that it asked for. Each round of answers then lets one more in.
+When a target is overloaded, the concurrency is halved, and no attempt begins before the time that
+it asked for. After that, each round of answers adds one.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager
 from assay.errors import TargetError
 from assay.roster.retries import LONGEST_ASKED, Clock
 
-#: Nobody waits for what is lost when floating point numbers are rounded.
-_NEARLY = 1e-6
+#: Tolerance for rounding errors, so that nobody waits for them.
+_EPSILON = 1e-6
 
 
 class RateGate:
-    """Lets attempts begin in the order they came. One event loop at a time may use it."""
+    """Admits attempts in the order of arrival. One event loop at a time may use it."""
 
     def __init__(
         self,
@@ -28,42 +28,43 @@ class RateGate:
         tokens_per_minute: float | None = None,
     ) -> None:
         self._clock, self.workers = clock, workers
-        #: How many attempts may be in flight now, and how many are.
+        #: How many attempts may be in flight now, and how many are in flight.
         self.limit, self.in_flight = workers, 0
         self._requests = _Bucket(requests_per_minute, clock) if requests_per_minute else None
         self._tokens = _Bucket(tokens_per_minute, clock) if tokens_per_minute else None
-        self._opens = clock.monotonic()
+        self._opens_at = clock.monotonic()
+        #: Counts how often the limit was lowered, and the answers in a row.
         self._round = self._answers = 0
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
-        """Entered when the attempt may begin; it sees how the attempt ends."""
+        """Entered when the attempt may begin; the limit depends on how it ends."""
         await self._enter()
         begun = self._round
         try:
             yield
         except TargetError as error:
             if error.overloaded:
-                self._ease(begun, error.retry_after or 0.0)
+                self._slow_down(begun, error.retry_after or 0.0)
             raise
         else:
             if begun == self._round:
-                self._climb()
+                self._speed_up()
         finally:
             self.in_flight -= 1
             self._changed.set()
 
     def charge(self, requests: int, tokens: int) -> None:
-        """Take what an attempt used beside its one request; who comes next waits for it."""
+        """Charge what an attempt used beyond its one request; later attempts wait for it."""
         if self._requests:
             self._requests.take(requests)
         if self._tokens:
             self._tokens.take(tokens)
 
     async def _enter(self) -> None:
-        self._settle()
-        async with self._turn:  # only the first in the line looks whether there is room
+        self._bind_to_loop()
+        async with self._turn:  # the others wait for their turn
             while True:
                 if self.in_flight >= self.limit:
                     self._changed.clear()
@@ -76,28 +77,28 @@ class RateGate:
             if self._requests:
                 self._requests.take(1)
 
-    def _settle(self) -> None:
-        """Locks belong to an event loop, and a target may serve one loop after the other."""
+    def _bind_to_loop(self) -> None:
+        """Renew the locks for a new event loop: a target may serve several in sequence."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._turn, self._changed = loop, asyncio.Lock(), asyncio.Event()
 
     def _wait(self) -> float:
-        """Seconds until the next attempt may begin, as far as is known now."""
+        """Seconds until the rates allow the next attempt."""
         waits = [bucket.wait() for bucket in (self._requests, self._tokens) if bucket]
-        return max(self._opens - self._clock.monotonic(), *waits, 0.0)
+        return max(self._opens_at - self._clock.monotonic(), *waits, 0.0)
 
-    def _ease(self, begun: int, asked: float) -> None:
-        """Fewer at once. All that were in flight may fail together: they count as one."""
+    def _slow_down(self, begun: int, retry_after: float) -> None:
+        """Halve the limit, once for all attempts that were in flight together."""
         now = self._clock.monotonic()
-        self._opens = max(self._opens, now + min(asked, LONGEST_ASKED))
+        self._opens_at = max(self._opens_at, now + min(retry_after, LONGEST_ASKED))
         self._answers = 0
         if begun == self._round:
             self._round += 1
             self.limit = max(self.limit // 2, 1)
 
-    def _climb(self) -> None:
-        """One more at once, after as many answers in a row as there are attempts at once."""
+    def _speed_up(self) -> None:
+        """Raise the limit by one after as many answers in a row as the limit is."""
         self._answers += 1
         if self._answers >= self.limit and self.limit < self.workers:
             self._answers = 0
@@ -105,24 +106,24 @@ class RateGate:
 
 
 class _Bucket:
-    """Fills evenly, and holds no more than a second's worth: no minute gets much too much."""
+    """A token bucket that holds one second's worth, so that no minute gets much too many."""
 
     def __init__(self, per_minute: float, clock: Clock) -> None:
         self._clock, self._rate = clock, per_minute / 60
         self._size = max(self._rate, 1.0)
-        self._level, self._seen = self._size, clock.monotonic()
+        self._level, self._refilled_at = self._size, clock.monotonic()
 
     def take(self, amount: float) -> None:
-        """Take it, even if it is not there: it has been used already."""
-        self._level = self._filled() - amount
+        """Take an amount that has been used already; the level may become negative."""
+        self._level = self._refill() - amount
 
     def wait(self) -> float:
-        """Seconds until there is one to take."""
-        missing = 1.0 - self._filled()
-        return missing / self._rate if missing > _NEARLY else 0.0
+        """Seconds until one can be taken."""
+        missing = 1.0 - self._refill()
+        return missing / self._rate if missing > _EPSILON else 0.0
 
-    def _filled(self) -> float:
+    def _refill(self) -> float:
         now = self._clock.monotonic()
-        self._level = min(self._level + (now - self._seen) * self._rate, self._size)
-        self._seen = now
+        self._level = min(self._level + (now - self._refilled_at) * self._rate, self._size)
+        self._refilled_at = now
         return self._level

@@ -1,8 +1,7 @@
-"""Asking again: a target around a target, for errors that may pass.
+"""Retries: a target that wraps another one and repeats requests after transient errors.
 
-A question has a time limit for all of its attempts and the pauses between them. What does not
-count is time for which nobody but a rate limit is to blame: waiting at the gate, and for as long
-as the target asked to be left alone.
+The timeout of a question covers all of its attempts and the pauses between them. Time spent on
+rate limits does not count: waiting at the gate, and for as long as the target asked to wait.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ from assay.model.observation import Observation
 from assay.observations.checked import checked
 from assay.ports import Request, Target
 
-#: The longest wait, in seconds, that a target may ask for: a run that sleeps for an hour looks
-#: like one that hangs.
+#: The longest wait, in seconds, that a target may ask for. A run that sleeps for an hour would
+#: seem to hang.
 LONGEST_ASKED = 300.0
 
 
 class Clock(Protocol):
-    """Time, so that tests need not spend any."""
+    """The time, which tests replace so that they need not wait."""
 
     def monotonic(self) -> float: ...
 
     async def sleep(self, seconds: float) -> None: ...
 
     def timeout(self, seconds: float) -> asyncio.Timeout:
-        """Ends what is done inside it after this time."""
+        """A context manager as `asyncio.timeout`."""
         ...
 
 
 class SystemClock:
-    """The time of this machine."""
+    """Real time."""
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -51,10 +50,10 @@ class SystemClock:
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """How often to ask again, and how long to wait before: `first` seconds, doubling.
+    """How often to retry, and how long to wait before: `first` seconds, doubled each time.
 
-    `longest` is where the doubling stops. `longest_asked` is the limit of a wait that the target
-    asked for. `timeout` is for all attempts of a question together.
+    `longest` limits that wait, `longest_asked` the wait that a target asks for. `timeout` is for
+    all attempts of a question together.
     """
 
     max_retries: int = 3
@@ -63,8 +62,8 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     longest_asked: float = LONGEST_ASKED
     timeout: float | None = None
 
-    def patient(self, attempt: float | None) -> RetryPolicy:
-        """This policy, with time enough for one attempt that may take so many seconds."""
+    def allowing(self, attempt: float | None) -> RetryPolicy:
+        """This policy with a timeout that is not shorter than that of one attempt."""
         if self.timeout is None or attempt is None or attempt <= self.timeout:
             return self
         return msgspec.structs.replace(self, timeout=attempt)
@@ -72,30 +71,29 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     def pause(self, retry: int, random: Random) -> float:
         """Seconds to wait before a retry, counted from 0.
 
-        The jitter is full, from nothing to the whole wait, so that requests which failed
-        together do not come back together.
+        With full jitter, so that requests which failed together are not repeated together.
         """
         return random.uniform(0, min(self.first * 2.0 ** min(retry, 64), self.longest))
 
     def asked(self, error: TargetError) -> float:
-        """Seconds that the target asked for: we never come back before."""
+        """Seconds that the target asked us to wait at least."""
         return min(error.retry_after or 0.0, self.longest_asked)
 
 
 class Gate(Protocol):
-    """Says when an attempt may begin; `assay.roster.rate.RateGate` is one."""
+    """Decides when an attempt may begin, as `assay.roster.rate.RateGate` does."""
 
     def attempt(self) -> AbstractAsyncContextManager[None]:
-        """Entered when the attempt may begin; it sees the attempt's error, if any."""
+        """Entered when the attempt may begin; it sees the error of the attempt, if any."""
         ...
 
     def charge(self, requests: int, tokens: int) -> None:
-        """What an attempt took beside its one request, known when it is over."""
+        """Charge what an attempt used beyond its one request, known when it is over."""
         ...
 
 
-class Open:
-    """The gate where there is none."""
+class OpenGate:
+    """A gate without limits."""
 
     def attempt(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
@@ -104,10 +102,10 @@ class Open:
 
 
 class Effort(msgspec.Struct):
-    """What a question has taken so far; it is true after an error and a cancellation, too.
+    """What a question has taken so far; also correct after an error or a cancellation.
 
-    `waited` are the seconds that a rate limit took: they are neither the target's time nor
-    counted in the time limit.
+    `waited` are the seconds spent on rate limits, which count neither as the target's time nor
+    towards the timeout.
     """
 
     attempts: int = 0
@@ -115,7 +113,7 @@ class Effort(msgspec.Struct):
 
 
 class Retrying:
-    """A target that asks another one again when its error is retryable."""
+    """Wraps a target, and asks it again after a retryable error."""
 
     def __init__(
         self,
@@ -127,20 +125,20 @@ class Retrying:
         gate: Gate | None = None,
     ) -> None:
         self.name = target.name
-        #: All settings that an answer depends on, where they are known; the name tells less.
+        #: Stands for all settings that an answer depends on, if they are known.
         self.identity = identity or target.name
-        #: Who is asked, with the methods that only it has.
+        #: The wrapped target, for methods that only it has.
         self.target = target
-        self._policy, self._clock, self._gate = policy, clock, gate or Open()
+        self._policy, self._clock, self._gate = policy, clock, gate or OpenGate()
         self._random = random or Random()
-        #: Is nobody called? Then there is no time to limit, and none to tell.
+        #: Are the answers recorded? Then there are no timeouts and no durations.
         self.recorded: bool = getattr(target, "recorded", False)
-        self._requests = getattr(target, "requests", _one)
+        self._requests = getattr(target, "requests", _one_request)
 
     async def ask(
         self, request: Request, effort: Effort | None = None, timeout: float | None = None
     ) -> Observation:
-        """One answer; a new `effort` is kept up to date, and `timeout` wins over the policy's."""
+        """One answer. A new `effort` is kept up to date, and `timeout` overrides the policy's."""
         effort = effort or Effort()
         if self.recorded:
             effort.attempts = 1
@@ -152,13 +150,13 @@ class Retrying:
                 return await self._attempt(request, question)
             except TargetError as error:
                 if error.retryable and effort.attempts <= self._policy.max_retries:
-                    question.last = error
-                elif question.last is None:
+                    question.last_error = error
+                elif question.last_error is None:
                     raise
                 else:
                     raise question.given_up(error) from error
             pause = self._policy.pause(effort.attempts - 1, self._random)
-            await question.rest(pause, self._policy.asked(question.last))
+            await question.pause(pause, self._policy.asked(question.last_error))
 
     async def close(self) -> None:
         await self.target.close()
@@ -169,36 +167,36 @@ class Retrying:
             began = self._clock.monotonic()
             question.effort.waited += began - arrived
             question.effort.attempts += 1
-            seen = self._checked(await question.within_limit(self.target, request))
+            seen = self._validate(await question.ask(self.target, request))
             spent = (self._clock.monotonic() - began) * 1000
             tokens = sum(seen.usage.to_dict().values()) if seen.usage else 0
             self._gate.charge(self._requests(seen) - 1, tokens)
         return seen if seen.duration_ms is not None else seen.replace(duration_ms=spent)
 
-    def _checked(self, seen: Any) -> Observation:
-        """What the target, which may be a stranger's, gave back."""
+    def _validate(self, seen: Any) -> Observation:
+        """The observation, validated, as the target may be a plugin."""
         try:
             return checked(seen)
         except ObservationError as error:
             raise TargetError(f"{self.name} returned no observation: {error}") from None
 
 
-def _one(seen: Observation) -> int:
-    """How many requests an answer takes of targets that do not say."""
+def _one_request(seen: Observation) -> int:
+    """The requests per answer of a target that does not count them."""
     return 1
 
 
 class _Question:
-    """One question on its way: what it took, and how much of its time is left."""
+    """A question in progress: what it took, and how much of its timeout is left."""
 
     def __init__(self, clock: Clock, effort: Effort, timeout: float | None) -> None:
         self.effort = effort
-        #: The error that led to another attempt.
-        self.last: TargetError | None = None
+        #: The error that led to the last retry.
+        self.last_error: TargetError | None = None
         self._clock, self._timeout = clock, timeout
         self._began = clock.monotonic()
 
-    async def within_limit(self, target: Target, request: Request) -> Observation:
+    async def ask(self, target: Target, request: Request) -> Observation:
         left = self._left()
         if left is None:
             return await target.ask(request)
@@ -211,16 +209,16 @@ class _Question:
                 raise self._too_late() from None
             raise
 
-    async def rest(self, pause: float, asked: float) -> None:
-        """Leave the target alone: for as long as it asked, and not shorter than the pause."""
+    async def pause(self, pause: float, asked: float) -> None:
+        """Wait for the pause, or as long as the target asked if that is longer."""
         counted, left = max(pause - asked, 0.0), self._left()
-        if left is not None and counted >= left:  # nobody could be asked after it
+        if left is not None and counted >= left:  # there would be no time left to ask
             raise self.given_up(self._too_late())
         await self._clock.sleep(asked + counted)
         self.effort.waited += asked
 
     def given_up(self, error: TargetError) -> TargetError:
-        # Without the time it took: cases with the same words are reported together.
+        # Without the duration, as cases with the same message are reported together.
         tried = "1 attempt" if self.effort.attempts == 1 else f"{self.effort.attempts} attempts"
         return error.reworded(f"{error} (gave up after {tried})")
 
@@ -231,6 +229,6 @@ class _Question:
 
     def _too_late(self) -> TargetError:
         message = f"no answer within {self._timeout:g} s"
-        if self.last is not None:
-            message += f"; before that: {self.last}"
+        if self.last_error is not None:
+            message += f"; before that: {self.last_error}"
         return TargetError(message, unreachable=True)

@@ -1,4 +1,4 @@
-"""Which values of a project are secret: what targets name as such, and what opens doors."""
+"""Which values of a project are secret: settings of targets, API tokens, the store's password."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from assay.roster.targets import VARIABLE, Roster
 from assay.settings import SECRET_KEYS, Settings, environment, environment_of_child
 
 API_TOKENS = "ASSAY_API_TOKENS"
-#: Settings that results name; a variable in them is no secret.
+#: Settings that appear in results; a variable in them is not secret.
 _PUBLIC = frozenset({"name", "provider", "model", "deployment", "version"})
-#: Of a program that sees the whole environment, the variables that are secret by their name.
-_TELLING = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\Z", re.IGNORECASE)
+#: Variables whose name says that they are secret, for programs that get the whole environment.
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\Z", re.IGNORECASE)
 
 
 def discreet() -> Callable[[str], str]:
-    """Hides the secrets of the project that we are in, as far as its configuration can be read."""
+    """Redacts the secrets of the current project, if its configuration can be read."""
     try:
         secrets = secrets_of(Settings.find(Path()))
     except (AssayError, OSError):
@@ -32,11 +32,12 @@ def discreet() -> Callable[[str], str]:
 
 
 def secrets_of(settings: Settings) -> set[str]:
-    """The secrets that targets, the judge, the store and the server of a project have.
+    """The secrets of the targets, the judge, the store and the server of a project.
 
-    No target is connected. Of one that is wrong, what is written is taken; who uses it is told.
+    No target is connected. If one is invalid, its secrets are taken as written; the error is
+    raised when it is used.
     """
-    found = {*_of_doors(settings), *_written(settings)}
+    found = {*_access_secrets(settings), *_written_secrets(settings)}
     for spec in Roster(settings).specs():
         found |= secrets_of_target(spec)
     found |= {value for value in environment(_variables(settings)).values() if value}
@@ -44,16 +45,15 @@ def secrets_of(settings: Settings) -> set[str]:
 
 
 def secrets_of_target(spec: TargetSpec) -> set[str]:
-    """The secret settings of one target, and the variables that it passes on by name."""
+    """The secret settings of one target, and the variables that it passes to its program."""
     names = list(getattr(spec, "env", ()))
     if "*" in names:
-        seen = environment_of_child(names)
-        names = [name for name in seen if _TELLING.search(name)]
+        names = [name for name in environment_of_child(names) if _SECRET_NAME.search(name)]
     return {*spec.secrets, *environment(names).values()}
 
 
 def _variables(settings: Settings) -> Iterator[str]:
-    """The environment variables that hold keys, or that settings of targets name."""
+    """The environment variables that hold keys or that the settings of targets refer to."""
     for cls in providers.usable().values():
         if cls.key_variable:
             yield cls.key_variable
@@ -65,12 +65,12 @@ def _variables(settings: Settings) -> Iterator[str]:
             yield from (match[1] or match[2] for match in VARIABLE.finditer(text))
 
 
-def _written(settings: Settings) -> Iterator[str]:
-    """What stands in secret settings, be it right or wrong, and the words of it."""
+def _written_secrets(settings: Settings) -> Iterator[str]:
+    """The values of secret settings, valid or not, and each of their words."""
     for document, path, _ in Roster(settings).entries():
         entry = document.get(path)
         for text in _texts([entry.get(key) for key in SECRET_KEYS]):
-            literal = VARIABLE.sub(" ", text).strip()  # the name of a variable is no secret
+            literal = VARIABLE.sub(" ", text).strip()  # the name of a variable is not secret
             yield from (literal, *literal.split())
 
 
@@ -83,13 +83,13 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _of_doors(settings: Settings) -> Iterator[str]:
+def _access_secrets(settings: Settings) -> Iterator[str]:
     """The tokens of the server and the password of the store."""
     for text in environment([API_TOKENS]).values():
         yield from re.split(r"[\s,;]+", text)
     try:
         password = urlsplit(settings.config.store).password
-    except ValueError:  # who opens the store is told
+    except ValueError:  # reported when the store is opened
         return
     if password:
         yield from (password, unquote(password))

@@ -1,4 +1,4 @@
-"""The targets a project knows: by the name in its configuration, inline, and as its judge."""
+"""The targets of a project: configured by name, written inline, and its judge."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ from assay.settings import Settings, TargetEntry, environment
 
 #: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
 VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
-#: `my_agent:answer`, where `python:` was forgotten.
+#: `my_agent:answer`, which lacks `python:`.
 _FUNCTION = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
-#: `localhost:8000/ask`: an address without its scheme.
+#: `localhost:8000/ask`, which lacks `http://`.
 _ADDRESS = re.compile(r"[\w.-]+:\d+(/|$)")
 
-#: How long a target may take to give back what it holds.
+#: The timeout for closing a target.
 CLOSING_SECONDS = 30.0
 
 Translate = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Roster:
-    """Connects targets when they are asked for, and closes them all at the end.
+    """Connects targets when they are first needed, and closes them all at the end.
 
-    `judge` overrides the project's judge: the name of a target, or a target itself, which
-    stays the caller's to close. `allowed` are the only names that may be asked for, also by the
-    model of a judge. `policy` holds for all of them; so do the `limits` that are set, which win
-    over those in the configuration. `workers` is how many questions each is asked at once where
-    nobody says. `seed` makes the waits repeatable.
+    `judge` overrides the project's judge: the name of a target, or a target, which the caller
+    has to close. Only names in `allowed` may be used, also as the model of a judge. `policy` is
+    for all targets, and so are the `limits` that are set, which override the configuration.
+    `workers` is the default for the concurrent questions of a target. `seed` makes the waits
+    repeatable.
     """
 
     def __init__(
@@ -93,27 +93,27 @@ class Roster:
         if raw is not None:
             document = Document.unplaced(f"target {name!r}", raw)
             return self._spec(document, (), Path.cwd())
-        return self._of_agentv(name)
+        return self._agentv_spec(name)
 
     def adopt(self, target: Target) -> Retrying:
-        """A target at hand, under the policy of this roster; it stays the caller's to close."""
+        """Wrap a target in the policy of this roster; the caller has to close it."""
         return self._retrying(target, getattr(target, "identity", ""), RateLimits())
 
     def judge(self, target: str | None, model: str | None) -> Retrying:
-        """Who judges for an evaluator with these `target` and `model` keys."""
+        """The judge of an evaluator with these `target` and `model` keys."""
         if target is None and model is None and isinstance(self._judge, Retrying):
             return self._judge
-        return self._connect((target, model or ""), lambda: self._judging(target, model))
+        return self._connect((target, model or ""), lambda: self._spec_of_judge(target, model))
 
     def specs(self) -> Iterator[TargetSpec]:
-        """Every target and judge that is configured and right; none is connected."""
-        for entry in self._read():
-            if not isinstance(entry, AssayError):  # who uses it is told what is wrong
+        """All configured targets and judges that are valid; none is connected."""
+        for entry in self._specs_or_errors():
+            if not isinstance(entry, AssayError):  # raised when the target is used
                 yield entry
 
     def faults(self) -> Iterator[AssayError]:
-        """What is wrong with the others, and with the names of those that are asked by default."""
-        for entry in self._read():
+        """The errors of all that are invalid, and of the names of the default target and judge."""
+        for entry in self._specs_or_errors():
             if isinstance(entry, AssayError):
                 yield entry
         config = self.settings.config
@@ -127,7 +127,7 @@ class Roster:
 
     @property
     def workers(self) -> int:
-        """The most questions that any of the connected targets may be asked at once."""
+        """The highest concurrency of all connected targets."""
         return max((gate.workers for gate in self._gates.values()), default=self._workers)
 
     def judge_spec(self) -> TargetSpec | None:
@@ -135,7 +135,7 @@ class Roster:
         return self._judge_spec(None)
 
     def entries(self) -> Iterator[tuple[Document, DocPath, Translate]]:
-        """Where targets and the judge are written, in the configuration and in that of AgentV."""
+        """Where targets and the judge are defined, in our configuration and in that of AgentV."""
         config, document = self.settings.config, self.settings.document
         if document is not None:
             for index in range(len(config.targets)):
@@ -149,7 +149,7 @@ class Roster:
                     yield document, ("targets", index), translated
 
     async def close(self) -> None:
-        """Close all of them; raises PluginError when one fails or takes too long."""
+        """Close all targets; raises PluginError when one fails or takes too long."""
         async with AsyncExitStack() as stack:
             for target in self._connected.values():
                 stack.push_async_callback(_close, target)
@@ -167,22 +167,22 @@ class Roster:
         try:
             await self.close()
         except PluginError:
-            if error is None:  # else that tells more
+            if error is None:  # the error of the block matters more
                 raise
 
-    def _connect(self, key: tuple[str | None, str | None], find: Callable[[], Any]) -> Retrying:
+    def _connect(self, key: tuple[str | None, str | None], get_spec: Callable[[], Any]) -> Retrying:
         if key not in self._connected:
-            spec = find()
+            spec = get_spec()
             self._connected[key] = self._retrying(connected(spec), spec.identity, spec)
         return self._connected[key]
 
     def _retrying(self, target: Target, identity: str, limits: RateLimits) -> Retrying:
         gate = self._gate(identity or target.name, limits)
-        policy = self._policy.patient(getattr(limits, "timeout_seconds", None))
+        policy = self._policy.allowing(getattr(limits, "timeout_seconds", None))
         return Retrying(target, policy, self._clock, Random(self._seed), identity, gate)
 
     def _gate(self, identity: str, limits: RateLimits) -> RateGate:
-        """The gate of a target; one that is asked and judges too has one for both."""
+        """The gate of a target; shared if the same target is also the judge."""
         if identity not in self._gates:
             own, run = limits, self._limits
             self._gates[identity] = RateGate(
@@ -193,7 +193,7 @@ class Roster:
             )
         return self._gates[identity]
 
-    def _judging(self, target: str | None, model: str | None) -> TargetSpec:
+    def _spec_of_judge(self, target: str | None, model: str | None) -> TargetSpec:
         if model is not None and ":" in model and model.partition(":")[0] in providers:
             return self.spec(model)
         spec = self._judge_spec(target)
@@ -215,15 +215,15 @@ class Roster:
             raise UsageError("the judge that was given has no model that could be changed")
         return None if name is None else self.spec(name)
 
-    def _of_agentv(self, name: str) -> TargetSpec:
+    def _agentv_spec(self, name: str) -> TargetSpec:
         document, entries = targets_file(self.settings.root)
         for index, entry in enumerate(entries):
             if document is not None and entry.name == name:
                 return self._spec(document, ("targets", index), self.settings.root, translated)
         known = [entry.name for entry in (*self.settings.config.targets, *entries)]
-        raise UnknownName("target", name, known, _meant(name, known))
+        raise UnknownName("target", name, known, _hint(name, known))
 
-    def _read(self) -> Iterator[TargetSpec | AssayError]:
+    def _specs_or_errors(self) -> Iterator[TargetSpec | AssayError]:
         for document, path, translate in self.entries():
             try:
                 yield self._spec(document, path, self.settings.root, translate)
@@ -244,14 +244,14 @@ class Roster:
         base: Path,
         translate: Translate = dict,
     ) -> TargetSpec:
-        """The entry at `path` as its provider understands it; its paths begin at `base`."""
+        """The entry at `path`, validated by its provider; its paths are relative to `base`."""
         problems: list[Problem] = []
         values = translate(_interpolated(document.get(path), document, path, problems))
         provider = values["provider"]
         if provider not in providers:
-            hint = UnknownName("target provider", provider, providers)
+            unknown = UnknownName("target provider", provider, providers)
             where = (*path, "provider")
-            raise ConfigError([*problems, document.problem(where, "unknown-name", str(hint))])
+            raise ConfigError([*problems, document.problem(where, "unknown-name", str(unknown))])
         cls = providers.get(provider)
         key = environment([cls.key_variable])
         defaults: dict[str, Any] = {"api_key": key[cls.key_variable]} if key else {}
@@ -259,8 +259,8 @@ class Roster:
             defaults["prices"] = self.settings.config.prices
         reading = Reading(base.joinpath, base.joinpath)
         spec, found = check(cls, document, path, {**defaults, **values}, reading)
-        # What is wrong because a variable is not set need not be told as well. Without lines it
-        # cannot be told apart from other problems.
+        # An unset variable makes its value invalid: that need not be reported as well. Without
+        # line numbers those problems cannot be distinguished from others.
         unset = {(problem.line, problem.column) for problem in problems if problem.line}
         problems += [p for p in found if (p.line, p.column) not in unset]
         if spec is None or problems:
@@ -269,7 +269,7 @@ class Roster:
 
 
 def connected(spec: Any) -> Target:
-    """The target of a spec; one that cannot be made, or is none, is a fault of its provider."""
+    """The target of a spec; raises PluginError when the provider fails or returns no target."""
     provider = f"the target provider {spec.provider!r}"
     with blaming(f"{provider} failed to connect"):
         target: Target = spec.connect()
@@ -293,7 +293,7 @@ NO_JUDGE = (
 
 
 def _inline(name: str) -> dict[str, Any] | None:
-    """The settings that an inline name stands for; None when no provider takes it."""
+    """The settings that an inline name stands for; None when no provider accepts it."""
     prefix, colon, _ = name.partition(":")
     if not colon:
         return None
@@ -305,8 +305,8 @@ def _inline(name: str) -> dict[str, Any] | None:
     return None
 
 
-def _meant(name: str, known: Collection[str]) -> str:
-    """A hint for a name that is no target: the likeliest slip, else all that there is."""
+def _hint(name: str, known: Collection[str]) -> str:
+    """A hint for an unknown target: the likeliest mistake, or else all that are configured."""
     prefix, colon, _ = name.partition(":")
     if name.endswith(".py"):
         return f"did you mean 'python:{Path(name).stem}:FUNCTION'?"
@@ -323,7 +323,7 @@ def _meant(name: str, known: Collection[str]) -> str:
 
 
 def _interpolated(value: Any, document: Document, path: DocPath, problems: list[Problem]) -> Any:
-    """The settings with environment variables in their place; unset ones become problems."""
+    """The settings with environment variables substituted; unset ones are added to `problems`."""
     if isinstance(value, dict):
         return {k: _interpolated(v, document, (*path, k), problems) for k, v in value.items()}
     if isinstance(value, list):
@@ -331,7 +331,7 @@ def _interpolated(value: Any, document: Document, path: DocPath, problems: list[
     if not isinstance(value, str):
         return value
 
-    def replaced(match: re.Match[str]) -> str:
+    def substitute(match: re.Match[str]) -> str:
         name = match[1] or match[2]
         found = environment([name])
         if not found:
@@ -339,4 +339,4 @@ def _interpolated(value: Any, document: Document, path: DocPath, problems: list[
             problems.append(document.problem(path, "unset-variable", message))
         return found.get(name, "")
 
-    return VARIABLE.sub(replaced, value)
+    return VARIABLE.sub(substitute, value)

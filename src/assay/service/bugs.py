@@ -1,4 +1,4 @@
-"""A recorded result that failed becomes a regression case: the bug must not come back."""
+"""Turns a failed result of a recorded run into a regression case."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from assay.suites.staleness import file_hash
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A bug report. `source` is RUN/CASE; `force` takes a result that passed, or is outdated.
+    """A bug report. `source` is RUN/CASE; `force` accepts a result that passed or is outdated.
 
-    `contains` and `tools_called` are expected beside what the case itself expects.
+    `contains` and `tools_called` are expected in addition to what the case expects.
     """
 
     source: str
@@ -56,7 +56,7 @@ class _Found(msgspec.Struct, frozen=True):
 def capture(
     report: Report, *, store: str | None = None, today: date | None = None
 ) -> tuple[Path, str]:
-    """Add a locked regression case for a bug; the file, and the id of the new case."""
+    """Add a locked regression case for a bug; returns its file and its id."""
     if not report.bug_ref.strip():
         raise UsageError("the bug reference is empty: name the issue or the commit of the fix")
     settings = project()
@@ -67,18 +67,17 @@ def capture(
         was = "was skipped" if found.outcome == "skipped" else found.outcome
         hint = "only a failed result shows a bug; --force adds it all the same"
         raise UsageError(f"{found.case_id} {was} in the run {found.run.id}: {hint}")
-    suite, case = _written(found, settings, force=report.force)
+    suite, case = _load_case(found, settings, force=report.force)
     expect = _expected(case, report)
-    folder, tool = _home(report, suite, expect)
+    folder, tool = _location(report, suite, expect)
     description = report.description or case.description or reason or case.id
     bug = Bug(_prompt(case), expect, description, report.bug_ref)
     return regressions.add(folder, tool, bug, today or date.today())
 
 
 def _find(source: str, store: Store) -> _Found:
-    """The case that RUN/CASE names. Both parts may have a slash of their own."""
+    """The case that RUN/CASE names. Both parts may contain slashes."""
     steps = source.split("/")
-    run: RunRecord | None = None
     for index in range(1, len(steps)):
         try:
             run = find_run("/".join(steps[:index]), store)
@@ -100,7 +99,7 @@ def _case_of(run: RunRecord, wanted: str, store: Store) -> _Found:
         if wanted in (identity, f"{suite}:{identity}", f"{names.get(suite)}:{identity}"):
             outcome = outcome_of(repeats_of(trials))
             found.append(_Found(run, suite, identity, first.position, outcome))
-        elif len(near) < _MOST_NAMES:
+        elif len(near) < _MAX_NAMES:
             near.append(identity)
     if not found:
         hint = nearest(wanted, near)
@@ -111,12 +110,12 @@ def _case_of(run: RunRecord, wanted: str, store: Store) -> _Found:
     return found[0]
 
 
-#: Among so many ids a misspelt one is looked for.
-_MOST_NAMES = 10_000
+#: A misspelt id is compared with at most this many.
+_MAX_NAMES = 10_000
 
 
 def _reason(found: _Found, store: Store) -> str:
-    """Why the case failed, in the words of its first trial that did."""
+    """Why the case failed: the first message of its first failed trial."""
     failed: tuple[Outcome, ...] = ("failed",)
     for trial in store.trials(found.run.id, failed, only(found.position)):
         details: dict[str, Any] = msgspec.json.decode(trial.result)["details"]
@@ -125,8 +124,8 @@ def _reason(found: _Found, store: Store) -> str:
     return ""
 
 
-def _written(found: _Found, settings: Settings, *, force: bool) -> tuple[Suite, EvalCase]:
-    """The case as its file has it; refused when the file is another since the run."""
+def _load_case(found: _Found, settings: Settings, *, force: bool) -> tuple[Suite, EvalCase]:
+    """Load the case from its file; a UsageError if the file changed since the run."""
     file = settings.root / found.suite
     header = next(suite for suite in found.run.suites if suite.file == found.suite)
     if not force and header.metadata.get("evalFileHash") != file_hash(file):
@@ -151,7 +150,7 @@ def _prompt(case: EvalCase) -> str:
 
 
 def _expected(case: EvalCase, report: Report) -> dict[str, Any]:
-    """What the case asserts in its `expect` block, and what the report adds."""
+    """What the case expects in its `expect` block, with what the report adds."""
     expect: dict[str, Any] = {}
     for spec in case.evaluators:
         if isinstance(spec, ExpectBase):
@@ -159,8 +158,8 @@ def _expected(case: EvalCase, report: Report) -> dict[str, Any]:
             expect |= spec.model_dump(mode="json", include=keys, exclude_defaults=True)
     lasting = {key: kept for key, value in expect.items() if (kept := _lasting(value)) or not value}
     if lasting != expect and not report.contains:
-        told = "expects values of a snapshot, which a regression case outlives"
-        raise UsageError(f"{case.id} {told}; say what should come in their place, by --contains")
+        problem = "expects values of a snapshot, which a regression case outlives"
+        raise UsageError(f"{case.id} {problem}; say what should come in their place, by --contains")
     expect = lasting
     if report.contains:
         known = expect.get("responseContains", [])
@@ -177,19 +176,20 @@ def _expected(case: EvalCase, report: Report) -> dict[str, Any]:
 
 
 def _lasting(value: Any) -> Any:
-    """What is expected, but for the entries of lists that hold a snapshot token."""
+    """The expected value without those entries of lists that hold a snapshot token."""
     if not isinstance(value, list):
         return value
-    kept = [_lasting(item) for item in value if isinstance(item, list) or not _is_of_a_day(item)]
-    return [item for item in kept if item != [] or item in value]  # a list may have been empty
+    entries = [item for item in value if isinstance(item, list) or not _has_snapshot_token(item)]
+    kept = [_lasting(item) for item in entries]
+    return [item for item in kept if item != [] or item in value]  # keep lists that were empty
 
 
-def _is_of_a_day(item: Any) -> bool:
+def _has_snapshot_token(item: Any) -> bool:
     written = msgspec.json.encode(item).decode()
     return any(token.source == "snapshot" for token in tokens.find(written))
 
 
-def _home(report: Report, suite: Suite, expect: dict[str, Any]) -> tuple[Path, str]:
+def _location(report: Report, suite: Suite, expect: dict[str, Any]) -> tuple[Path, str]:
     """The folder of the regression file, and the tool that it is about."""
     if report.file:
         file = Path(report.file)

@@ -1,4 +1,4 @@
-"""The verbs of `assay calibrate`: which answers to label, and what labels say about a judge."""
+"""The verbs of `assay calibrate`: choose answers to label, and compare labels with a judge."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from assay.stats.proportions import wilson
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An answer to label, as a person sees it: without what the judge said."""
+    """An answer to label, as a person sees it: without the verdict of the judge."""
 
     ref: CaseRef
     description: str
@@ -48,9 +48,9 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Calibrated(msgspec.Struct, frozen=True):
-    """What labels say about a judge. `passed` of `judged` answers of the run passed with it.
+    """A judge compared with labels. It passed `passed` of the `judged` answers of the run.
 
-    `unknown` labels belong to no answer that the judge judged in the run.
+    `unknown` is the number of labels for answers that it did not judge in the run.
     """
 
     run_id: str
@@ -63,7 +63,7 @@ class Calibrated(msgspec.Struct, frozen=True):
 
     @property
     def estimates(self) -> dict[str, Estimate | None]:
-        """Every measure by its name in JSON."""
+        """All measures, by their keys in JSON."""
         table = self.table
         return {
             "agreement": agreement(table),
@@ -89,7 +89,7 @@ class Calibrated(msgspec.Struct, frozen=True):
 
 
 class Desk:
-    """A judge of a run and a file of labels: what there is to label, and what comes of it."""
+    """Calibrates a judge of a run with a file of labels."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Desk:
         self._url = store
         with closing(self._store()) as opened:
             self.record = find_run(run, opened)
-            self.judge = _judge(self.record, evaluator)
+            self.judge = _select_judge(self.record, evaluator)
             self._verdicts: dict[CaseRef, Judgement] = {
                 found.ref: found
                 for found in judgements(opened, self.record.id)
@@ -113,24 +113,24 @@ class Desk:
             }
 
     def unlabelled(self, size: int, seed: int = 0) -> list[Answer]:
-        """Those of a random sample of answers that have no label yet; the seed decides which."""
+        """The answers of a random sample that have no label yet; the seed determines the sample."""
         refs = sorted(self._verdicts)
         sample = Random(seed).sample(refs, min(size, len(refs)))
-        known, _ = _matched(labels.read(self._file), self._verdicts, self._file)
-        open_refs = [ref for ref in sample if ref not in known]
+        known, _ = _match(labels.read(self._file), self._verdicts, self._file)
+        missing = [ref for ref in sample if ref not in known]
         with closing(self._store()) as opened:
-            return _answers(open_refs, self._verdicts, self.record, opened, self._settings)
+            return _answers(missing, self._verdicts, self.record, opened, self._settings)
 
     def label(self, answer: Answer, passed: bool) -> None:
-        """Write down what a person says; it is on disk when this returns."""
+        """Record the label of a person; it is on disk when this returns."""
         labels.append(self._file, Label(*answer.ref, passed))
 
     def calibrate(self) -> Calibrated:
-        """Compare all labels with the judge, and keep what comes of it."""
+        """Compare all labels with the judge, and store the calibration."""
         if not self._file.exists():
             where = f"there is no file of labels {shown_path(self._file)}"
             raise UsageError(f"{where}: write one, or let --sample 50 ask for labels")
-        known, unknown = _matched(labels.read(self._file), self._verdicts, self._file)
+        known, unknown = _match(labels.read(self._file), self._verdicts, self._file)
         if not known:
             where = f"{shown_path(self._file)} has no label of an answer that"
             raise UsageError(
@@ -167,8 +167,8 @@ class Desk:
         return store_to_read(self._settings, self._url)
 
 
-def _judge(record: RunRecord, evaluator: str | None) -> JudgeUse:
-    """The judge that is meant: the only one, or that of the evaluator."""
+def _select_judge(record: RunRecord, evaluator: str | None) -> JudgeUse:
+    """The judge of the evaluator, or the only one of the run."""
     uses = uses_of(record)
     found = [use for use in uses if evaluator in (None, use.evaluator)]
     if not uses:
@@ -182,23 +182,29 @@ def _judge(record: RunRecord, evaluator: str | None) -> JudgeUse:
     return found[0]
 
 
-def _matched(
-    found: Sequence[Label], verdicts: dict[CaseRef, Judgement], file: Path
+def _match(
+    given: Sequence[Label], verdicts: dict[CaseRef, Judgement], file: Path
 ) -> tuple[dict[CaseRef, Label], int]:
-    """The labels by the answers that they are about, and how many are about none."""
+    """The labels by answer, and how many belong to none."""
     by_id: dict[str, list[CaseRef]] = {}
     for ref in verdicts:
         by_id.setdefault(ref.id, []).append(ref)
     matched: dict[CaseRef, Label] = {}
-    for label in found:
+    unknown = 0
+    for label in given:
         refs = [ref for ref in by_id.get(label.id, ()) if label.suite in ("", ref.suite)]
         if len(refs) > 1:
             suites = ", ".join(ref.suite for ref in refs)
             message = f"{label.id!r} is a case of {suites}: write which in a column 'suite'"
             raise UsageError(f"{shown_path(file)}:{label.line}: {message}")
-        if refs:
-            matched[refs[0]] = label
-    return matched, len(found) - len(matched)
+        if not refs:
+            unknown += 1
+            continue
+        before = matched.setdefault(refs[0], label)  # one may name the suite, another may not
+        if before.passed != label.passed:
+            message = f"{label.id!r} is labelled otherwise on line {before.line}: keep one of them"
+            raise UsageError(f"{shown_path(file)}:{label.line}: {message}")
+    return matched, unknown
 
 
 def _answers(
@@ -220,12 +226,12 @@ def _answers(
 
 
 def _questions(files: set[str], settings: Settings) -> dict[CaseRef, str]:
-    """What was asked, as far as the eval files are still there to tell."""
+    """The questions of those files that can still be loaded."""
     found: dict[CaseRef, str] = {}
     for file in files:
         try:
             (suite,) = eval_files.load(settings.root / file)
-        except (AssayError, ValueError):  # it is gone or wrong now; the answer must do
+        except (AssayError, ValueError):  # missing or invalid by now; show the answer alone
             continue
         for case in suite:
             found[CaseRef(file, case.id)] = case.question

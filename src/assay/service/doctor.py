@@ -1,6 +1,6 @@
-"""The verb behind `assay doctor`: is everything there that a run needs?
+"""The verb of `assay doctor`: checks whether a run has everything that it needs.
 
-Each check is a value. Nothing is asked of a target; only whether somebody listens is tried.
+Targets are not asked anything; only their addresses are tried.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from assay.suites.staleness import load_registry
 
 State = Literal["ok", "warning", "problem"]
 
-#: How long a server may take to accept a connection, in seconds.
-PATIENCE = 3.0
-#: So many free bytes are little, and so many too few.
-LITTLE, TOO_FEW = 1 << 30, 50 << 20
-#: No baseline can be called so, so that removing it changes nothing.
+#: How long a server may take to accept a connection.
+CONNECT_TIMEOUT_SECONDS = 3.0
+#: Less free space than this is a warning, or a problem.
+LOW_DISK_BYTES, FULL_DISK_BYTES = 1 << 30, 50 << 20
+#: Not a valid name of a baseline, so removing it changes nothing.
 _NO_BASELINE = "\x00doctor"
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What one check found, and what to do about it."""
+    """The result of a check, and how to fix it."""
 
     area: str
     name: str
@@ -57,7 +57,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def _reach(host: str, port: int) -> None:
-    socket.create_connection((host, port), timeout=PATIENCE).close()
+    socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_SECONDS).close()
 
 
 def _free(folder: Path) -> int:
@@ -65,7 +65,7 @@ def _free(folder: Path) -> int:
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """Looks at the world: `reach` raises OSError when nothing listens, `free` is in bytes."""
+    """Access to the system: `reach` raises OSError if nothing listens, `free` returns bytes."""
 
     reach: Callable[[str, int], None] = _reach
     free: Callable[[Path], int] = _free
@@ -74,12 +74,12 @@ class Probe(msgspec.Struct, frozen=True):
 def examine(
     target: str | None = None, probe: Probe | None = None, *, store: str | None = None
 ) -> list[Finding]:
-    """Check everything; a target, or a store, in place of those that are configured."""
+    """Check everything; `target` and `store` replace the configured ones."""
     probe = probe or Probe()
     try:
         settings = find_settings()
     except ConfigError as error:
-        return list(_broken("config", "configuration", error))
+        return list(_error_findings("config", "configuration", error))
     redact = Redactor(frozenset(secrets_of(settings))).text
     found = _everything(settings, target, store or settings.config.store, probe)
     return [
@@ -89,7 +89,7 @@ def examine(
 
 
 def exit_code(findings: list[Finding]) -> int:
-    """2 when something is set up wrong, 3 when something cannot be reached, else 0."""
+    """2 if something is set up wrong, else 3 if something cannot be reached, else 0."""
     codes = {finding.exit_code for finding in findings}
     return 2 if 2 in codes else max(codes, default=0)
 
@@ -108,8 +108,8 @@ def _everything(
     yield _git(settings)
 
 
-def _broken(area: str, name: str, error: AssayError) -> Iterator[Finding]:
-    """What an error of ours says, problem by problem."""
+def _error_findings(area: str, name: str, error: AssayError) -> Iterator[Finding]:
+    """An error as findings, one per problem."""
     code = 2 if error.exit_code == 2 else 3
     if isinstance(error, (ConfigError, EvalFileErrors)):
         for problem in error.problems:
@@ -154,19 +154,19 @@ def _targets(settings: Settings, only: str | None, probe: Probe) -> Iterator[Fin
     try:
         _, foreign = targets_file(settings.root)
     except ConfigError as error:
-        yield from _broken("target", ".agentv", error)
+        yield from _error_findings("target", ".agentv", error)
         foreign = []
     for entry in foreign:
         if entry.name not in names:
             found = _target("target", entry.name, partial(roster.spec, entry.name), probe)
-            # Nobody has to use those: they belong to another tool.
-            yield from (_milder(finding) for finding in found)
+            # Only warnings, as these targets belong to another tool.
+            yield from (_as_warning(finding) for finding in found)
     if not names and not foreign:
         fix = "list some under 'targets' in assay.yaml, or give `assay run` a --target"
         yield Finding("target", "-", "warning", "no target is configured", fix)
 
 
-def _milder(finding: Finding) -> Finding:
+def _as_warning(finding: Finding) -> Finding:
     if finding.state != "problem":
         return finding
     message = f"{finding.message} (of .agentv/targets.yaml)"
@@ -174,14 +174,14 @@ def _milder(finding: Finding) -> Finding:
 
 
 def _target(
-    area: str, name: str, find: Callable[[], TargetSpec | None], probe: Probe
+    area: str, name: str, get_spec: Callable[[], TargetSpec | None], probe: Probe
 ) -> Iterator[Finding]:
-    """The settings, then whether it can be made ready, then what it needs."""
+    """Check the settings, then connecting, then what the target needs."""
     try:
-        spec: Any = find()
+        spec: Any = get_spec()
         wait_for(connected(spec).close)
     except AssayError as error:
-        yield from _broken(area, name, error)
+        yield from _error_findings(area, name, error)
         return
     needs = [_need(area, name, need, probe) for need in spec.needs()]
     yield from needs
@@ -239,8 +239,8 @@ def _store(settings: Settings, url: str, probe: Probe) -> Iterator[Finding]:
     scheme, _, path = url.partition(":")
     try:
         free = probe.free(settings.root)
-        if free < LITTLE:
-            state: State = "problem" if free < TOO_FEW else "warning"
+        if free < LOW_DISK_BYTES:
+            state: State = "problem" if free < FULL_DISK_BYTES else "warning"
             message = f"the disk has {free >> 20:,} MiB left"
             yield Finding("store", "disk", state, message, "make room", 3 * (state == "problem"))
         else:
@@ -248,22 +248,22 @@ def _store(settings: Settings, url: str, probe: Probe) -> Iterator[Finding]:
     except OSError as error:
         yield Finding("store", "disk", "warning", f"it cannot be looked at: {error.strerror}")
     if scheme == "sqlite" and not (settings.root / path).exists():
-        yield _unmade(settings.root / path)
+        yield _new_store(settings.root / path)
         return
     try:
         with closing(open_store(settings, url)) as store:
             version = getattr(store, "schema_version", None)
             with suppress(NotInStore):
-                store.remove_baseline(_NO_BASELINE)  # writes, and changes nothing
+                store.remove_baseline(_NO_BASELINE)  # a write that changes nothing
     except AssayError as error:
-        yield from _broken("store", scheme, error)
+        yield from _error_findings("store", scheme, error)
         return
     schema = "" if version is None else f", schema {version}"
     yield Finding("store", scheme, "ok", f"it can be read and written{schema}")
 
 
-def _unmade(file: Path) -> Finding:
-    """A store that the first run makes, if it can."""
+def _new_store(file: Path) -> Finding:
+    """A store that does not exist yet: can the first run make it?"""
     folder = next(parent for parent in file.parents if parent.exists())
     if os.access(folder, os.W_OK):
         return Finding("store", "sqlite", "ok", f"the first run makes {shown_path(file)}")
@@ -291,7 +291,7 @@ def _tools(settings: Settings) -> Iterator[Finding]:
     try:
         registry = load_registry(settings)
     except AssayError as error:
-        yield from _broken("tools", "registry", error)
+        yield from _error_findings("tools", "registry", error)
         return
     if registry is None:
         yield Finding("tools", "registry", "ok", "none is named; staleness is not checked")

@@ -19,15 +19,15 @@ from assay.settings import Settings, shown_path
 from assay.suites import ledger
 from assay.suites.discovery import discover, loader_for
 
-#: Smaller files are loaded whole, even when they could be read as a stream.
+#: Smaller files are loaded whole, even if they could be streamed.
 STREAMED_BYTES = 4 * 1024 * 1024
-#: To look through so many new objects for garbage takes a moment.
+#: With more new objects than this, garbage collection takes noticeable time.
 MANY_OBJECTS = 100_000
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """What came of loading: suites that are right, everything that is not, what was skipped."""
+    """The valid suites, all problems, and the files that were passed over, with the reason."""
 
     suites: tuple[Suite, ...]
     problems: tuple[Problem, ...]
@@ -39,7 +39,7 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 def load(paths: Paths) -> list[Suite]:
-    """The suites in files and directories; raises one EvalFileErrors with every problem.
+    """The suites in files and directories; raises one EvalFileErrors with all problems.
 
     Warnings do not raise: they are in each suite's `warnings`.
     """
@@ -50,15 +50,15 @@ def load(paths: Paths) -> list[Suite]:
 
 
 def validate(paths: Paths, *, stream: bool = False, settings: Settings | None = None) -> Loaded:
-    """Load everything and keep going: all suites, and all problems of all files.
+    """Load everything: all valid suites, and the problems of all files.
 
-    `stream` leaves the cases of large files for whoever reads them, as far as loaders can.
-    `settings` are those of another project than the one of the working directory.
+    `stream` reads the cases of large files only when they are used, if the loader can.
+    `settings` is given for another project than that of the working directory.
     """
     settings = settings or find_settings()
     broken_plugins = import_plugins(settings)
     suites: list[Suite] = []
-    with _garbage_later():
+    with _gc_paused():
         found = discover(as_paths(paths), settings)
         problems = list(found.problems)
         for file in found.files:
@@ -70,17 +70,17 @@ def validate(paths: Paths, *, stream: bool = False, settings: Settings | None = 
                 suites.append(suite)
         for file in found.lost:
             problems += _check_ledger(file, None)[1]
-    if broken_plugins:  # an evaluator that nobody knows may be one of theirs
+    if broken_plugins:  # an unknown evaluator may be one of theirs
         known = [p for p in problems if p.code != "unknown-evaluator"]
         problems = [*broken_plugins, *known]
     passed = tuple((shown_path(file), reason) for file, reason in found.passed_over)
-    # A seed manifest that is broken is a problem of every file that needs it, and told once.
+    # A broken seed manifest is a problem of every file that needs it, and is reported once.
     return Loaded(tuple(suites), tuple(dict.fromkeys(problems)), passed)
 
 
 def lint(paths: Paths) -> Loaded:
-    """As `validate`, and what makes the cases that load weak."""
-    from assay.suites.quality import weaknesses  # validating, which starts fast, does not need it
+    """As `validate`, with warnings about weak cases."""
+    from assay.suites.quality import weaknesses  # keeps `validate` fast to start
 
     loaded = validate(paths)
     return replace(loaded, problems=(*loaded.problems, *weaknesses(loaded.suites)))
@@ -91,7 +91,7 @@ def load_file(
 ) -> tuple[Suite | None, list[Problem]]:
     """The suite of a file, or None, and its problems."""
     loader = loader_for(file)
-    if loader is None:  # discovery let it through, so a loader was there
+    if loader is None:  # unlikely, as discovery found one
         raise UsageError(f"no loader for {shown_path(file)}")
     try:
         later = getattr(loader, "stream", None) if stream else None
@@ -101,24 +101,24 @@ def load_file(
             suite = loader.load(file, settings)
     except EvalFileErrors as error:
         return None, list(error.problems)
-    except OSError as error:  # it broke while it was being read
-        return None, [_refused(file, "unreadable", error.strerror or str(error))]
+    except OSError as error:  # while it was being read
+        return None, [_problem(file, "unreadable", error.strerror or str(error))]
     except AssayError:
         raise
-    except Exception as error:  # whatever a stranger's loader does
-        return None, [_refused(file, "plugin-failed", f"its loader failed: {cause_of(error)}")]
+    except Exception as error:  # a plugin's loader may raise anything
+        return None, [_problem(file, "plugin-failed", f"its loader failed: {cause_of(error)}")]
     if not isinstance(suite, Suite):
         message = f"its loader returned {type(suite).__name__}, not a Suite"
-        return None, [_refused(file, "plugin-failed", message)]
+        return None, [_problem(file, "plugin-failed", message)]
     return suite, list(suite.warnings)
 
 
-def _refused(file: Path, code: str, message: str) -> Problem:
+def _problem(file: Path, code: str, message: str) -> Problem:
     return Problem(shown_path(file), 0, 0, "error", code, message)
 
 
 def _check_ledger(file: Path, suite: Suite | None) -> tuple[Suite | None, list[Problem]]:
-    """The suite with what the ledger warns of, and all of its problems; None when it is gone."""
+    """The suite with the warnings of the ledger added, and all problems; None without a suite."""
     try:
         found = ledger.check(file)
     except EvalFileErrors as error:
@@ -143,8 +143,8 @@ def as_paths(paths: Paths) -> list[Path]:
 
 
 @contextmanager
-def _garbage_later() -> Iterator[None]:
-    """Half the time of a big load would go to looking for garbage that is not there."""
+def _gc_paused() -> Iterator[None]:
+    """Pauses garbage collection, which would take half the time of a big load and find nothing."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -152,8 +152,8 @@ def _garbage_later() -> Iterator[None]:
     finally:
         if enabled:
             if gc.get_count()[0] > MANY_OBJECTS:
-                # What was loaded joins the oldest objects; the next collection does not scan it
-                # all. Only then: other new garbage joins them too, and nothing counts it.
+                # Moves what was loaded to the oldest generation, so that the next collection does
+                # not scan it all. Only for many objects, as other new garbage is moved uncounted.
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

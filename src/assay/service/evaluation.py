@@ -1,4 +1,4 @@
-"""One recorded observation of one case, graded without a run."""
+"""Grades one recorded observation of a case, without a run."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from assay.service.project import project
 def evaluate(
     case: EvalCase, observation: Any, *, judge: str | Target | None = None
 ) -> EvalCaseResult:
-    """Grade one recorded observation of a case; nothing is asked but judges.
+    """Grade one recorded observation of a case; only judges are asked.
 
-    The observation has any shape that docs/observations.md names. `judge` is a target or the
-    name of one; without it the project's judge is asked.
+    docs/observations.md lists the shapes that an observation may have. `judge` is a target or the
+    name of one; the default is the project's judge.
     """
     return wait_for(lambda: aevaluate(case, observation, judge=judge))
 
@@ -44,6 +44,6 @@ async def aevaluate(
     async with Roster(settings, judge) as roster:
         resources = Resources(roster.judge, {"seed": Seeds(settings).data})
         result = await Preparation(resources).grader(case).graded(observed)
-    # Full marks are shared by all results of an evaluator; callers may change what they get.
+    # Results of an evaluator may share a full score, and callers may change its details.
     own = tuple(replace(score, details=dict(score.details)) for score in result.scores)
     return replace(result, scores=own)

@@ -1,4 +1,4 @@
-"""Suites made in Python: what `run` takes, the checks that files get, what stands for a file."""
+"""Suites made in Python: what `run` accepts, and the checks that loaders do for files."""
 
 from __future__ import annotations
 
@@ -20,51 +20,52 @@ from assay.model.run import MADE, RunRecord
 from assay.settings import Settings
 from assay.suites.discovery import loader_for
 
-_WANTED = "give a Suite, several of them, or paths of eval files"
-#: How many problems are told; a mistake in a loop makes one of every case.
-_TOLD = 100
+_HINT = "give a Suite, several of them, or paths of eval files"
+#: At most this many problems are reported: a mistake in a loop makes one per case.
+_MAX_PROBLEMS = 100
 
 
 def listed(cases: Any) -> list[Any]:
-    """One suite or path, or several, as a list of suites or of paths."""
+    """A suite, a path, or several of either, as a list."""
     if isinstance(cases, (Suite, str, os.PathLike)):
         return [cases]
     if not isinstance(cases, Iterable) or isinstance(cases, (bytes, Mapping)):
-        raise UsageError(f"{kind_of(cases)} cannot be run: {_WANTED}")
+        raise UsageError(f"{kind_of(cases)} cannot be run: {_HINT}")
     given = list(cases)
     for each in given:
         if not isinstance(each, (Suite, str, os.PathLike)):
             hint = "; cases go into a Suite(name, '', cases)" if isinstance(each, EvalCase) else ""
-            raise UsageError(f"a list with {kind_of(each)} cannot be run: {_WANTED}{hint}")
+            raise UsageError(f"a list with {kind_of(each)} cannot be run: {_HINT}{hint}")
     if 0 < sum(isinstance(each, Suite) for each in given) < len(given):
         raise UsageError("suites and paths are given together: `assay.load` makes suites of paths")
     return given
 
 
 def checked(suites: Sequence[Suite], *, defaults: bool = False) -> list[Suite]:
-    """The suites, each with a file or what stands for it; raises a UsageError with all problems.
+    """The suites, each with a file or a substitute for it; raises a UsageError with all problems.
 
-    With `defaults` there are evaluators for cases that leave theirs to the options.
+    `defaults` says whether the options have evaluators for cases without any.
     """
-    taken: dict[str, set[str]] = {}
-    named: list[Suite] = []
+    ids_by_file: dict[str, set[str]] = {}
+    valid: list[Suite] = []
     problems: list[str] = []
     for suite in suites:
         if found := list(_suite_problems(suite)):
             problems += found
             continue
-        file = suite.file or _unique(f"{MADE}{suite.name}", taken)
-        ids = taken.setdefault(file, set())
-        problems += islice(_case_problems(suite, ids, defaults=defaults), _TOLD + 1)
-        named.append(replace(suite, file=file))
+        file = suite.file or _unique(f"{MADE}{suite.name}", ids_by_file)
+        ids = ids_by_file.setdefault(file, set())
+        problems += islice(_case_problems(suite, ids, defaults=defaults), _MAX_PROBLEMS + 1)
+        valid.append(replace(suite, file=file))
     if problems:
-        more = ["and more"] if len(problems) > _TOLD else []
-        raise UsageError("\n  ".join(["these suites cannot be run:", *problems[:_TOLD], *more]))
-    return named
+        more = ["and more"] if len(problems) > _MAX_PROBLEMS else []
+        lines = ["these suites cannot be run:", *problems[:_MAX_PROBLEMS], *more]
+        raise UsageError("\n  ".join(lines))
+    return valid
 
 
 def paths_of(suites: Iterable[Suite], settings: Settings) -> list[str]:
-    """The files of the suites as a run records them, so that they can be loaded again."""
+    """The files of the suites as a run records them, from which they can be loaded again."""
     return [
         project_path(suite.file, settings)
         if _is_eval_file(suite.file)
@@ -78,7 +79,7 @@ def _is_eval_file(file: str) -> bool:
 
 
 def check_loadable(run: RunRecord, *, regraded: bool) -> None:
-    """Refuse to load the suites of a run again that were in no file."""
+    """Raise a UsageError if suites of a run were in no file, and so cannot be loaded again."""
     paths = run.plan["paths"]
     made = [path.removeprefix(MADE) for path in paths if not path or path.startswith(MADE)]
     if made:
@@ -104,14 +105,14 @@ def _suite_problems(suite: Suite) -> Iterator[str]:
         yield f"{where}: 'file' is {kind_of(suite.file)}, not text; '' when it is in no file"
     cases = suite.cases
     if isinstance(cases, (str, bytes)) or not isinstance(cases, Sequence):
-        # Of an iterator nothing would be left for a second run, nor for the second look of this.
+        # An iterator would be used up after the first pass, and a run needs more than one.
         yield f"{where}: 'cases' is {kind_of(cases)}, not a list or a tuple of EvalCase"
     elif not suite.streamed and not cases:
         yield f"{where} has no case"
 
 
 def _case_problems(suite: Suite, ids: set[str], *, defaults: bool) -> Iterator[str]:
-    """What is wrong with the cases; `ids` are those that its file has already."""
+    """The problems of the cases; `ids` are those that its file has already."""
     if suite.streamed or getattr(suite.cases, "checked", False):
         return
     where = f"the suite {suite.name!r}"
@@ -131,7 +132,7 @@ def _case_problems(suite: Suite, ids: set[str], *, defaults: bool) -> Iterator[s
 
 
 def _is_loaded(case: EvalCase) -> bool:
-    """Is it as a loader made it, as far as can be seen at a glance? Then it was checked there."""
+    """Does it look as if a loader made it? Then it has been validated."""
     judged = bool(case.evaluators) or case.skip is not None
     return case.locate is not None and judged and type(case.input_messages) is tuple
 
@@ -141,15 +142,16 @@ def _id_problems(case: EvalCase) -> Iterator[str]:
         yield f"the id is {kind_of(case.id)}, not text"
     elif not case.id or case.id != case.id.strip():
         yield "the id is empty or has space around it"
-    # What a file may have in its ids is the business of its loader.
+    # For ids in files, loaders decide which characters are allowed.
     elif case.locate is None and not case.id.isprintable():
         yield "the id has characters that cannot be printed"
 
 
 def _content_problems(case: EvalCase, *, defaults: bool) -> Iterator[str]:
     for name in ("input_messages", "expected_messages"):
-        yield from _foreign(name, getattr(case, name), Message, "Message('user', 'What is ...?')")
-    yield from _foreign("evaluators", case.evaluators, EvaluatorSpec, "an evaluator")
+        example = "Message('user', 'What is ...?')"
+        yield from _tuple_problems(name, getattr(case, name), Message, example)
+    yield from _tuple_problems("evaluators", case.evaluators, EvaluatorSpec, "an evaluator")
     if case.skip is not None:
         return
     if not case.input_messages:
@@ -158,8 +160,8 @@ def _content_problems(case: EvalCase, *, defaults: bool) -> Iterator[str]:
         yield "it has no evaluators, and nothing could fail; or give a reason to skip it"
 
 
-def _foreign(name: str, given: Any, kind: type, example: str) -> Iterator[str]:
-    """What is wrong with a field that is to be a tuple of our records."""
+def _tuple_problems(name: str, given: Any, kind: type, example: str) -> Iterator[str]:
+    """The problems of a field that must be a tuple of `kind`."""
     if not isinstance(given, (tuple, list)):
         yield f"{name} is {kind_of(given)}, not a tuple of {kind.__name__}: ({example},)"
         return

@@ -1,4 +1,4 @@
-"""The verbs of recorded runs: list, show, compare, name and remove them."""
+"""The verbs of recorded runs: list, show, compare, name and remove."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from assay.settings import Settings, shown_path
 from assay.stats.sequential import Sequential
 
 AnyRun = str | os.PathLike[str] | RunResult
-#: How many runs are listed when nobody says.
+#: How many runs are listed by default.
 LISTED = 20
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A run in a list: its record, and the baselines that it is."""
+    """A run in a list: its record, and its names as a baseline."""
 
     record: RunRecord
     baselines: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of `assay runs list`; counts that are not known are None."""
+        """The JSON of `assay runs list`; unknown counts are None."""
         record, summary = self.record, self.record.summary or {}
         counts = ("totalCases", "passed", "failed", "errored", "skipped")
         return {
@@ -71,14 +71,14 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[Listed]:
-    """The newest runs, the newest first."""
+    """The latest runs, the newest first."""
     with project_store(store) as opened:
         newest = islice(newest_first(opened), max(limit, 0))
         return with_baselines(newest, opened.baselines())
 
 
 def with_baselines(records: Iterable[RunRecord], baselines: Mapping[str, str]) -> list[Listed]:
-    """The runs, each with the names that it has among the baselines of its store."""
+    """The runs, each with its names among the baselines of the store."""
     names: dict[str, list[str]] = {}
     for name, run_id in baselines.items():
         names.setdefault(run_id, []).append(name)
@@ -86,7 +86,7 @@ def with_baselines(records: Iterable[RunRecord], baselines: Mapping[str, str]) -
 
 
 def show(run: str = "latest", *, store: str | None = None) -> Run:
-    """A recorded run, with its verdict as it was when the run ended.
+    """A recorded run, with the verdict that it ended with.
 
     `run` is an id or the start of one, the name of a baseline, or `latest`.
     """
@@ -94,15 +94,15 @@ def show(run: str = "latest", *, store: str | None = None) -> Run:
     opened = store_to_read(settings, store)
     try:
         record = find_run(run, opened)
-        return Run.of(_restored(record, opened, settings), opened)
+        return Run.of(_restore(record, opened, settings), opened)
     except BaseException:
         opened.close()
         raise
 
 
-def _restored(record: RunRecord, store: Store, settings: Settings) -> RunResult:
+def _restore(record: RunRecord, store: Store, settings: Settings) -> RunResult:
     verdict, options = record.verdict, _options(record)
-    comparison, notes = _compared_again(record, options, store)
+    comparison, notes = _compare_again(record, options, store)
     known = calibrations.read(settings.root)
     result = result_of(store, record, comparison=comparison, notes=tuple(notes), calibrations=known)
     if verdict.exit_code is None:
@@ -114,17 +114,17 @@ def _restored(record: RunRecord, store: Store, settings: Settings) -> RunResult:
 
 
 def _options(record: RunRecord) -> RunOptions:
-    """The options of the run; those of an older version may no longer be known."""
+    """The options of the run; defaults if an older version recorded unknown ones."""
     try:
         return RunOptions.model_validate(record.options)
     except ValidationError:
         return RunOptions()
 
 
-def _compared_again(
+def _compare_again(
     record: RunRecord, options: RunOptions, store: Store
 ) -> tuple[Comparison | None, list[str]]:
-    """The comparison that the run ended with, if its baseline is still there; what to say."""
+    """The comparison that the run ended with, if its baseline still exists, and notes."""
     verdict = record.verdict
     notes = list(verdict.notes)
     if verdict.exit_code is None and record.status == "running":
@@ -134,7 +134,7 @@ def _compared_again(
         return None, notes
     confirmed = None if verdict.confirmed is None else frozenset(verdict.confirmed)
     try:
-        before = _base_again(base, options, store)
+        before = _find_base(base, options, store)
         found = against(before, record, store, options, confirmed, verdict.sequential)
     except AssayError as error:
         return None, [*notes, f"it was compared with {base}, which cannot be read now: {error}"]
@@ -143,8 +143,8 @@ def _compared_again(
     return found, notes
 
 
-def _base_again(base: str, options: RunOptions, store: Store) -> Outcomes:
-    """The baseline of then; a run of another store is in the file that the options name."""
+def _find_base(base: str, options: RunOptions, store: Store) -> Outcomes:
+    """The baseline of a run. If it is not in the store, the options may name a file with it."""
     try:
         return outcomes_of(base, store, working_directory())
     except NotInStore:
@@ -163,7 +163,7 @@ def against(
     confirmed: frozenset[CaseRef] | None,
     sequential: Sequential | None,
 ) -> Comparison:
-    """What changed in a run with these options since its baseline."""
+    """Compare a run, which had these options, with its baseline."""
     rules = Rules(
         options.gate,
         options.margin,
@@ -172,23 +172,23 @@ def against(
         min_pass_rate=options.min_pass_rate,
         sequential=sequential,
     )
-    # What there is to say about the run itself, its own report says.
+    # The notes of the run itself are in its own report.
     names, notes = (base.name, run.id), base.notes
     return compared(base, stored(run, store), rules, names=names, notes=notes)
 
 
 def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Comparison:
-    """Two runs of a store; no file is read, whatever they are called."""
+    """Compare two runs of a store; a name is never taken for that of a file."""
     one, other = (
         stored(find_run(name, store), store, name).not_empty() for name in (base, candidate)
     )
-    return _compared(one, other, rules.checked())
+    return _compare_outcomes(one, other, rules.checked())
 
 
 def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> bool:
-    """Call a run interrupted that nobody works on; it keeps its trials and can be resumed.
+    """Mark a run as interrupted that no process works on; it keeps its trials and can be resumed.
 
-    False when it is left alone: somebody is at work on it, or was since the record was read.
+    False, and nothing changes, if it is finished, held, or was changed since `record` was read.
     """
     ended = timestamp(now)
     with suppress(RunHeld), store.lease(record.id):
@@ -202,7 +202,7 @@ def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> bo
 
 
 def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
-    """Remove runs with their result files; the ids. All of them can be removed, or none is."""
+    """Remove runs with their result files, all or none; returns their ids."""
     settings = project()
     with closing(store_to_read(settings, store)) as opened:
         records = {record.id: record for record in (find_run(run, opened) for run in runs)}
@@ -210,7 +210,7 @@ def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
             _check_removable(record, opened)
         with _set_aside(results_folder(settings), records):
             for run_id in records:
-                with opened.lease(run_id):  # nobody resumes it meanwhile
+                with opened.lease(run_id):  # no process may resume it meanwhile
                     opened.delete(run_id)
     return list(records)
 
@@ -226,24 +226,25 @@ def _check_removable(record: RunRecord, store: Store) -> None:
 
 @contextmanager
 def _set_aside(folder: Path, runs: Iterable[str]) -> Iterator[None]:
-    """The result files of runs are put away, and back if something goes wrong; else removed."""
-    put_away: dict[Path, Path] = {}
+    """Moves the result files of runs away; removes them at the end, or restores them on error."""
+    moved: dict[Path, Path] = {}
     try:
         for home in (folder / run_id for run_id in runs):
-            if home.parent != folder or not home.is_dir():  # a foreign store's id may be any text
+            # In a plugin's store an id may be any text, even a path.
+            if home.parent != folder or not home.is_dir():
                 continue
             aside = home.with_name(f".removed-{home.name}")
             try:
-                put_away[home] = home.rename(aside)
+                moved[home] = home.rename(aside)
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise StoreError(f"{shown_path(home)} cannot be removed: {reason}") from None
         yield
     except BaseException:
-        for home, aside in put_away.items():
+        for home, aside in moved.items():
             aside.rename(home)
         raise
-    for aside in put_away.values():
+    for aside in moved.values():
         shutil.rmtree(aside, ignore_errors=True)
 
 
@@ -256,26 +257,26 @@ def compare(
     strict: bool = False,
     store: str | None = None,
 ) -> Comparison:
-    """Two runs case by case: what changed, whether that is chance, and whether the gate fails.
+    """Compare two runs: what changed, whether it may be chance, and whether the gate fails.
 
     A run is a result of `run`, an id or the start of one, the name of a baseline, `latest`, or
-    a file of results. `store` is the URL of the store, when it is not that of the project.
-    docs/compare.md explains the words.
+    a result file. `store` is the URL of the store, if it is not that of the project.
+    docs/compare.md explains the terms.
     """
     rules = Rules(gate, margin, strict).checked()
     with ExitStack() as stack:
         found = _outcomes((base, candidate), stack, store)
         one, other = (outcomes.not_empty() for outcomes in found)
-        return _compared(one, other, rules)
+        return _compare_outcomes(one, other, rules)
 
 
-def _compared(one: Outcomes, other: Outcomes, rules: Rules) -> Comparison:
+def _compare_outcomes(one: Outcomes, other: Outcomes, rules: Rules) -> Comparison:
     names = (one.name, other.name)
     return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
 
 
 def _outcomes(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list[Outcomes]:
-    """Where to read the runs; the store is opened once, and only when one of them is in it."""
+    """The outcomes of the runs; the store is opened once, and only if one of them needs it."""
     store: Store | None = None
     found = []
     for run in runs:
@@ -291,7 +292,7 @@ def _outcomes(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list
 
 
 def set_baseline(name: str, run: str = "latest", *, store: str | None = None) -> RunRecord:
-    """Call a run by a name, to compare others with it; the name leaves the run that had it."""
+    """Name a run, to compare others with it; the name is taken from the run that had it."""
     check_name(name)
     with project_store(store) as opened:
         found = find_run(run, opened)
@@ -300,7 +301,7 @@ def set_baseline(name: str, run: str = "latest", *, store: str | None = None) ->
 
 
 def baselines(*, store: str | None = None) -> dict[str, RunRecord]:
-    """The runs that have a name, by their names in order."""
+    """The runs that have a name, by name in order."""
     with project_store(store) as opened:
         return {name: opened.run(run_id) for name, run_id in opened.baselines().items()}
 
@@ -312,6 +313,6 @@ def baseline(name: str, *, store: str | None = None) -> RunRecord:
 
 
 def remove_baseline(name: str, *, store: str | None = None) -> None:
-    """Forget the name; the run stays."""
+    """Remove the name; the run stays."""
     with project_store(store) as opened:
         opened.remove_baseline(name)

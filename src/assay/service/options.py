@@ -1,4 +1,4 @@
-"""The options of a run: given, of an earlier run, in the environment and in assay.yaml."""
+"""The options of a run: from the caller, an earlier run, the environment and assay.yaml."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.model.shape import Shape
 from assay.redaction import MARK
 from assay.settings import OVERRIDES, Settings, environment
 
-#: What a run does not take over from the one before: with what it is compared, and how.
+#: Options that a run does not inherit from an earlier one: what it is compared with, and how.
 ANEW = ("baseline", "gate", "stop_when")
 
 
@@ -28,7 +28,7 @@ def options_of(
     earlier: RunRecord | None,
     forgotten: Collection[str] = ANEW,
 ) -> RunOptions:
-    """What is given wins over the run before, unless it is forgotten, and that over the file."""
+    """By precedence: given, of the earlier run unless `forgotten`, environment, assay.yaml."""
     defaults = settings.config.defaults
     known = {name: getattr(defaults, name) for name in defaults.model_fields_set}
     known |= _environment()
@@ -39,16 +39,16 @@ def options_of(
     document = Document.unplaced("options", written)
     options, problems = check(RunOptions, document, (), written, _reading(settings))
     if options is None or problems:
-        raise UsageError(_told(problems))
+        raise UsageError(_joined(problems))
     return options
 
 
-def _told(problems: Iterable[Problem]) -> str:
+def _joined(problems: Iterable[Problem]) -> str:
     return "; ".join(problem.advice for problem in problems)
 
 
 def _environment() -> dict[str, Any]:
-    """Options in the environment, such as ASSAY_WORKERS; a list has commas."""
+    """Options in the environment, such as ASSAY_WORKERS; lists are separated by commas."""
     names = [name for name in RunOptions.model_fields if name not in OVERRIDES]
     found = environment(f"ASSAY_{name.upper()}" for name in names)
     values: dict[str, Any] = {}
@@ -60,7 +60,7 @@ def _environment() -> dict[str, Any]:
 
 
 def _scalar(text: str) -> Any:
-    """A number or a flag where it is one, else the text."""
+    """The text as a number or a flag, if it is one."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -69,7 +69,7 @@ def _scalar(text: str) -> Any:
 
 
 def _check_complete(earlier: RunRecord, names: Collection[str]) -> None:
-    """What holds a secret was recorded without it, and has to be given again."""
+    """An option with a secret was recorded without it, and has to be given again."""
     for name in names:
         if MARK in str(earlier.options.get(name)):
             message = f"the {name} of the run {earlier.id} held a secret, which is not recorded"
@@ -77,18 +77,18 @@ def _check_complete(earlier: RunRecord, names: Collection[str]) -> None:
 
 
 def default_evaluators(options: RunOptions, settings: Settings) -> tuple[EvaluatorSpec, ...]:
-    """What judges cases that name no evaluator, when the options say so."""
+    """The evaluators that the options set for cases without any."""
     if not options.evaluators:
         return ()
     written = {"evaluators": list(options.evaluators)}
     document = Document.unplaced("options", written)
-    found, problems = check(_Judging, document, (), written, _reading(settings))
+    found, problems = check(_EvaluatorList, document, (), written, _reading(settings))
     if found is None:
-        raise UsageError(f"evaluators: {_told(p for p in problems if p.severity == 'error')}")
+        raise UsageError(f"evaluators: {_joined(p for p in problems if p.severity == 'error')}")
     return found.evaluators
 
 
-class _Judging(Shape):
+class _EvaluatorList(Shape):
     """The evaluators of the options, as eval files write them."""
 
     evaluators: Evaluators = ()

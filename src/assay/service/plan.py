@@ -1,4 +1,4 @@
-"""The verb of `assay plan`: what a run could show, and what it would cost."""
+"""The verb of `assay plan`: what a run could detect, and what it would cost."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from assay.stats.planning import (
 )
 from assay.stats.sums import Moments
 
-#: The share of cases that change between two runs, where nothing tells it.
+#: The assumed share of cases that change between two runs.
 DISCORDANT = 0.2
-#: So many runs are looked through for one that had a suite.
-_LOOKED_AT = 500
+#: At most this many runs are searched for one that had a suite.
+_MAX_RUNS = 500
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """How much differs between two runs that are equally good, and how we know.
+    """How much two equally good runs differ, and where that is known from.
 
-    `discordant` is the share of cases that change, `variances` is about their scores.
+    `discordant` is the share of cases that change, `variances` are those of their scores.
     """
 
     discordant: float
@@ -59,7 +59,7 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 class SuiteCost(msgspec.Struct, frozen=True):
-    """What asking a suite takes, told by the last run that had it; None where none had."""
+    """What a suite costs, estimated from the last run that had it; None if there is none."""
 
     file: str
     cases: int
@@ -80,7 +80,7 @@ class SuiteCost(msgspec.Struct, frozen=True):
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What a plan is asked for."""
+    """The parameters of a plan."""
 
     cases: int | None = None
     difference: float | None = None
@@ -90,7 +90,7 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 class Forecast(msgspec.Struct, frozen=True):
-    """What `cases` show, and how many `difference` needs; None where nothing would do."""
+    """What `cases` can detect, and how many `difference` needs; None if that is impossible."""
 
     wish: Wish
     basis: Basis
@@ -108,16 +108,16 @@ class Forecast(msgspec.Struct, frozen=True):
 
     @property
     def discordant(self) -> float:
-        """No difference is greater than the share of cases that change."""
+        """The share of cases that change, which is at least the difference."""
         return max(self.basis.discordant, abs(self.wish.difference or 0.0))
 
     @property
     def detectable(self) -> float | None:
-        """The smallest difference of pass rates that the cases show."""
+        """The smallest difference of pass rates that the cases can detect."""
         if self.cases is None:
             return None
         found = detectable_difference(self.cases, self.discordant, self.aim)
-        # Of few cases more must change than usual, and then in one direction.
+        # With few cases, more of them than usual have to change, and all in one direction.
         return one_way_difference(self.cases, self.aim) if found is None else found
 
     @property
@@ -129,12 +129,12 @@ class Forecast(msgspec.Struct, frozen=True):
 
     @property
     def by_scores(self) -> bool:
-        """Is there something to say about mean scores? They profit from repeats."""
+        """Are mean scores worth reporting? They are if cases are repeated or graded."""
         return self.repeat > 1 or self.basis.graded
 
     @property
     def scores_alike(self) -> bool:
-        """All scores that are known are equal: how much they vary cannot be told from them."""
+        """Are all known scores equal? Then their variance cannot be estimated."""
         return not self.basis.variances.total()
 
     @property
@@ -154,12 +154,12 @@ class Forecast(msgspec.Struct, frozen=True):
 
     @property
     def cost_usd(self) -> float | None:
-        """Of all suites together, as far as it is known."""
+        """The cost of all suites for which it is known."""
         return _total(suite.cost_usd for suite in self.suites)
 
     @property
     def duration_ms(self) -> float | None:
-        """How long the run takes with so many workers, as far as it is known."""
+        """The duration with this number of workers, of all suites for which it is known."""
         whole = _total(suite.duration_ms for suite in self.suites)
         return None if whole is None else whole / self.workers
 
@@ -188,7 +188,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
 
 def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast:
-    """What the cases of the paths, of a run, or so many, could show of a difference."""
+    """Which difference the cases of paths, of a run, or a number of cases could detect."""
     settings = project()
     with closing(store_to_read(settings, store)) as opened:
         basis = _basis(wish, opened)
@@ -207,17 +207,18 @@ def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast
 
 
 def _workers(asked: Iterable[EvalCase], chosen: Plan, settings: Settings) -> int:
-    """How many trials run at once: as the suites say, and as the targets allow."""
+    """How many trials run concurrently, given the settings of suites and targets."""
     targets = settings.config.targets
     only = targets[0].name if len(targets) == 1 else None
     names = {chosen.options.target or case.target or only for case in asked}
-    allowed = [_allowed(name, settings) or chosen.workers or WORKERS for name in names if name]
-    most = max(allowed, default=chosen.workers or WORKERS)
+    default = chosen.workers or WORKERS
+    allowed = [_workers_of_target(name, settings) or default for name in names if name]
+    most = max(allowed, default=default)
     return min(chosen.workers or most, most)
 
 
-def _allowed(target: str, settings: Settings) -> int | None:
-    with suppress(AssayError):  # a run says what is wrong with it
+def _workers_of_target(target: str, settings: Settings) -> int | None:
+    with suppress(AssayError):  # reported by the run
         return Roster(settings).spec(target).workers
     return None
 
@@ -241,7 +242,7 @@ def _basis(wish: Wish, store: Store) -> Basis:
 
 
 class _Noise:
-    """Adds up the cases of a run: how much their attempts differ, and how much they do."""
+    """Collects how much the repeats of a case differ, and how much the cases of a run differ."""
 
     def __init__(self) -> None:
         self.cases = self.passed = 0
@@ -268,7 +269,7 @@ class _Noise:
             self.within.add(own.variance or 0.0)
 
     def alone(self, run_id: str) -> Basis:
-        """From this run only: from its repeats, else as if two runs had nothing in common."""
+        """From this run only: from its repeats, or else as if two runs were independent."""
         least = 1 / self.cases
         if self.attempts.count:
             noise = Variances(0.0, self.within.mean, self.within.mean)
@@ -281,13 +282,13 @@ class _Noise:
 
 
 def _with_baseline(record: RunRecord, noise: _Noise, store: Store) -> Basis | None:
-    """From the run and its baseline, if it had one that is still there."""
+    """From the run and its baseline, if it had one that still exists."""
     name = record.verdict.baseline
     if name is None:
         return None
     try:
         base = outcomes_of(name, store, working_directory())
-    except AssayError:  # it is gone; the run alone must do
+    except AssayError:  # missing by now; use the run alone
         return None
     moved, scores = Moments(), Moments()
     for before, now in pair(base, stored(record, store)):
@@ -333,7 +334,7 @@ def _cost(file: str, cases: int, trials: int, past: _PastTrial | None) -> SuiteC
 
 
 class _PastTrial(msgspec.Struct, frozen=True):
-    """What a trial of a suite took on average in a run."""
+    """The average cost and duration of a trial of a suite in a run."""
 
     run_id: str
     cost_usd: float | None
@@ -341,9 +342,9 @@ class _PastTrial(msgspec.Struct, frozen=True):
 
 
 def _past_trials(files: set[str], store: Store) -> dict[str, _PastTrial]:
-    """For each suite the newest finished run that asked it."""
+    """The averages of each suite, from the newest finished run that asked it."""
     found: dict[str, _PastTrial] = {}
-    for record in islice(newest_first(store), _LOOKED_AT):
+    for record in islice(newest_first(store), _MAX_RUNS):
         for index, header in enumerate(record.suites):
             if header.file in files and header.file not in found and record.status == "finished":
                 average = _average(store, record.id, index)

@@ -24,7 +24,7 @@ def find_settings() -> Settings:
 
 
 def project() -> Settings:
-    """The same, with the plugins imported."""
+    """The settings of the project, with its plugins imported."""
     settings = find_settings()
     if problems := import_plugins(settings):
         raise ConfigError(problems)
@@ -32,12 +32,12 @@ def project() -> Settings:
 
 
 def import_plugins(settings: Settings) -> list[Problem]:
-    """Import the modules listed under `plugins`; one problem for each that fails."""
+    """Import the modules listed under `plugins`; a problem for each that fails."""
     problems: list[Problem] = []
     if settings.document is None:
         return problems
     for index, name in enumerate(settings.config.plugins):
-        if fault := _plugin(name, settings).fault:
+        if fault := _import_plugin(name, settings).fault:
             message = f"the plugin {name!r} could not be imported: {fault}"
             place = ("plugins", index)
             problems.append(settings.document.problem(place, "plugin-failed", message))
@@ -45,9 +45,9 @@ def import_plugins(settings: Settings) -> list[Problem]:
 
 
 def plugins() -> list[Registered]:
-    """Everything that is registered; what cannot be used says why."""
+    """Everything that is registered, with the reason if it cannot be used."""
     settings = find_settings()
-    modules = [_plugin(name, settings) for name in settings.config.plugins]
+    modules = [_import_plugin(name, settings) for name in settings.config.plugins]
     kinds = (
         *(registry.loaders, registry.evaluators, registry.targets),
         *(registry.stores, registry.reporters, registry.executors),
@@ -55,13 +55,13 @@ def plugins() -> list[Registered]:
     return [*modules, *(entry for kind in kinds for entry in kind.listed())]
 
 
-def _plugin(module: str, settings: Settings) -> Registered:
+def _import_plugin(module: str, settings: Settings) -> Registered:
     """Import a module listed under `plugins`; its evaluators register themselves."""
     settings.lead_path()
     fault = ""
     try:
         import_module(module)
-    # whatever a project's module does when it is imported
+    # a module may do anything when it is imported
     except (Exception, SystemExit) as error:
         fault = cause_of(error)
     return Registered("plugin", module, "config", fault)

@@ -18,14 +18,14 @@ from assay.suites.discovery import discover
 
 
 def lock(paths: Paths) -> dict[str, list[str]]:
-    """Lock the unlocked cases of all regression files; which ones, by file."""
+    """Lock the unlocked cases of all regression files; returns their ids by file."""
     return {shown_path(file): ledger.lock(file) for file in _files(paths)}
 
 
 def add(
     folder: str | os.PathLike[str], tool: str, bug: ledger.Bug, today: date
 ) -> tuple[Path, str]:
-    """Add a locked case for a bug to the regression file of a tool; the file and the new id."""
+    """Add a locked case for a bug to the regression file of a tool; returns file and id."""
     if not re.fullmatch(r"[^\s./\\:][^\s/\\:]*", tool) or not tool.isprintable():
         raise UsageError(f"{tool!r} is not the name of a tool that a file can be called after")
     file = working_directory() / folder / f"{tool}{ledger.SUFFIX}"
@@ -37,7 +37,7 @@ def add(
 
 
 def archive(identity: str, paths: Paths) -> Path:
-    """Move one case to its archive, wherever below the paths it is."""
+    """Move a case to the archive of its file, which is found among the paths."""
     files = _files(paths)
     holders = [
         f
@@ -51,12 +51,12 @@ def archive(identity: str, paths: Paths) -> Path:
 
 
 def entries(paths: Paths) -> dict[str, list[ledger.LedgerEntry]]:
-    """Every regression case with its state, by file."""
+    """All regression cases with their status, by file."""
     return {shown_path(file): ledger.entries(file) for file in _files(paths)}
 
 
 def _files(paths: Paths) -> Sequence[Path]:
-    """The regression files among the paths; each loads, or is gone and its lock is not."""
+    """The regression files among the paths; each loads, or is missing but has a lock."""
     settings = find_settings()
     found = discover(as_paths(paths), settings)
     files = [file for file in found.files if file.name.endswith(ledger.SUFFIX)]

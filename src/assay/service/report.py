@@ -10,7 +10,7 @@ from assay.registry import reporters
 
 
 def report(run: RunResult, name: str, out: TextIO) -> None:
-    """Write the report; who opened `out` says what it is that cannot be written."""
+    """Write the report. An OSError is passed on: the caller knows what `out` is."""
     reporter = reporters.get(name)
     with blaming(f"the reporter {name!r} failed", PluginError, OSError):
         reporter.write(run, out)

@@ -1,4 +1,4 @@
-"""Run: the result of a run as Python code gets it."""
+"""Run: the result of a run in Python."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from assay.service.report import report
 T = TypeVar("T")
 
 
-class _Held:
-    """A store that is closed when nobody holds this object any more."""
+class _StoreHandle:
+    """A store that is closed when this object is garbage collected."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -29,13 +29,13 @@ class _Held:
         return getattr(self._store, name)
 
 
-def _read(read: Callable[[], Iterator[T]], held: _Held) -> Iterator[T]:
-    """What is read from the store; the iterator holds it too."""
-    yield from read()
+def _read(iterate: Callable[[], Iterator[T]], handle: _StoreHandle) -> Iterator[T]:
+    """Iterate, and keep the store open for as long as the iterator exists."""
+    yield from iterate()
 
 
 class Run(RunResult, frozen=True, kw_only=True):
-    """A RunResult that can be printed, and read for as long as somebody holds it.
+    """A RunResult that can be printed, and whose store stays open while it is referenced.
 
     run = assay.run("evals/", target=my_agent)
     assert run.passed, run.report()
@@ -47,33 +47,33 @@ class Run(RunResult, frozen=True, kw_only=True):
     def of(cls, result: RunResult, store: Store) -> Run:
         """The result with the store that its cases are read from.
 
-        It is closed when nobody holds the run, a copy, one of its suites or their iterators.
+        The store is closed when the run, its copies, its suites and their iterators are gone.
         """
-        held = _Held(store)
+        handle = _StoreHandle(store)
         given: dict[str, Any] = asdict(result)
         given["suites"] = tuple(
             replace(
                 suite,
-                entries=partial(_read, suite.entries, held),
-                comparability=partial(_read, suite.comparability, held),
+                entries=partial(_read, suite.entries, handle),
+                comparability=partial(_read, suite.comparability, handle),
             )
             for suite in result.suites
         )
-        return cls(**given, store=cast("Store", held))
+        return cls(**given, store=cast("Store", handle))
 
     def __repr__(self) -> str:
-        """One line: all its suites would fill the page of a notebook."""
+        """One line, as all suites would fill a page in a notebook."""
         counts = f"{self.summary.passed} of {self.summary.total_cases} passed"
         return f"<Run {self.id}: {counts}, exit code {self.exit_code}>"
 
-    def report(self, format: str = "text") -> str:  # noqa: A002 - what users call it
-        """The run as a text: for the terminal, or in any format of `assay run -o`."""
+    def report(self, format: str = "text") -> str:  # noqa: A002 - the natural name
+        """The report as text, or in another format of `assay run -o`."""
         out = io.StringIO()
         report(self, format, out)
         return out.getvalue()
 
     def observations(self) -> Iterator[bytes]:
-        """What the target did, as lines of a replay file: one a trial, repeats in order."""
+        """What the target did, as lines of a replay file: one per trial, repeats in order."""
         for trial in self.store.trials(self.id):
             if was_asked(trial) and not trial.confirms:
                 yield trial.observation

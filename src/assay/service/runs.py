@@ -1,7 +1,7 @@
-"""The verbs of runs: ask, go on with, ask again, grade again.
+"""The verbs of runs: run, resume, rerun failed cases, and regrade.
 
-Doors call these and nothing deeper. A run is put together here: eval files, options, the
-store, whoever is asked, and what it is compared with.
+Doors (CLI, server, Python API) call only these. A run is put together here: eval files, options,
+the store, target and judge, and the baseline.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ from assay.suites.test_cases import is_reference, suite_of
 AnyTarget = str | Target | Callable[[Any], Any]
 Cases = Paths | Suite | Iterable[Suite]
 Baseline = str | os.PathLike[str] | RunResult
-#: How a run may go back to another one, as its plan calls it.
+#: The keys in a run's plan that name the earlier run it is based on.
 _ORIGINS = ("rerunFailed", "regraded")
 
 
 class Door(msgspec.Struct, frozen=True):
-    """How a door follows a run, and stops it."""
+    """How a door observes and stops a run."""
 
     listen: Listener = lambda event: None
     brake: Brake | None = None
-    #: What a run records of the door, when it matters who goes on with it.
+    #: Recorded with the run, so that a server resumes only its own.
     name: str = ""
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What a door asks for. Of `resume`, `rerun_failed` and `regrade` at most one names a run.
+    """What a door requests. At most one of `resume`, `rerun_failed` and `regrade` names a run.
 
-    `resume` may be "", the newest unfinished run with the same paths, target and options.
+    A `resume` of "" means the newest unfinished run with the same paths, target and options.
     """
 
     cases: Cases = ()
@@ -75,11 +75,11 @@ class Order(msgspec.Struct, frozen=True):
     rerun_failed: str | None = None
     regrade: str | None = None
     door: Door = Door()
-    #: May large files of recorded answers be graded by processes of their own?
+    #: May large files of recorded answers be graded by separate processes?
     stream: bool = True
-    #: The only targets and judges that may be asked; None when all may.
+    #: The targets and judges that may be used; None allows all.
     targets: Collection[str] | None = None
-    #: The run to compare with, when it is at hand; else the options name it.
+    #: The run to compare with, as an object; otherwise the options name it.
     baseline: RunResult | None = None
 
     @property
@@ -91,9 +91,9 @@ class Order(msgspec.Struct, frozen=True):
 def run(cases: Cases, *, target: AnyTarget | None = None, **options: Any) -> Run:
     """Ask a target every case, grade what it did, and record it.
 
-    `cases` are a suite, several, or paths to load them from. `target` is the name of a target,
-    one written inline, a function or a Target. `judge` and `store` likewise; `baseline` is a Run,
-    or what the command takes. All other `options` are those of RunOptions.
+    `cases` are suites, or paths to load them from. `target` is the name of a target, one written
+    inline, a function or a Target, and so is `judge`. `store` is the URL of a store, `baseline` a
+    Run or what the command accepts. All other `options` are those of RunOptions.
     """
     return wait_for(lambda: _run(cases, target, **options))
 
@@ -105,7 +105,7 @@ async def _run(
     judge: AnyTarget | None = None,
     **options: Any,
 ) -> Run:
-    async with _apart(target) as asked, _apart(judge) as judging:
+    async with _separate(target) as asked, _separate(judge) as judging:
         return await arun(cases, target=asked, judge=judging, **options)
 
 
@@ -120,7 +120,7 @@ async def arun(
 ) -> Run:
     """`run` in a running event loop."""
     order = Order(cases, target, judge, store)
-    return await carry_out(*_compared_with(baseline, order, options))
+    return await carry_out(*_with_baseline(baseline, order, options))
 
 
 def regrade(
@@ -128,29 +128,25 @@ def regrade(
     cases: Cases = (),
     *,
     judge: str | Target | None = None,
+    store: str | None = None,
     baseline: Baseline | None = None,
     **options: Any,
 ) -> Run:
     """Grade the observations of a recorded run again, with today's evaluators: a new run."""
-    return wait_for(lambda: _regrade(reference, cases, judge, baseline, options))
+    order = Order(cases, judge=judge, store=store, regrade=reference)
+    return wait_for(lambda: _regrade(order, baseline, options))
 
 
-async def _regrade(
-    reference: str,
-    cases: Cases,
-    judge: AnyTarget | None,
-    baseline: Baseline | None,
-    options: dict[str, Any],
-) -> Run:
-    async with _apart(judge) as judging:
-        order = Order(cases, judge=judging, regrade=reference)
-        return await carry_out(*_compared_with(baseline, order, options))
+async def _regrade(order: Order, baseline: Baseline | None, options: dict[str, Any]) -> Run:
+    async with _separate(order.judge) as judging:
+        order = replace(order, judge=judging)
+        return await carry_out(*_with_baseline(baseline, order, options))
 
 
-def _compared_with(
+def _with_baseline(
     baseline: Baseline | None, order: Order, options: dict[str, Any]
 ) -> tuple[Order, dict[str, Any]]:
-    """The order and the options with a baseline, however it is given."""
+    """The order and the options with the baseline, which is a run or names one."""
     if baseline is None:
         return order, options
     if isinstance(baseline, RunResult):
@@ -159,7 +155,7 @@ def _compared_with(
 
 
 async def carry_out(order: Order, given: dict[str, Any]) -> Run:
-    """The run that a door ordered."""
+    """Carry out the run that a door requested."""
     settings = project()
     settings.lead_path()
     store = open_store(settings, order.store)
@@ -173,12 +169,12 @@ async def carry_out(order: Order, given: dict[str, Any]) -> Run:
 async def carry_out_in(
     settings: Settings, store: Store, order: Order, given: dict[str, Any]
 ) -> RunResult:
-    """The run that a door ordered, with a store that stays open."""
+    """Carry out the run with a store that stays open."""
     return await session.run(_job(order, given, settings, store))
 
 
 def _check_order(order: Order) -> None:
-    """A run goes back to one other run. That of `--rerun-failed` may have begun, and go on."""
+    """Only one earlier run may be named. A bare `--resume` continues a begun `--rerun-failed`."""
     if order.resume and order.rerun_failed is not None:
         both = f"--resume {order.resume} and --rerun-failed {order.rerun_failed}"
         raise UsageError(f"{both} name two runs to go back to: leave one of them out")
@@ -188,8 +184,8 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     _check_order(order)
     earlier = find_run(order.earlier, store) if order.earlier else None
     options = _options(order, given, settings, earlier)
-    base, origin = _base(order.baseline, options, store), _origin(order, earlier)
-    # A run that goes back to another one looks its cases up, which a stream cannot do.
+    base, origin = _find_base(order.baseline, options, store), _origin(order, earlier)
+    # A run based on another one looks its cases up, which a stream cannot do.
     order = replace(order, stream=order.stream and not origin)
     suites, paths = _suites(order, options, settings, store, earlier)
     job = Job(
@@ -198,8 +194,8 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         options=options,
         store=store,
         paths=paths,
-        target=_target(order.target),
-        judge=_target(order.judge),
+        target=_as_target(order.target),
+        judge=_as_target(order.judge),
         targets=order.targets,
         defaults=default_evaluators(options, settings),
         sources={"seed": Seeds(settings).data, "snapshot": snapshot.capture(settings) or {}},
@@ -211,7 +207,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         door=order.door.name,
         origin=origin,
     )
-    job = _going_back(job)
+    job = _with_origin(job)
     if order.resume is None:
         return job
     return replace(job, resumed=resumable(job, earlier if order.resume else None))
@@ -223,13 +219,13 @@ def _options(
     named = {"target": order.target, "judge": order.judge}
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
     forgotten = [] if order.resume else list(ANEW)
-    if order.regrade is not None:  # all observations are graded, however far that run came
+    if order.regrade is not None:  # grade all observations: no limit may stop it
         forgotten += ["target", "max_failures", "budget_usd"]
     return options_of(given, settings, earlier, forgotten)
 
 
 def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
-    """The run that this one goes back to, by how it does; a resumed run does so as it began."""
+    """The run that this one is based on, under its key; a resumed run keeps its own."""
     if earlier is None:
         return {}
     if order.resume:
@@ -237,8 +233,8 @@ def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
     return {"rerunFailed" if order.rerun_failed is not None else "regraded": earlier.id}
 
 
-def _going_back(job: Job) -> Job:
-    """The job with the cases, and the answers, of the run that it goes back to."""
+def _with_origin(job: Job) -> Job:
+    """The job with the cases, and for a regrade the answers, of the run that it is based on."""
     if run_id := job.origin.get("rerunFailed"):
         return replace(job, wanted=_failed_in(job.store.run(run_id), job))
     if run_id := job.origin.get("regraded"):
@@ -251,16 +247,16 @@ def _going_back(job: Job) -> Job:
 
 
 def _failed_in(earlier: RunRecord, job: Job) -> Callable[[int, EvalCase], bool]:
-    """Did the case fail, or error, in the run before?"""
+    """A predicate: did the case fail or error in the earlier run?"""
     outcomes = outcomes_of(earlier.id, job.store, job.settings.root)
-    bad = {case.ref for case in outcomes if case.outcome in ("failed", "errored")}
+    failed = {case.ref for case in outcomes if case.outcome in ("failed", "errored")}
     files = [project_path(suite.file, job.settings) for suite in job.suites]
-    return lambda suite, case: CaseRef(files[suite], case.id) in bad
+    return lambda suite, case: CaseRef(files[suite], case.id) in failed
 
 
-def _base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes | None:
-    """The baseline: a run at hand, or that of the options, which is looked up at once."""
-    if isinstance(run, Run):  # it may be in a store of its own
+def _find_base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes | None:
+    """The baseline: the given run, or that of the options, which must exist already."""
+    if isinstance(run, Run):  # it may be in another store
         return stored(run.record, run.store).not_empty()
     if options.baseline is not None:
         return outcomes_of(options.baseline, store, working_directory()).not_empty()
@@ -271,7 +267,7 @@ def _base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes 
 
 
 def _comparer(options: RunOptions, store: Store, base: Outcomes | None) -> Compare | None:
-    """Compares with the baseline."""
+    """A function that compares the run with the baseline."""
     if base is None:
         return None
     return lambda run_id, confirmed, sequential: against(
@@ -279,8 +275,8 @@ def _comparer(options: RunOptions, store: Store, base: Outcomes | None) -> Compa
     )
 
 
-def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
-    """May large files be read as a stream? Only if answers are recorded and no count is needed."""
+def _may_stream(order: Order, options: RunOptions, settings: Settings) -> bool:
+    """May large files be streamed? Only if answers are recorded and no option counts cases."""
     counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
     if not order.stream or any(counted) or options.stop_when:
         return False
@@ -292,7 +288,7 @@ def _streams(order: Order, options: RunOptions, settings: Settings) -> bool:
 def _suites(
     order: Order, options: RunOptions, settings: Settings, store: Store, earlier: RunRecord | None
 ) -> tuple[Sequence[Suite], list[str]]:
-    """The suites, and their paths as a resumed run must name them."""
+    """The suites, and the paths that a resumed run loads them from."""
     cases = handmade.listed(order.cases)
     if cases and isinstance(cases[0], Suite):
         suites = handmade.checked(cases, defaults=bool(options.evaluators))
@@ -306,22 +302,22 @@ def _suites(
         raise UsageError("no path is given: name eval files or folders, such as 'evals/'")
     kept = [suite_of(str(path), store) for path in paths if is_reference(str(path))]
     files = [path for path in paths if not is_reference(str(path))]
-    loaded = _loaded(files, order, options, settings) if files else ()
+    loaded = _load(files, order, options, settings) if files else ()
     written = [project_path(str(path), settings) for path in files]
     suites = [*loaded, *(suite for suite, _ in kept)]
     return suites, [*written, *(reference for _, reference in kept)]
 
 
-def _loaded(
+def _load(
     files: list[Path], order: Order, options: RunOptions, settings: Settings
 ) -> Sequence[Suite]:
-    """The suites of eval files; warnings are reported, or refused when the run is strict."""
-    loaded = validate(files, stream=_streams(order, options, settings), settings=settings)
+    """Load eval files; warnings are reported, or raised if the run is strict."""
+    loaded = validate(files, stream=_may_stream(order, options, settings), settings=settings)
     if refusal := refusal_of(loaded.problems):
         raise refusal
-    unasked = [s for s in loaded.suites if options.tier and s.tier not in options.tier]
-    unasked_for = {problem for suite in unasked for problem in suite.warnings}
-    warnings = [problem for problem in loaded.problems if problem not in unasked_for]
+    unselected = [s for s in loaded.suites if options.tier and s.tier not in options.tier]
+    ignored = {problem for suite in unselected for problem in suite.warnings}
+    warnings = [problem for problem in loaded.problems if problem not in ignored]
     if refusal := refusal_of(warnings, strict=options.strict):
         raise refusal
     for problem in warnings:
@@ -332,9 +328,9 @@ def _loaded(
 
 
 @asynccontextmanager
-async def _apart(target: AnyTarget | None) -> AsyncIterator[str | Target | None]:
-    """A target for a loop that is ours: nothing that a function uses can belong to that one."""
-    made = _target(target, apart=True)
+async def _separate(target: AnyTarget | None) -> AsyncIterator[str | Target | None]:
+    """A target for our own event loop: what a function uses cannot belong to that loop."""
+    made = _as_target(target, apart=True)
     if made is None or made is target:
         yield cast("str | Target | None", target)
         return
@@ -344,8 +340,8 @@ async def _apart(target: AnyTarget | None) -> AsyncIterator[str | Target | None]
         await made.close()
 
 
-def _target(target: AnyTarget | None, *, apart: bool = False) -> Target | None:
-    """A target that is not just named; a function is asked on the loop of this run, or apart."""
+def _as_target(target: AnyTarget | None, *, apart: bool = False) -> Target | None:
+    """The Target, unless it is only named. A function is called in this event loop, or apart."""
     if target is None or isinstance(target, str):
         return None
     if hasattr(target, "ask"):

@@ -100,7 +100,7 @@ cases:
 
 
 def write_project(folder: Path) -> list[Path]:
-    """Write the project; refuses before writing anything when a file is in the way."""
+    """Write the project; a UsageError, before anything is written, if a file exists already."""
     files = {
         folder / "assay.yaml": CONFIG,
         folder / "assay.schema.json": json.dumps(schema("config"), indent=2) + "\n",

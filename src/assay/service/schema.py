@@ -1,4 +1,4 @@
-"""JSON Schema 2020-12 of eval files, configuration and results, from the shapes in use."""
+"""JSON Schema 2020-12 of eval files, configuration and results, made from their shapes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def _definitions(*shapes: type[Any]) -> tuple[dict[str, Any], dict[type[Any], str]]:
-    """The `$defs` of shapes and of all that is in them, and the name of each shape there."""
+    """The `$defs` of shapes and of all that they contain, and the name of each shape in it."""
     refs, definitions = models_json_schema(
         [(shape, "validation") for shape in shapes], ref_template="#/$defs/{model}"
     )
@@ -49,7 +49,7 @@ def _definitions(*shapes: type[Any]) -> tuple[dict[str, Any], dict[type[Any], st
 
 
 def _config_schema() -> dict[str, Any]:
-    """assay.yaml; the provider of a target decides which settings it may have."""
+    """The schema of assay.yaml; a target's provider determines its settings."""
     classes = targets.usable()
     defs, names = _definitions(Config, *dict.fromkeys(classes.values()))
     rules = [
@@ -103,7 +103,7 @@ def _eval_schema() -> dict[str, Any]:
 def _case_that_asserts(*, inherited: bool) -> dict[str, Any]:
     """A case with something that could fail, unless it is skipped.
 
-    `inherited` is whether the suite names evaluators for cases that name none.
+    `inherited` says whether the suite has evaluators for cases without any.
     """
     own = _evaluators_of_case({"minItems": 1}, inherited)
     expect = _within("expect", {"$ref": "#/$defs/AssertingExpect"})
@@ -119,7 +119,7 @@ def _case_to_compare_with(*, inherited: bool) -> dict[str, Any]:
 
 
 def _evaluators_of_case(named: dict[str, Any], unless_named: bool) -> dict[str, Any]:
-    """What holds for the list of evaluators that a case names, or for a case without one."""
+    """`named` for the list of evaluators of a case, or `unless_named` if it has none."""
     within = CaseExecution.spelling.value_of("evaluators", named)
     return {
         "if": CaseFile.given("evaluators"),
@@ -133,12 +133,12 @@ def _evaluators_of_case(named: dict[str, Any], unless_named: bool) -> dict[str, 
 
 
 def _default_evaluators() -> list[dict[str, Any]]:
-    """The parts of a case that give it an evaluator when nobody names one."""
+    """The keys that give a case a default evaluator."""
     return [CaseFile.given("expected_outcome"), _expected({})]
 
 
 def _expected(said: dict[str, Any]) -> dict[str, Any]:
-    """A case that expects an answer; when it is written as messages, one that fits `said`."""
+    """A case that expects an answer; if that is written as messages, one must match `said`."""
     assistant = {"properties": {"role": {"const": "assistant"}}, "required": ["role"]}
     answer = {"allOf": [assistant, said]}
     answers = {
@@ -165,7 +165,7 @@ def _comparing(classes: dict[str, type[EvaluatorSpec]]) -> dict[str, Any]:
 
 
 def _suite_that_asserts() -> dict[str, Any]:
-    """A suite whose cases assert something, be it by the evaluators of the suite."""
+    """A suite whose cases assert something, maybe with the evaluators of the suite."""
 
     def each(case: str) -> dict[str, Any]:
         return SuiteFile.spelling.value_of("cases", {"items": {"$ref": f"#/$defs/{case}"}})
@@ -191,7 +191,7 @@ def _within(key: str, schema: dict[str, Any]) -> dict[str, Any]:
 def _evaluator(
     classes: dict[str, type[EvaluatorSpec]], names: dict[type[Any], str], defs: dict[str, Any]
 ) -> dict[str, Any]:
-    """One entry of an `evaluators` list: its `type` decides which keys it may have."""
+    """An entry of an `evaluators` list; its `type` determines its keys."""
     rules = []
     known: list[str] = []
     for type_name, cls in classes.items():
@@ -213,9 +213,9 @@ def _evaluator(
 
 
 def evaluator_shapes(types: Collection[str], at: str) -> dict[str, Any]:
-    """The shapes of evaluators, with canonical keys only, and of what is in them, by their names.
+    """The schemas of evaluators, with canonical keys only, and of what they contain, by name.
 
-    `Evaluator` is any of them. They refer to each other below `at`, such as `#/$defs/`.
+    `Evaluator` matches any of them. `at` is the prefix of references, such as `#/$defs/`.
     """
     classes = {name: cls for name, cls in evaluators.usable().items() if name in types}
     with plainly():
@@ -230,7 +230,7 @@ def evaluator_shapes(types: Collection[str], at: str) -> dict[str, Any]:
 
 
 def spellings_of(type_name: str, cls: type[EvaluatorSpec]) -> list[str]:
-    """All the ways to write an evaluator's type, mixtures of `_` and `-` among them."""
+    """All spellings of an evaluator's type, with any mixture of `_` and `-`."""
     names = [type_name, f"not_{type_name}"] if issubclass(cls, NegatableSpec) else [type_name]
     parts = [name.split("_") for name in names]
     return sorted(

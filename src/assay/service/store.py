@@ -1,4 +1,4 @@
-"""Opens the store of a project, for the verbs that read it and for those that write."""
+"""Opens the store of a project, for reading or for writing."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
 
 
 def store_to_read(settings: Settings, url: str | None = None) -> Store:
-    """The store for reading: where there is no file, none is made."""
+    """The store for reading: a missing file is not created."""
     scheme, _, path = (url or settings.config.store).partition(":")
     if scheme == "sqlite" and path and is_absent(settings.root / path):
-        url = "memory:"  # it has nothing either
+        url = "memory:"  # just as empty
     return open_store(settings, url)
 
 
 def project_store(url: str | None) -> closing[Store]:
-    """The store of the project, or of a URL, as it is; it is closed at the end of the block."""
+    """The store of the project, or of a URL, for reading; closed at the end of the block."""
     return closing(store_to_read(project(), url))

@@ -1,4 +1,4 @@
-"""The verbs that move test cases between files and the store."""
+"""The verbs that import and export test cases."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from assay.suites import test_cases
 from assay.suites.discovery import discover
 from assay.suites.drafts import FIELDS, Draft, Drafts, read_drafts
 
-#: What a double-quoted YAML scalar cannot hold as it is, beside what JSON escapes.
+#: Characters that JSON does not escape, and that a double-quoted YAML scalar has to.
 _YAML_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SIMPLE_TAG = re.compile(r"[^\s,;\[][^,;]*(?<!\s)")
-#: What a store has under some ids; None for a test case that was deleted.
+#: The test cases of a store by id; None for one that was deleted.
 Known = dict[str, TestCase | None]
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """How many test cases were new, changed, and the same as before.
+    """How many test cases were new, changed and unchanged.
 
-    `left_out` is how many evaluators they had in their files.
+    `left_out` is the number of evaluators in their files, which are not imported.
     """
 
     added: int
@@ -61,18 +61,18 @@ class Imported(msgspec.Struct, frozen=True):
 def import_test_cases(
     paths: Paths, *, tags: Iterable[str] = (), store: str | None = None
 ) -> Imported:
-    """Put the test cases of files into the store: all of them, or none when one is wrong.
+    """Put the test cases of files into the store: all, or none if one is invalid.
 
-    A test case that the store has under its id is changed when it differs. `tags` are added.
+    A test case whose id is in the store is changed if it differs. `tags` are added to all.
     """
     settings = project()
-    drafts = _drafts(as_paths(paths), settings)
+    drafts = _read_files(as_paths(paths), settings)
     with closing(open_store(settings, store)) as opened:
-        kept = _kept(*_checked(drafts, tuple(tags), settings, opened), opened)
-    return replace(kept, left_out=sum(draft.left_out for draft in drafts.found))
+        imported = _write(*_validate(drafts, tuple(tags), settings, opened), opened)
+    return replace(imported, left_out=sum(draft.left_out for draft in drafts.found))
 
 
-def _drafts(paths: list[Path], settings: Settings) -> Drafts:
+def _read_files(paths: list[Path], settings: Settings) -> Drafts:
     every = Drafts()
     for path in paths:
         if is_absent(path):
@@ -80,7 +80,7 @@ def _drafts(paths: list[Path], settings: Settings) -> Drafts:
         files = discover([path], settings).files if path.is_dir() else [path]
         for file in files:
             try:
-                found = read_drafts(file) or _of_eval_file(file, settings)
+                found = read_drafts(file) or _read_eval_file(file, settings)
             except EvalFileErrors as error:
                 found = Drafts(problems=list(error.problems))
             every.found += found.found
@@ -88,7 +88,7 @@ def _drafts(paths: list[Path], settings: Settings) -> Drafts:
     return every
 
 
-def _of_eval_file(file: Path, settings: Settings) -> Drafts:
+def _read_eval_file(file: Path, settings: Settings) -> Drafts:
     loaded = validate([file], settings=settings)
     drafts = Drafts(problems=list(loaded.errors))
     for suite in loaded.suites:
@@ -97,7 +97,7 @@ def _of_eval_file(file: Path, settings: Settings) -> Drafts:
 
 
 def _draft(case: EvalCase, file: str) -> Draft:
-    """A case of an eval file; what a test case cannot hold is left out, its evaluators too."""
+    """A case of an eval file, without its evaluators and what else a test case cannot hold."""
     (message, *more) = case.input_messages or (None,)
     plain = message is not None and not more and message.role == "user"
     asked = message.content if plain and message is not None else None
@@ -117,19 +117,19 @@ def _draft(case: EvalCase, file: str) -> Draft:
     )
 
 
-def _checked(
+def _validate(
     drafts: Drafts, tags: tuple[str, ...], settings: Settings, store: Store
 ) -> tuple[list[NewTestCase], Known]:
-    """The test cases, and what the store has under their ids; raises EvalFileErrors."""
-    problems, fit = list(drafts.problems), []
+    """The test cases, and those in the store with their ids; raises EvalFileErrors."""
+    problems, valid = list(drafts.problems), []
     for draft in drafts.found:
-        wrong = list(_faults(draft, tags))
-        problems += wrong
-        if not wrong:
-            fit.append((draft, _new(draft, tags, settings)))
-    known = store.test_cases.find([case.id for _, case in fit if case.id])
+        found = list(_problems(draft, tags))
+        problems += found
+        if not found:
+            valid.append((draft, _new_test_case(draft, tags, settings)))
+    known = store.test_cases.find([case.id for _, case in valid if case.id])
     cases = {}
-    for draft, case in fit:
+    for draft, case in valid:
         if case.id in cases:
             message = f"the id {draft.name!r} is taken by another test case of the import"
             problems.append(draft.problem("duplicate-id", message))
@@ -144,7 +144,7 @@ def _checked(
     return list(cases.values()), known
 
 
-def _faults(draft: Draft, tags: tuple[str, ...]) -> Iterator[Problem]:
+def _problems(draft: Draft, tags: tuple[str, ...]) -> Iterator[Problem]:
     texts = {"input": draft.input, "expected_output": draft.expected_output}
     for name, text in texts.items():
         if text is None:
@@ -160,14 +160,14 @@ def _faults(draft: Draft, tags: tuple[str, ...]) -> Iterator[Problem]:
     elif len(draft.description or "") > MAX_DESCRIPTION:
         message = f"'description' has more than {MAX_DESCRIPTION} characters"
         yield draft.problem("too-large", message)
-    yield from _faults_of_tags(draft, tags)
+    yield from _tag_problems(draft, tags)
     written = [*texts.values(), draft.description]
     if any(isinstance(text, str) and not storable(text) for text in written):
         message = "a text has a NUL or half of a surrogate pair, which cannot be stored"
         yield draft.problem("bad-character", message)
 
 
-def _faults_of_tags(draft: Draft, added: tuple[str, ...]) -> Iterator[Problem]:
+def _tag_problems(draft: Draft, added: tuple[str, ...]) -> Iterator[Problem]:
     tags = draft.tags
     if not isinstance(tags, (list, tuple)) or not all(isinstance(tag, str) for tag in tags):
         yield draft.problem("wrong-type", "'tags' is not a list of texts")
@@ -179,7 +179,7 @@ def _faults_of_tags(draft: Draft, added: tuple[str, ...]) -> Iterator[Problem]:
         yield draft.problem("wrong-value", f"a tag has not 1 to {MAX_TAG} characters")
 
 
-def _new(draft: Draft, tags: tuple[str, ...], settings: Settings) -> NewTestCase:
+def _new_test_case(draft: Draft, tags: tuple[str, ...], settings: Settings) -> NewTestCase:
     own = tuple(draft.tags)
     every = (*own, *(tag for tag in tags if tag not in own))
     identity = _uuid(draft.name, project_path(draft.file, settings))
@@ -187,14 +187,14 @@ def _new(draft: Draft, tags: tuple[str, ...], settings: Settings) -> NewTestCase
 
 
 def _uuid(name: str, file: str) -> str:
-    """The id if it is a UUID; else one that is the same at the next import of the file."""
+    """The name if it is a UUID, else a UUID that stays the same when the file is imported again."""
     try:
         return str(UUID(name))
     except ValueError:
         return str(uuid5(NAMESPACE_URL, f"assay:{file}:{name}"))
 
 
-def _kept(cases: list[NewTestCase], known: Known, store: Store) -> Imported:
+def _write(cases: list[NewTestCase], known: Known, store: Store) -> Imported:
     counts = {"added": 0, "changed": 0, "unchanged": 0}
     pending: list[Any] = []
     now = datetime.now(UTC)
@@ -220,20 +220,20 @@ FORMATS = ("jsonl", "yaml", "csv")
 def export_test_cases(
     form: str = "jsonl", *, tag: str | None = None, store: str | None = None
 ) -> Iterator[str]:
-    """The test cases of the store as a file that can be run, and imported, in pieces."""
+    """The test cases of the store as chunks of a file, which can be run or imported."""
     with project_store(store) as opened:
         yield from _WRITERS[form](test_cases.all_cases(opened, tag))
 
 
 def _jsonl(cases: Iterable[TestCase]) -> Iterator[str]:
     for case in cases:
-        yield json.dumps(_written(case), ensure_ascii=False) + "\n"
+        yield json.dumps(_exported_fields(case), ensure_ascii=False) + "\n"
 
 
 def _yaml(cases: Iterable[TestCase]) -> Iterator[str]:
     head = "cases:\n"
     for case in cases:
-        lines = [f"{name}: {_scalar(value)}" for name, value in _written(case).items()]
+        lines = [f"{name}: {_scalar(value)}" for name, value in _exported_fields(case).items()]
         yield f"{head}  - " + "\n    ".join(lines) + "\n"
         head = ""
     if head:
@@ -253,8 +253,8 @@ def _csv(cases: Iterable[TestCase]) -> Iterator[str]:
         yield row((case.id, case.input, case.expected_output, case.description or "", tags))
 
 
-def _written(case: TestCase) -> dict[str, Any]:
-    """The fields that people write; what is empty is left out."""
+def _exported_fields(case: TestCase) -> dict[str, Any]:
+    """The fields that a file has; empty ones are left out."""
     shown = {name: value for name, value in case.to_dict().items() if name in FIELDS}
     if case.description is None:
         del shown["description"]
@@ -264,7 +264,7 @@ def _written(case: TestCase) -> dict[str, Any]:
 
 
 def _scalar(value: Any) -> str:
-    """JSON that is YAML too."""
+    """A value as JSON that is also valid YAML."""
     text = json.dumps(value, ensure_ascii=False)
     return _YAML_ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 

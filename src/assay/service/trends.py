@@ -14,7 +14,7 @@ from assay.service.store import project_store
 from assay.stats.estimates import Estimate
 from assay.stats.proportions import wilson
 
-#: How many runs are told when nobody says.
+#: How many runs are shown by default.
 LAST = 20
 
 
@@ -41,7 +41,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 def trend(suite: str | None = None, last: int = LAST, *, store: str | None = None) -> list[Point]:
-    """The newest finished runs that judged something, the oldest of them first.
+    """The latest finished runs with a pass rate, the oldest of them first.
 
     `suite` is the file of a suite, relative to the project root, or its name.
     """
@@ -50,7 +50,7 @@ def trend(suite: str | None = None, last: int = LAST, *, store: str | None = Non
 
 
 def points_of(store: Store, suite: str | None = None, last: int = LAST) -> list[Point]:
-    """The same of an open store."""
+    """`trend` for an open store."""
     found: list[Point] = []
     known: set[str] = set()
     for record in newest_first(store):
@@ -76,12 +76,12 @@ def _point(record: RunRecord, suite: str | None) -> Point | None:
     if rate is None:
         return None
     if len(counts) == 1 and (known := counts[0].get("statistics", {}).get("passRate")):
-        rate = Estimate(**known)  # it knows of clusters
+        rate = Estimate(**known)  # it accounts for clusters
     return Point(record.id, record.started_at, record.target, passed, judged, rate)
 
 
 def _counts(record: RunRecord, suite: str | None) -> list[dict[str, Any]]:
-    """The counts of the whole run, or those of the suites that are meant."""
+    """The counts of the whole run, or of the suites that `suite` names."""
     summary = record.summary or {}
     if suite is None:
         return [summary] if "passed" in summary else []

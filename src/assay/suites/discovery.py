@@ -1,4 +1,4 @@
-"""From the paths a user names to the eval files among them, in a stable order."""
+"""Finds the eval files among the paths that a user names, in a stable order."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from assay.suites.ledger import SUFFIX, archive_file, lock_file, locked_file
 if TYPE_CHECKING:
     from assay.ports import Loader
 
-#: How the file with the suite-level keys of a JSONL file may end.
-_SIDECARS = (".yaml", ".yml")
+#: The suffixes of a sidecar, which has the suite-level keys of a JSONL file.
+_SIDECAR_SUFFIXES = (".yaml", ".yml")
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 
 
 class Discovery(msgspec.Struct):
-    """The eval files, what looked like one and was passed over, and paths that are wrong.
+    """The eval files, those that were passed over and why, and problems with paths.
 
-    `lost` are regression files that are not there although their lock is.
+    `lost` are missing regression files whose lock file exists.
     """
 
     files: list[Path] = []
@@ -40,15 +40,15 @@ class Discovery(msgspec.Struct):
 
 
 def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
-    """Files are taken as they are named; directories are walked."""
+    """The eval files that the paths name, and those in the directories that they name."""
     found = Discovery()
     for path in paths:
         if os.path.isdir(path):
             before = len(found.files) + len(found.lost) + len(found.problems)
             own = settings.for_folder(path)
             for file in _walk(path, own, found):
-                with _noting_plugins(file, found):
-                    _consider(file, own, found)
+                with _noting_plugin_errors(file, found):
+                    _add_walked(file, own, found)
             if len(found.files) + len(found.lost) + len(found.problems) == before:
                 hint = "eval files have names such as weather.eval.yaml or get_weather.golden.json"
                 message = "there is no eval file in this directory"
@@ -56,28 +56,28 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
         elif reason := _unreachable(path):
             _note(found, path, "unreadable", reason)
         elif os.path.lexists(path):
-            with _noting_plugins(path, found):
-                _take(path, settings.for_file(path), found)
+            with _noting_plugin_errors(path, found):
+                _add_named(path, settings.for_file(path), found)
         else:
-            _note(found, path, "not-found", "there is no such file or directory", _nearby(path))
-    found.files, found.lost = _each_once(_named_in_text(found)), _each_once(found.lost)
+            _note(found, path, "not-found", "there is no such file or directory", _near_miss(path))
+    found.files, found.lost = _unique(_with_utf8_names(found)), _unique(found.lost)
     return found
 
 
 @contextmanager
-def _noting_plugins(file: Path, found: Discovery) -> Iterator[None]:
-    """A loader that is broken is a problem of the file that it is for."""
+def _noting_plugin_errors(file: Path, found: Discovery) -> Iterator[None]:
+    """Reports a broken loader as a problem of the file."""
     try:
         yield
     except PluginError as error:
         _note(found, file, "plugin-failed", str(error))
 
 
-def _take(file: Path, settings: Settings, found: Discovery) -> None:
-    """Decide about a file that was named, perhaps by a pattern that fits its companions too."""
-    if _leaves(file, settings, found) or _is_lone_lock(file, found):
+def _add_named(file: Path, settings: Settings, found: Discovery) -> None:
+    """Classify a file that was named, maybe by a glob that matches its companions too."""
+    if _leaves_bounds(file, settings, found) or _is_orphaned_lock(file, found):
         return
-    if reason := _companion(file, settings):
+    if reason := _companion_kind(file, settings):
         found.passed_over.append((file, reason))
     elif loader_for(file) is not None:
         found.files.append(file)
@@ -86,26 +86,26 @@ def _take(file: Path, settings: Settings, found: Discovery) -> None:
         _note(found, file, "unknown-format", message, _formats())
 
 
-def _each_once(files: list[Path]) -> list[Path]:
-    """The first name of every file."""
+def _unique(files: list[Path]) -> list[Path]:
+    """The first path of each file."""
     return [*{os.path.realpath(file): file for file in reversed(files)}.values()][::-1]
 
 
-def _named_in_text(found: Discovery) -> list[Path]:
-    """The files whose names a result can hold; a name of other bytes is a problem."""
-    fit = []
+def _with_utf8_names(found: Discovery) -> list[Path]:
+    """The files whose paths are UTF-8, as results need; the others are problems."""
+    valid = []
     for file in found.files:
         try:
             str(file).encode()
-            fit.append(file)
+            valid.append(file)
         except UnicodeEncodeError:
             message = "the name of this file, or of a folder it is in, is not UTF-8"
             _note(found, file, "encoding", message, "rename it")
-    return fit
+    return valid
 
 
-def _is_lone_lock(file: Path, found: Discovery) -> bool:
-    """Is it the lock of a regression file that is not there? That one is noted as lost."""
+def _is_orphaned_lock(file: Path, found: Discovery) -> bool:
+    """Is it the lock of a missing regression file? Then that file is noted as lost."""
     regression = locked_file(file)
     if regression is None or not is_absent(regression):
         return False
@@ -114,24 +114,24 @@ def _is_lone_lock(file: Path, found: Discovery) -> bool:
 
 
 def _unreachable(path: Path) -> str:
-    """Why it cannot be told whether the path exists; empty when it can."""
+    """Why it is unknown whether the path exists; empty when it is known."""
     try:
         os.lstat(path)
     except PermissionError as error:
         return error.strerror or str(error)
-    except (OSError, ValueError):  # not there, too long to be there, a NUL in it
+    except (OSError, ValueError):  # missing, too long to exist, or with a NUL
         return ""
     return ""
 
 
 def loader_for(file: Path) -> Loader | None:
-    """The loader with the longest registered suffix of the file's name."""
+    """The loader whose suffix matches the file's name; the longest suffix wins."""
     suffixes = [suffix for suffix in loaders if file.name.endswith(f".{suffix}")]
     return loaders.get(max(suffixes, key=len)) if suffixes else None
 
 
-def _companion(file: Path, settings: Settings) -> str:
-    """What a file is that stands beside eval files and is none; empty when it may be one."""
+def _companion_kind(file: Path, settings: Settings) -> str:
+    """What a file beside eval files is, if it cannot be one itself; else empty."""
     for part in ("lock", "archive"):
         tool = file.name.removesuffix(f".regression.{part}.json")
         if tool != file.name:
@@ -146,28 +146,28 @@ def _companion(file: Path, settings: Settings) -> str:
 
 
 def _is_sidecar(file: Path) -> bool:
-    """Has it suite-level keys alone, and a JSONL file beside it that they are for?"""
-    if file.suffix not in _SIDECARS or not file.with_suffix(".jsonl").is_file():
+    """Has it suite-level keys only, and a JSONL file of the same name beside it?"""
+    if file.suffix not in _SIDECAR_SUFFIXES or not file.with_suffix(".jsonl").is_file():
         return False
     try:
         data = yaml.parse(read_text(file, shown_path(file)), shown_path(file)).data
-    except EvalFileErrors:  # loading it will say what is wrong
+    except EvalFileErrors:  # reported when it is loaded
         return False
     if data is None:
         return True
     return isinstance(data, dict) and data.keys().isdisjoint((*CASES_KEYS, *INPUT_KEYS))
 
 
-def _consider(file: Path, settings: Settings, found: Discovery) -> None:
-    """Decide about a file met in a directory."""
+def _add_walked(file: Path, settings: Settings, found: Discovery) -> None:
+    """Classify a file that was found in a directory."""
     loader = loader_for(file)
     if file.name in CONFIG_FILES or (loader is None and locked_file(file) is None):
         return
-    if _leaves(file, settings, found) or _is_lone_lock(file, found) or loader is None:
+    if _leaves_bounds(file, settings, found) or _is_orphaned_lock(file, found) or loader is None:
         return
     try:
-        # A pipe with such a name is taken: loading it will say what it is.
-        reason = _recognised(loader, file) if stat.S_ISREG(os.stat(file).st_mode) else ""
+        # A pipe with such a name is added: loading it reports the problem.
+        reason = _reason_to_skip(loader, file) if stat.S_ISREG(os.stat(file).st_mode) else ""
     except OSError:
         reason = ""
     except EvalFileErrors as error:
@@ -178,7 +178,7 @@ def _consider(file: Path, settings: Settings, found: Discovery) -> None:
         found.files.append(file)
 
 
-def _recognised(loader: Loader, file: Path) -> str:
+def _reason_to_skip(loader: Loader, file: Path) -> str:
     with blaming("its loader failed", PluginError, OSError):
         reason: object = loader.recognises(file)
     if not isinstance(reason, str):
@@ -188,7 +188,7 @@ def _recognised(loader: Loader, file: Path) -> str:
 
 
 def _walk(folder: Path, settings: Settings, found: Discovery) -> Iterator[Path]:
-    """All files below a folder by name; links to folders are followed once, loops are problems."""
+    """All files below a folder, sorted. Linked folders are visited once, loops are problems."""
     visited: set[str] = set()
     start = Path(os.path.realpath(folder))
     todo: list[tuple[Path, frozenset[str]]] = [(folder, frozenset())]
@@ -219,21 +219,21 @@ def _walk(folder: Path, settings: Settings, found: Discovery) -> Iterator[Path]:
         todo.extend(reversed(folders))
 
 
-def _leaves(file: Path, settings: Settings, found: Discovery) -> bool:
-    """Is it, or what is read with it, a link out of the bounds? That is a problem."""
+def _leaves_bounds(file: Path, settings: Settings, found: Discovery) -> bool:
+    """Is it, or a file loaded with it, a link out of the served root? Adds a problem if so."""
     if settings.bounds is None:
         return False
-    for read in (file, *_read_with(file)):
-        if not settings.permits(Path(os.path.realpath(read))):
-            _note(found, read, "outside-root", f"this link leaves {settings.refusal()[0]}")
+    for each in (file, *_loaded_with(file)):
+        if not settings.permits(Path(os.path.realpath(each))):
+            _note(found, each, "outside-root", f"this link leaves {settings.refusal()[0]}")
             return True
     return False
 
 
-def _read_with(file: Path) -> list[Path]:
-    """The files beside an eval file that loading it reads too."""
+def _loaded_with(file: Path) -> list[Path]:
+    """The files that are read when an eval file is loaded, besides itself."""
     if file.suffix == ".jsonl":
-        return [file.with_suffix(suffix) for suffix in _SIDECARS]
+        return [file.with_suffix(suffix) for suffix in _SIDECAR_SUFFIXES]
     regression = locked_file(file) or file
     if regression.name.endswith(SUFFIX):
         return [regression, lock_file(regression), archive_file(regression)]
@@ -241,7 +241,7 @@ def _read_with(file: Path) -> list[Path]:
 
 
 def _is_skipped(folder: Path, name: str) -> bool:
-    """Dot folders, what package managers fill, and virtual environments."""
+    """Is it a dot folder, a folder of a package manager or a virtual environment?"""
     if name.startswith(".") or name in SKIPPED_FOLDERS:
         return True
     return os.path.exists(folder / name / "pyvenv.cfg")
@@ -255,7 +255,7 @@ def _formats() -> str:
     return "known: " + ", ".join(f"*.{suffix}" for suffix in loaders)
 
 
-def _nearby(path: Path) -> str:
+def _near_miss(path: Path) -> str:
     try:
         return nearest(path.name, os.listdir(path.parent))
     except OSError:

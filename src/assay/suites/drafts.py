@@ -1,12 +1,12 @@
-"""Test cases out of files: of our own export, of promptfoo and of OpenAI's evals.
+"""Reads test cases from our own exports, and from files of promptfoo and of OpenAI's evals.
 
-| File | Known by |
+| File | Recognised by |
 |---|---|
-| our export, as YAML, JSONL or CSV | entries with nothing but the fields of a test case |
+| our export, as YAML, JSONL or CSV | entries with only the fields of a test case |
 | a promptfoo config | `prompts`, or `tests` with `vars` |
-| samples of OpenAI's evals, a line each | `ideal` |
+| samples of OpenAI's evals, one per line | `ideal` |
 
-Any other file is an eval file, which loaders read.
+Any other file is an eval file, which a loader reads.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from assay.model.suite import CASES_KEYS
 from assay.settings import shown_path
 
 FIELDS = ("id", "input", "expected_output", "description", "tags")
-#: Assertions of promptfoo whose value is a text that the answer is compared with.
-_COMPARED = ("equals", "contains", "icontains", "starts-with", "similar", "factuality")
+#: Assertions of promptfoo that compare the answer with a text, their value.
+_COMPARISONS = ("equals", "contains", "icontains", "starts-with", "similar", "factuality")
 _VARIABLE = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 _TEMPLATE = re.compile(r"\{\{|\{%")
-_SPLIT = re.compile("[,;]")
-#: How promptfoo begins a text that stands in another file.
-_ELSEWHERE = "file://"
+_TAG_SEPARATOR = re.compile("[,;]")
+#: The prefix of texts that promptfoo reads from another file.
+_FILE_PREFIX = "file://"
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A test case to be: what was written, unchecked, and where.
+    """A future test case: what a file says, not validated, and where.
 
-    `left_out` is how many evaluators it had, which a test case cannot hold.
+    `left_out` is the number of its evaluators, which a test case cannot hold.
     """
 
     file: str
@@ -60,7 +60,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class Drafts(msgspec.Struct):
-    """The test cases of a file, and what is wrong with it."""
+    """The test cases of a file, and its problems."""
 
     found: list[Draft] = []
     problems: list[Problem] = []
@@ -70,13 +70,13 @@ def read_drafts(file: Path) -> Drafts | None:
     """The test cases of a file; None when it is an eval file. Raises EvalFileErrors."""
     name = shown_path(file)
     if file.suffix == ".jsonl":
-        return _lines(read_text(file, name), name)
+        return _from_jsonl(read_text(file, name), name)
     if file.suffix == ".csv":
-        return _table(read_text(file, name), name)
+        return _from_csv(read_text(file, name), name)
     if file.suffix in (".yaml", ".yml"):
-        return _document(yaml.parse(read_text(file, name), name), file)
+        return _from_document(yaml.parse(read_text(file, name), name), file)
     if file.suffix == ".json" and not re.search(r"\.\w+\.json\Z", file.name):
-        found = _document(Reader(name).parse(read_text(file, name)), file)
+        found = _from_document(Reader(name).parse(read_text(file, name)), file)
         if found is None:
             message = (
                 "the file is not a promptfoo config, and JSON eval files are named differently"
@@ -86,20 +86,20 @@ def read_drafts(file: Path) -> Drafts | None:
     return None
 
 
-def _lines(text: str, file: str) -> Drafts | None:
+def _from_jsonl(text: str, file: str) -> Drafts | None:
     reader = Reader(file)
     written = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     documents = [(n, reader.parse(line, n)) for n, line in written]
     entries = [(n, document.data) for n, document in documents]
     problems = [problem for _, document in documents for problem in document.problems]
     if entries and all(isinstance(data, dict) and "ideal" in data for _, data in entries):
-        return _openai(entries, problems, file)
-    if not entries or not all(_is_plain(data) for _, data in entries):
+        return _from_openai(entries, problems, file)
+    if not entries or not all(_is_test_case(data) for _, data in entries):
         return None
-    return Drafts([_plain(data, file, n) for n, data in entries], problems)
+    return Drafts([_draft(data, file, n) for n, data in entries], problems)
 
 
-def _table(text: str, file: str) -> Drafts | None:
+def _from_csv(text: str, file: str) -> Drafts | None:
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = next(rows, [])
@@ -109,27 +109,27 @@ def _table(text: str, file: str) -> Drafts | None:
         for cells in rows:
             if cells:
                 if len(cells) != len(header):
-                    return None  # the loader says what is wrong with it
+                    return None  # the loader reports it
                 entry: dict[str, Any] = dict(zip(header, cells, strict=True))
                 entry["tags"] = _tags(entry.get("tags", ""))
                 entry["description"] = entry.get("description") or None
-                drafts.found.append(_plain(entry, file, rows.line_num))
+                drafts.found.append(_draft(entry, file, rows.line_num))
     except csv.Error:
         return None
     return drafts
 
 
 def _tags(cell: str) -> Any:
-    """Tags in a cell: a JSON array, or texts between commas or semicolons."""
+    """The tags in a cell: a JSON array, or separated by commas or semicolons."""
     if cell.startswith("["):
         try:
             return json.loads(cell)
         except json.JSONDecodeError:
             pass
-    return [tag.strip() for tag in _SPLIT.split(cell) if tag.strip()]
+    return [tag.strip() for tag in _TAG_SEPARATOR.split(cell) if tag.strip()]
 
 
-def _document(document: Document, file: Path) -> Drafts | None:
+def _from_document(document: Document, file: Path) -> Drafts | None:
     data = document.data
     if isinstance(data, dict) and _is_promptfoo(data):
         return _Promptfoo(document, file).read()
@@ -140,36 +140,36 @@ def _document(document: Document, file: Path) -> Drafts | None:
         if key is None or len(data) > 1:
             return None
         cases, path = data[key], (key,)
-    if not isinstance(cases, list) or not cases or not all(map(_is_plain, cases)):
+    if not isinstance(cases, list) or not cases or not all(map(_is_test_case, cases)):
         return None
     places = [document.position((*path, index))[0] for index in range(len(cases))]
-    found = [_plain(case, document.file, line) for case, line in zip(cases, places, strict=True)]
+    found = [_draft(case, document.file, line) for case, line in zip(cases, places, strict=True)]
     return Drafts(found, list(document.problems))
 
 
-def _is_plain(entry: Any) -> bool:
-    """Has it nothing but what a test case has?"""
+def _is_test_case(entry: Any) -> bool:
+    """Has it only the fields of a test case, and all that are required?"""
     if not isinstance(entry, dict) or not set(entry) <= set(FIELDS):
         return False
     return all(isinstance(entry.get(name), str) for name in ("input", "expected_output"))
 
 
-def _plain(entry: Mapping[str, Any], file: str, line: int) -> Draft:
+def _draft(entry: Mapping[str, Any], file: str, line: int) -> Draft:
     name = str(entry.get("id") or f"line-{line}")
     texts = entry["input"], entry["expected_output"], entry.get("description")
     return Draft(file, line, name, *texts, entry.get("tags", ()))
 
 
-def _openai(
+def _from_openai(
     entries: list[tuple[int, dict[str, Any]]], problems: list[Problem], file: str
 ) -> Drafts:
-    """Samples with `input`, a text or messages, and `ideal`, a text or several."""
+    """Samples have an `input`, a text or messages, and an `ideal`, one text or several."""
     drafts = Drafts(problems=problems)
     for line, sample in entries:
         ideal = sample["ideal"]
         expected = ideal[0] if isinstance(ideal, list) and ideal else ideal
         asked = sample.get("input")
-        draft = Draft(file, line, f"line-{line}", _joined(asked), expected)
+        draft = Draft(file, line, f"line-{line}", _join_texts(asked), expected)
         if draft.input is None:
             message = "'input' is neither a text nor a list of messages of the system and the user"
             drafts.problems.append(draft.problem("wrong-type", message))
@@ -178,8 +178,8 @@ def _openai(
     return drafts
 
 
-def _joined(asked: Any) -> str | None:
-    """The texts of messages, one after the other; None when an assistant speaks, or a tool."""
+def _join_texts(asked: Any) -> str | None:
+    """The joined texts of messages; None if any is from an assistant or a tool."""
     if isinstance(asked, str):
         return asked
     if not isinstance(asked, list) or not all(isinstance(m, dict) for m in asked):
@@ -197,7 +197,7 @@ def _is_promptfoo(data: Mapping[str, Any]) -> bool:
 
 
 class _Promptfoo:
-    """Every test of a config with every prompt: its text, and the text that it is compared with."""
+    """Combines every test of a config with every prompt; `expected_output` is from an assertion."""
 
     def __init__(self, document: Document, file: Path) -> None:
         self._document, self._file = document, file
@@ -231,13 +231,13 @@ class _Promptfoo:
         checks: list[Any],
         test: Mapping[str, Any],
     ) -> None:
-        expected = next((c.get("value") for c in checks if _compares(c)), None)
+        expected = next((c.get("value") for c in checks if _is_comparison(c)), None)
         if expected is None:
             message = "the test has no assertion that compares the answer with a text"
             hint = "such as equals, contains or similar"
             self._refuse(path, "missing-key", message, hint)
             return
-        asked, wanted = (self._filled(path, _spelled(text), given) for text in (prompt, expected))
+        asked, wanted = (self._render(path, _as_text(text), given) for text in (prompt, expected))
         if asked is not None and wanted is not None:
             line, about = self._document.position(path)[0], test.get("description")
             others = len(checks) - 1
@@ -248,7 +248,7 @@ class _Promptfoo:
         for index, prompt in enumerate(_list(written)):
             if isinstance(prompt, dict):
                 prompt = prompt.get("raw", prompt.get("content"))
-            if isinstance(prompt, str) and not prompt.startswith(_ELSEWHERE):
+            if isinstance(prompt, str) and not prompt.startswith(_FILE_PREFIX):
                 yield prompt
             else:
                 message = "prompts in files are not imported"
@@ -256,7 +256,7 @@ class _Promptfoo:
 
     def _tests(self, written: Any) -> Iterator[tuple[DocPath, Mapping[str, Any]]]:
         if isinstance(written, str):
-            yield from self._rows(written)
+            yield from self._tests_of_csv(written)
             return
         for index, test in enumerate(_list(written)):
             if isinstance(test, dict):
@@ -265,27 +265,27 @@ class _Promptfoo:
                 message = "tests in such files are not imported"
                 self._refuse(("tests", index), "wrong-value", message, "write it here")
 
-    def _rows(self, written: str) -> Iterator[tuple[DocPath, Mapping[str, Any]]]:
+    def _tests_of_csv(self, written: str) -> Iterator[tuple[DocPath, Mapping[str, Any]]]:
         """The tests of a CSV file: columns are variables, `__expected` is an assertion."""
-        file = self._file.parent / written.removeprefix(_ELSEWHERE)
+        file = self._file.parent / written.removeprefix(_FILE_PREFIX)
         for row in csv.DictReader(io.StringIO(read_text(file, shown_path(file)), newline="")):
             expected = row.get("__expected") or ""
             kind, colon, value = expected.partition(":")
-            if not colon or kind not in _COMPARED:
+            if not colon or kind not in _COMPARISONS:
                 kind, value = "equals", expected
             variables = {k: v for k, v in row.items() if k and not k.startswith("__")}
             checks = [{"type": kind, "value": value.strip()}] if expected else []
             test = {"vars": variables, "assert": checks}
             yield ("tests",), test | {"description": row.get("__description")}
 
-    def _filled(self, path: DocPath, text: str, given: Mapping[str, Any]) -> str | None:
-        """The text with its variables in their place; None when that cannot be told."""
+    def _render(self, path: DocPath, text: str, given: Mapping[str, Any]) -> str | None:
+        """The text with its variables replaced; None, and a problem, when that is impossible."""
         used = _VARIABLE.findall(text)
         missing = [name for name in used if name not in given]
-        values = {name: _spelled(given[name]) for name in used if name in given}
+        values = {name: _as_text(given[name]) for name in used if name in given}
         if missing:
             self._refuse(path, "bad-token", f"the variable {missing[0]!r} has no value")
-        elif any(one.startswith(_ELSEWHERE) for one in (text, *values.values())):
+        elif any(one.startswith(_FILE_PREFIX) for one in (text, *values.values())):
             message = "a text of the test is in another file"
             self._refuse(path, "wrong-value", message, "write it here")
         elif _TEMPLATE.search(_VARIABLE.sub("", text)):
@@ -297,25 +297,26 @@ class _Promptfoo:
 
     def _refuse(self, path: DocPath, code: str, message: str, hint: str = "") -> None:
         problem = self._document.problem(path, code, message, hint)
-        if self._drafts.problems[-1:] != [problem]:  # what is wrong with every prompt is told once
+        # What is wrong with every prompt is reported once.
+        if self._drafts.problems[-1:] != [problem]:
             self._drafts.problems.append(problem)
 
 
-def _compares(check: Any) -> bool:
-    if not isinstance(check, dict) or check.get("type") not in _COMPARED:
+def _is_comparison(check: Any) -> bool:
+    if not isinstance(check, dict) or check.get("type") not in _COMPARISONS:
         return False
     return isinstance(check.get("value"), (str, int, float))
 
 
-def _spelled(value: Any) -> str:
-    """A value as a template of promptfoo writes it: in the words of JSON, nothing for null."""
+def _as_text(value: Any) -> str:
+    """A value as a promptfoo template renders it: as JSON, and null as nothing."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _combinations(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A variable with a list of values stands for a test with each."""
+    """All combinations of values: a variable with a list stands for one test per value."""
     choices = [value if isinstance(value, list) else [value] for value in variables.values()]
     return (dict(zip(variables, values, strict=True)) for values in itertools.product(*choices))
 

@@ -1,7 +1,7 @@
-"""The regression ledger: a hash per case, kept in git, so that a case never changes.
+"""The regression ledger: a hash per case, kept in git, so that no case changes unnoticed.
 
-`<tool>.regression.lock.json` holds the hashes, `<tool>.regression.archive.json` the
-cases that no longer apply. Checking never writes; only `lock`, `archive` and `add` do.
+`<tool>.regression.lock.json` has the hashes, `<tool>.regression.archive.json` the cases that no
+longer apply. Checking never writes; only `lock`, `archive` and `add` do.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from assay.settings import shown_path
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - Windows: two that write at once are not kept apart there
+except ImportError:  # pragma: no cover - on Windows nothing prevents concurrent writes
     fcntl = None  # type: ignore[assignment]
 
 SUFFIX, LOCK_SUFFIX = ".regression.json", ".regression.lock.json"
-#: How long whoever changes a ledger waits for another who does; it takes milliseconds.
-PATIENCE_SECONDS = 30.0
-#: What the description of a case that was added begins with.
+#: How long to wait for another process that changes a ledger, which takes milliseconds.
+LOCK_TIMEOUT_SECONDS = 30.0
+#: How the description of a regression case begins.
 PREFIX = "regression — "
 Status = Literal["locked", "unlocked", "changed", "gone", "archived"]
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
-    """One case of a regression file, or one that the lock or the archive knows."""
+    """A case of a regression file, of its lock or of its archive."""
 
     id: str
     status: Status
@@ -52,7 +52,7 @@ class LedgerEntry(msgspec.Struct, frozen=True):
 
 
 class Bug(msgspec.Struct, frozen=True):
-    """A bug that must not come back: what was asked, what should come, where it was fixed."""
+    """A bug that must not come back: the prompt, what is expected, and where it was fixed."""
 
     prompt: str
     expect: Mapping[str, Any]
@@ -61,7 +61,7 @@ class Bug(msgspec.Struct, frozen=True):
 
 
 def locked_file(lock: Path) -> Path | None:
-    """The regression file of a lock; None when the name is not that of a lock."""
+    """The regression file of a lock; None when the file is not a lock."""
     name = lock.name.removesuffix(LOCK_SUFFIX)
     return None if name == lock.name else lock.with_name(name + SUFFIX)
 
@@ -75,7 +75,7 @@ def archive_file(file: Path) -> Path:
 
 
 def case_hash(raw: Any) -> str:
-    """The hash of a case's content; layout and the order of keys do not count."""
+    """The hash of a case's content, whatever its layout and the order of its keys."""
     text = json.dumps(raw, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     import hashlib  # most projects have no ledger
 
@@ -83,61 +83,61 @@ def case_hash(raw: Any) -> str:
 
 
 def check(file: Path) -> list[Problem]:
-    """What the ledger has to say about a regression file that loads, or that is gone."""
-    return _check(_Book(file))
+    """The problems that the ledger finds with a regression file that loads, or is missing."""
+    return _check(_Ledger(file))
 
 
-def _check(book: _Book) -> list[Problem]:
-    problems = Problems(book.document.file)
+def _check(ledger: _Ledger) -> list[Problem]:
+    problems = Problems(ledger.document.file)
     hint = "restore it; if it no longer applies, then run 'assay regression archive {}'"
-    for index, (identity, raw) in enumerate(book.cases):
-        line, column = book.document.position((*book.base, index))
-        place = (book.document.file, line, column)
-        status = book.status(identity, raw)
+    for index, (identity, raw) in enumerate(ledger.cases):
+        line, column = ledger.document.position((*ledger.base, index))
+        place = (ledger.document.file, line, column)
+        status = ledger.status(identity, raw)
         if status == "changed":
             message = f"the locked case {identity!r} was changed; regression cases never change"
             problems.append(
                 Problem(*place, "error", "regression-changed", message, hint.format(identity))
             )
-        elif book.is_archived(identity) and not book.is_archived(identity, raw):
+        elif ledger.is_archived(identity) and not ledger.is_archived(identity, raw):
             message = f"the id {identity!r} belongs to an archived case; take the next number"
             problems.append(Problem(*place, "error", "duplicate-id", message))
         elif status == "unlocked":
             message = f"the case {identity!r} is not locked"
-            fix = f"run 'assay regression lock {book.document.file}'"
+            fix = f"run 'assay regression lock {ledger.document.file}'"
             problems.append(Problem(*place, "warning", "unlocked-regression", message, fix))
-    for identity in book.gone():
+    for identity in ledger.gone():
         message = (
             f"the locked case {identity!r} is gone; regression cases are archived, not deleted"
         )
-        place = book.place_of_gone(identity)
+        place = ledger.place_of_gone(identity)
         problems.append(Problem(*place, "error", "regression-gone", message, hint.format(identity)))
     return problems.told()
 
 
-def _refuse_broken(book: _Book) -> None:
-    if broken := [p for p in _check(book) if p.severity == "error"]:
+def _raise_errors(ledger: _Ledger) -> None:
+    if broken := [p for p in _check(ledger) if p.severity == "error"]:
         raise LedgerError("\n".join(str(p) for p in broken))
 
 
 def entries(file: Path) -> list[LedgerEntry]:
-    """Every case that the file, its lock or its archive knows."""
-    book = _Book(file)
-    result = [_entry(identity, book.status(identity, raw), raw) for identity, raw in book.cases]
-    result += [LedgerEntry(identity, "gone") for identity in book.gone()]
-    result += [_entry(str(raw.get("id")), "archived", raw) for raw in book.archived]
+    """All cases of the file, its lock and its archive."""
+    ledger = _Ledger(file)
+    result = [_entry(identity, ledger.status(identity, raw), raw) for identity, raw in ledger.cases]
+    result += [LedgerEntry(identity, "gone") for identity in ledger.gone()]
+    result += [_entry(str(raw.get("id")), "archived", raw) for raw in ledger.archived]
     return result
 
 
 def lock(file: Path) -> list[str]:
-    """Lock the cases that are not locked yet; refuses when a locked one was changed."""
-    with _taking_turns(file):
-        book = _Book(file)
-        _refuse_broken(book)
-        added = [identity for identity, _ in book.cases if identity not in book.hashes]
+    """Lock the unlocked cases; raises LedgerError when a locked one was changed."""
+    with _exclusive(file):
+        ledger = _Ledger(file)
+        _raise_errors(ledger)
+        added = [identity for identity, _ in ledger.cases if identity not in ledger.hashes]
         if added:
-            hashes = dict(book.hashes)
-            hashes.update({identity: case_hash(raw) for identity, raw in book.cases})
+            hashes = dict(ledger.hashes)
+            hashes.update({identity: case_hash(raw) for identity, raw in ledger.cases})
             _write(lock_file(file), _lock_text(hashes))
         return added
 
@@ -145,52 +145,53 @@ def lock(file: Path) -> list[str]:
 def archive(file: Path, identity: str) -> Path:
     """Move a case to the archive.
 
-    A crash in between leaves it in both places, or in the lock; archiving again finishes.
+    A crash in between leaves it in both files, or in the lock; archiving again completes it.
     """
-    with _taking_turns(file):
-        return _archive(file, _Book(file), identity)
+    with _exclusive(file):
+        return _archive(file, _Ledger(file), identity)
 
 
-def _archive(file: Path, book: _Book, identity: str) -> Path:
+def _archive(file: Path, ledger: _Ledger, identity: str) -> Path:
     target = archive_file(file)
-    index = next((i for i, (known, _) in enumerate(book.cases) if known == identity), None)
+    index = next((i for i, (known, _) in enumerate(ledger.cases) if known == identity), None)
     if index is not None:
-        raw = book.cases[index][1]
-        if book.status(identity, raw) == "changed":
+        raw = ledger.cases[index][1]
+        if ledger.status(identity, raw) == "changed":
             message = f"the case {identity!r} was changed after it was locked: restore it first"
             raise LedgerError(message)
-        if not book.is_archived(identity):
-            archived = [*book.archived, raw]
+        if not ledger.is_archived(identity):
+            archived = [*ledger.archived, raw]
             _write(target, json.dumps(archived, indent=2, ensure_ascii=False) + "\n")
-        elif not book.is_archived(identity, raw):
+        elif not ledger.is_archived(identity, raw):
             raise LedgerError(f"another case {identity!r} is archived: take the next number")
-        _write(file, without_item(book.text, book.document, book.base, index))
-    elif not (identity in book.hashes and book.is_archived(identity)):
-        raise LedgerError(_not_here(book, identity))
-    if identity in book.hashes:
-        _write(lock_file(file), _lock_text({k: v for k, v in book.hashes.items() if k != identity}))
+        _write(file, without_item(ledger.text, ledger.document, ledger.base, index))
+    elif not (identity in ledger.hashes and ledger.is_archived(identity)):
+        raise LedgerError(_no_such_case(ledger, identity))
+    if identity in ledger.hashes:
+        kept = {k: v for k, v in ledger.hashes.items() if k != identity}
+        _write(lock_file(file), _lock_text(kept))
     return target
 
 
 def add(file: Path, bug: Bug, today: date) -> str:
-    """Append a case for a bug to a regression file that loads, or is not there, and lock it.
+    """Append a case for a bug to a regression file that loads, or is new, and lock it.
 
-    The id, which is returned, has the next number that no case of the tool ever had. A crash
-    in between leaves a case that is not locked.
+    Returns the id, which has the next number that no case of the tool ever had. A crash in
+    between leaves the case unlocked.
     """
-    with _taking_turns(file):
-        book = _Book(file)
-        _refuse_broken(book)
-        case = _case(book.next_id(file), bug, today)
-        if known := book.same_bug(case):
-            found = f"{book.document.file} has {known} already, with the same bug reference"
+    with _exclusive(file):
+        ledger = _Ledger(file)
+        _raise_errors(ledger)
+        case = _new_case(ledger.next_id(file), bug, today)
+        if known := ledger.same_bug(case):
+            found = f"{ledger.document.file} has {known} already, with the same bug reference"
             raise LedgerError(f"{found}, prompt and expectations")
-        _write(file, with_item(book.text, book.document, book.base, case))
-        _write(lock_file(file), _lock_text({**book.hashes, case["id"]: case_hash(case)}))
+        _write(file, with_item(ledger.text, ledger.document, ledger.base, case))
+        _write(lock_file(file), _lock_text({**ledger.hashes, case["id"]: case_hash(case)}))
         return str(case["id"])
 
 
-def _case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
+def _new_case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
     """The new case; raises EvalFileErrors when it would not load."""
     description = bug.description.strip()
     case = {
@@ -208,7 +209,7 @@ def _case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
         document = documents.parse(json.dumps(case, allow_nan=False), "the new case")
     except (TypeError, ValueError, RecursionError) as error:
         raise LedgerError(f"the new case cannot be written as JSON: {error}") from None
-    from assay.model.tiers import RegressionEvalCase  # shapes take time, and all verbs are here
+    from assay.model.tiers import RegressionEvalCase  # importing shapes is slow
 
     reading = Reading()
     found, problems = checking.check(RegressionEvalCase, document, (), document.data, reading)
@@ -220,12 +221,12 @@ def _case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
     return written
 
 
-#: Two cases that share these are about one bug.
-_SAME = ("bugRef", "input", "expect")
+#: Two cases with the same values of these keys are about the same bug.
+_BUG_KEYS = ("bugRef", "input", "expect")
 
 
-class _Book:
-    """A regression file with its lock and its archive; without the file it has no cases."""
+class _Ledger:
+    """A regression file with its lock and its archive; if the file is missing, it has no cases."""
 
     def __init__(self, file: Path) -> None:
         self.lost = is_absent(file)
@@ -247,7 +248,7 @@ class _Book:
         return "locked" if self.hashes[identity] == case_hash(raw) else "changed"
 
     def gone(self) -> list[str]:
-        """Locked cases that are neither in the file nor, unchanged, in the archive."""
+        """Locked cases that are neither in the file nor archived unchanged."""
         kept = {identity for identity, _ in self.cases}
         kept |= {
             str(c.get("id"))
@@ -257,13 +258,13 @@ class _Book:
         return [identity for identity in self.hashes if identity not in kept]
 
     def place_of_gone(self, identity: str) -> tuple[str, int, int]:
-        """Where to point for a case that is gone: at its hash when the file is gone too."""
+        """The position to report for a case that is gone: its hash if the file is missing too."""
         if not self.lost:
             return self.document.file, 1, 1
         return self.lock.file, *self.lock.position(("cases", identity), key=True)
 
     def next_id(self, file: Path) -> str:
-        """The id after the highest that is in use, locked or archived."""
+        """The id after the highest one in the file, the lock and the archive."""
         data = self.document.data
         metadata = data.get("metadata") if isinstance(data, dict) else None
         tool = (metadata or {}).get("toolName") or file.name.removesuffix(SUFFIX)
@@ -274,13 +275,13 @@ class _Book:
         return f"rg-{tool}-{max(numbers, default=0) + 1:03}"
 
     def same_bug(self, case: dict[str, Any]) -> str:
-        """The id of a case for the same bug that asks and expects the same; empty without one."""
-        told = [case[key] for key in _SAME]
-        same = (known for known, raw in self.cases if [raw.get(key) for key in _SAME] == told)
+        """The id of a case with the same bug, prompt and expectations; empty if there is none."""
+        bug = [case[key] for key in _BUG_KEYS]
+        same = (known for known, raw in self.cases if [raw.get(key) for key in _BUG_KEYS] == bug)
         return next(same, "")
 
     def is_archived(self, identity: str, raw: Any = None) -> bool:
-        """Is a case with this id archived, and with this content when it is given?"""
+        """Is a case with this id, and this content if given, archived?"""
         found = [case for case in self.archived if case.get("id") == identity]
         return bool(found) if raw is None else raw in found
 
@@ -327,26 +328,26 @@ def _lock_text(hashes: dict[str, str]) -> str:
     return json.dumps({"version": 1, "cases": dict(sorted(hashes.items()))}, indent=2) + "\n"
 
 
-def _not_here(book: _Book, identity: str) -> str:
-    known = [known for known, _ in book.cases]
+def _no_such_case(ledger: _Ledger, identity: str) -> str:
+    known = [known for known, _ in ledger.cases]
     hint = nearest(identity, known)
-    if any(case.get("id") == identity for case in book.archived):
+    if any(case.get("id") == identity for case in ledger.archived):
         hint = "it is archived already"
-    return f"{book.document.file} has no case {identity!r}" + (f" ({hint})" if hint else "")
+    return f"{ledger.document.file} has no case {identity!r}" + (f" ({hint})" if hint else "")
 
 
 @contextmanager
-def _taking_turns(file: Path) -> Iterator[None]:
-    """Wait until nobody else changes a ledger in this folder: two would take the same number.
+def _exclusive(file: Path) -> Iterator[None]:
+    """Locks the ledgers of a folder: two processes would take the same number.
 
-    The folder is locked, as the files themselves are replaced.
+    The folder itself is locked, because its files get replaced.
     """
     folder = None
-    with suppress(OSError):  # whoever reads or writes there says what is wrong
+    with suppress(OSError):  # reading or writing there will raise a better error
         folder = os.open(file.parent, os.O_RDONLY)
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while folder is not None and not _is_locked(folder):
+        deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
+        while folder is not None and not _try_lock(folder):
             if time.monotonic() >= deadline:
                 where = shown_path(file.parent)
                 found = f"another process is changing regression cases in {where}"
@@ -358,21 +359,21 @@ def _taking_turns(file: Path) -> Iterator[None]:
             os.close(folder)
 
 
-def _is_locked(folder: int) -> bool:
-    """Lock an open folder; False when another has."""
+def _try_lock(folder: int) -> bool:
+    """Lock an open folder without waiting; False when another process has the lock."""
     if fcntl is None:
         return True
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # some file systems know no locks
+    except OSError:  # some file systems have no locks
         pass
     return True
 
 
 def _write(file: Path, text: str) -> None:
-    """A crash leaves the old file or the new one."""
+    """Write a file atomically."""
     try:
         with replacing(file) as stream:
             stream.write(text.encode())

@@ -1,4 +1,4 @@
-"""What makes a case weak although it loads. Every finding is a warning."""
+"""Finds weak cases among those that load. Every finding is a warning."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Finding = tuple[str, str, tuple[str | int, ...], str]  # slug, message, path in 
 
 
 class Block(NamedTuple):
-    """A case's `expect` settings, and where they stand in it."""
+    """The `expect` block of a case, and its path in the case."""
 
     expect: ExpectBase
     path: tuple[str | int, ...]
 
 
-class _Asked(NamedTuple):
-    """Who asked a prompt first; the case itself may be one of a file larger than memory."""
+class _FirstUse(NamedTuple):
+    """The first case with a prompt. Not the case itself: its file may be larger than memory."""
 
     id: str
     origin: Origin
@@ -31,7 +31,7 @@ class _Asked(NamedTuple):
 def weaknesses(suites: Iterable[Suite]) -> list[Problem]:
     """All findings in all suites; prompts are compared across suites too."""
     problems: list[Problem] = []
-    prompts: dict[bytes, _Asked] = {}
+    prompts: dict[bytes, _FirstUse] = {}
     for suite in suites:
         found = Problems(suite.file)
         for case in suite.cases:
@@ -61,7 +61,7 @@ def _few_golden_values(case: EvalCase, suite: Suite) -> Iterator[Finding]:
 
 
 def _echoed_prompt(case: EvalCase, suite: Suite) -> Iterator[Finding]:
-    """An evaluator that looks for no text may tell an answer from the question."""
+    """Only if all evaluators look for texts: others may reject a repeated question."""
     prompt = case.question.casefold()
     leaves = [(path, spec) for path, spec in case.walk_evaluators() if not spec.members]
     if leaves and all(_echoed(spec.texts_to_contain(), prompt) for _, spec in leaves):
@@ -98,7 +98,7 @@ def _lonely_synonym(case: EvalCase, suite: Suite) -> Iterator[Finding]:
 
 
 def _passes_without_tool(case: EvalCase, suite: Suite) -> Iterator[Finding]:
-    """An edge case may want no tool; elsewhere, not asking for one is likely a slip."""
+    """An edge case may want no tool; elsewhere, not expecting one is likely a mistake."""
     if case.tier not in ("golden", "labeled", "regression") or case.difficulty == "edge":
         return
     for block in _blocks(case):
@@ -149,12 +149,12 @@ def _tier_names(case: EvalCase, suite: Suite) -> Iterator[Finding]:
         yield "regression-description", "the description does not say it", ("description",), hint
 
 
-def _duplicate_prompt(case: EvalCase, prompts: dict[bytes, _Asked]) -> Iterator[Finding]:
+def _duplicate_prompt(case: EvalCase, prompts: dict[bytes, _FirstUse]) -> Iterator[Finding]:
     prompt = "\n".join(f"{m.role}:{m.text.strip().casefold()}" for m in case.input_messages)
     digest = hashlib.blake2b(prompt.encode(), digest_size=16).digest()
     other = prompts.get(digest)
     if other is None:
-        prompts[digest] = _Asked(case.id, case.origin)
+        prompts[digest] = _FirstUse(case.id, case.origin)
     else:
         message = f"asks the same as {other.id} ({other.origin})"
         place = ("input_messages",) if case.tier == "suite" else ("input", "message")
@@ -166,7 +166,7 @@ def _get(block: Block, key: str) -> Any:
 
 
 def _limits_tools(block: Block) -> bool:
-    """Does the block say which tools, or none, are right?"""
+    """Does the block say which tools are right, or that none is?"""
     acceptable = _get(block, "toolsAcceptable")
     return acceptable is not None or _get(block, "toolsCalled") == []
 

@@ -11,7 +11,7 @@ from assay.suites.sources import document_of
 
 
 def capture(settings: Settings) -> dict[str, Any] | None:
-    """What the configured function or program says now; None when there is none."""
+    """The current values, from the configured function or program; None without one."""
     source = settings.config.snapshot
     if source is None:
         return None

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import json
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from assay.blocking import wait_for
 from assay.documents import json as documents
 from assay.documents.document import Document
 from assay.documents.source import read_text
-from assay.errors import AssayError, ConfigError, EvalFileErrors, cause_of, printable
+from assay.errors import AssayError, ConfigError, EvalFileErrors, Problem, cause_of, printable
 from assay.functions import imported
 from assay.model.source import Source
 from assay.process import Limits, run
@@ -24,17 +24,17 @@ Failure = type[AssayError]
 
 
 def document_of(source: Source, settings: Settings, failure: Failure) -> Document:
-    """What a source says, as JSON with places.
+    """The JSON data of a source, with positions.
 
-    A file that is wrong is a ConfigError; what a function or a program did wrong, a `failure`,
-    and so is one that is not there, with the exit code of a wrong configuration.
+    Raises ConfigError for an invalid file, and `failure` when a function or a program fails. If
+    it does not exist, the `failure` has the exit code of a ConfigError.
     """
     if source.file is not None:
-        return _of_file(source.file, settings)
+        return _read_file(source.file, settings)
     if source.callable is not None:
-        text = _returned(source, settings, failure)
+        text = _call_function(source, settings, failure)
     else:
-        text = _printed(source, settings, failure)
+        text = _run_program(source, settings, failure)
     try:
         document = documents.parse(text, source.label)
     except EvalFileErrors as error:
@@ -44,13 +44,13 @@ def document_of(source: Source, settings: Settings, failure: Failure) -> Documen
     return document
 
 
-def _first(problems: Any) -> str:
+def _first(problems: Sequence[Problem]) -> str:
     first = problems[0]
     place = f" (line {first.line}, column {first.column})" if first.line else ""
     return f"{first.message}{place}"
 
 
-def _of_file(name: str, settings: Settings) -> Document:
+def _read_file(name: str, settings: Settings) -> Document:
     file = settings.root / name
     try:
         document = documents.parse(read_text(file, shown_path(file)), shown_path(file))
@@ -61,33 +61,35 @@ def _of_file(name: str, settings: Settings) -> Document:
     return document
 
 
-def _absent(failure: Failure, message: str) -> AssayError:
-    """A function or program that is not there: the configuration is wrong, not what it asks."""
+def _missing(failure: Failure, message: str) -> AssayError:
+    """A missing function or program is an error of the configuration, not of the source."""
     error = failure(message)
     error.exit_code = ConfigError.exit_code
     return error
 
 
-def _returned(source: Source, settings: Settings, failure: Failure) -> str:
-    """What a function returns, as JSON."""
+def _call_function(source: Source, settings: Settings, failure: Failure) -> str:
+    """The JSON of what a function returns."""
     settings.lead_path()
-    function = imported(source.callable or "", partial(_absent, failure))
-    value = _called(function, source, failure)
+    function = imported(source.callable or "", partial(_missing, failure))
+    value = _call(function, source, failure)
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise failure(f"{source.label} returned something that is not JSON: {error}") from None
 
 
-def _called(function: Callable[[], Any], source: Source, failure: Failure) -> Any:
-    """What the function returns, unless it takes too long: then it is left to itself."""
+def _call(function: Callable[[], Any], source: Source, failure: Failure) -> Any:
+    """Call the function in a thread, which is abandoned if it takes too long."""
     outcome: list[tuple[Any, BaseException | None]] = []
 
     def work() -> None:
         try:
             value = function()
-            outcome.append((asyncio.run(_awaited(value)) if _is_late(value) else value, None))
-        except BaseException as error:  # it is told in the thread that waits
+            if inspect.isawaitable(value):
+                value = asyncio.run(_await(value))
+            outcome.append((value, None))
+        except BaseException as error:  # raised in the thread that waits
             outcome.append((None, error))
 
     thread = threading.Thread(target=work, name="assay-source", daemon=True)
@@ -101,20 +103,17 @@ def _called(function: Callable[[], Any], source: Source, failure: Failure) -> An
     return value
 
 
-_is_late = inspect.isawaitable
-
-
-async def _awaited(value: Awaitable[Any]) -> Any:
+async def _await(value: Awaitable[Any]) -> Any:
     return await value
 
 
-def _printed(source: Source, settings: Settings, failure: Failure) -> str:
-    """What a program prints."""
+def _run_program(source: Source, settings: Settings, failure: Failure) -> str:
+    """The output of a program."""
     limits = Limits(source.timeout_seconds, int(source.max_output_mb * 1024 * 1024))
     folder, env = str(settings.root / source.cwd), environment_of_child(source.env)
     done = wait_for(lambda: run(source.command or [], cwd=folder, env=env, limits=limits))
     if done.state == "not_started":
-        raise _absent(failure, done.explained(f"{source.label}: {done.fault}"))
+        raise _missing(failure, done.explained(f"{source.label}: {done.fault}"))
     if done.fault:
         raise failure(done.explained(f"{source.label}: {done.fault}"))
     try:

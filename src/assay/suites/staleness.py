@@ -1,4 +1,4 @@
-"""Staleness: does the tool that a tier file was written for still look the same?"""
+"""Staleness: did a tool change since the cases about it were written?"""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from assay.settings import Settings
 from assay.suites.sources import document_of
 
 HASH_LENGTH = 12
-#: A registry that grew by more than this factor offers choices that the cases do not know.
-MOST_GROWTH = 1.5
+#: If the registry grew by more, there are tools to choose from that the cases do not consider.
+MAX_GROWTH = 1.5
+Metadata = Mapping[str, Any]
 _MAJOR = re.compile(r"\s*[vV]?0*([0-9]+)")
 
 
 class ToolRegistry(msgspec.Struct, frozen=True):
-    """The tools that the agent has now, by name."""
+    """The current tools of the agent, by name."""
 
     tools: Mapping[str, ToolEntry]
 
@@ -44,7 +45,7 @@ def description_hash(description: str) -> str:
 
 
 def file_hash(file: Path) -> str:
-    """The short hash of a file's bytes, however large it is; empty when it cannot be read."""
+    """The short hash of a file, read in chunks; empty when it cannot be read."""
     try:
         with file.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()[:HASH_LENGTH]
@@ -53,23 +54,23 @@ def file_hash(file: Path) -> str:
 
 
 def load_registry(settings: Settings) -> ToolRegistry | None:
-    """The registry that `tools` names, asked once; None when the project names none."""
+    """The registry that the setting `tools` names; None when it is not set."""
     source = settings.config.tools
     if source is None:
         return None
     document = document_of(source, settings, ToolRegistryError)
     tools: dict[str, ToolEntry] = {}
-    problems = Problems(document.file, _read(document, tools)).told()
+    problems = Problems(document.file, _read_tools(document, tools)).told()
     if problems and source.file is not None:
         raise ConfigError(problems)
     if problems:
-        told = "\n".join(f"  {problem.place}: {problem.message}" for problem in problems)
-        raise ToolRegistryError(f"{source.label} gave no registry of tools:\n{told}")
+        lines = "\n".join(f"  {problem.place}: {problem.message}" for problem in problems)
+        raise ToolRegistryError(f"{source.label} gave no registry of tools:\n{lines}")
     return ToolRegistry(tools)
 
 
-def _read(document: Document, tools: dict[str, ToolEntry]) -> Iterator[Problem]:
-    """Fill in the tools; what is wrong with the list."""
+def _read_tools(document: Document, tools: dict[str, ToolEntry]) -> Iterator[Problem]:
+    """Add the tools of the document to `tools`, and yield its problems."""
     if not isinstance(document.data, list):
         message = f"the registry is {shown(document.data)}, not a list of tools"
         yield document.problem((), "wrong-type", message)
@@ -89,7 +90,7 @@ def _read(document: Document, tools: dict[str, ToolEntry]) -> Iterator[Problem]:
 def suite_metadata(
     suite: Suite, registry: ToolRegistry | None, known_hash: str | None = None
 ) -> dict[str, Any]:
-    """What the tool of a suite is like now; what is not known is empty, or 0."""
+    """The current state of the tool of a suite; unknown values are empty, or 0."""
     if known_hash is None:
         known_hash = file_hash(Path(suite.file)) if suite.file else ""
     tool = registry.tools.get(suite.tool_name) if registry is not None else None
@@ -103,17 +104,17 @@ def suite_metadata(
 
 
 def warnings(suite: Suite, registry: ToolRegistry | None) -> list[str]:
-    """What changed since the cases were written, as far as their file recorded it."""
+    """What changed since the cases were written, according to the metadata of their file."""
     if registry is None or suite.tier == "suite":
         return []
-    return [*_of_tool(suite, registry), *_of_size(suite.metadata, registry)]
+    return [*_tool_warnings(suite, registry), *_size_warnings(suite.metadata, registry)]
 
 
-def _of_tool(suite: Suite, registry: ToolRegistry) -> Iterator[str]:
+def _tool_warnings(suite: Suite, registry: ToolRegistry) -> Iterator[str]:
     name, recorded = suite.tool_name, suite.metadata
     tool = registry.tools.get(name)
     if tool is None:
-        # A rubric file may be about several tools; then its name is that of none.
+        # A rubric file may be about several tools, and is then named after none of them.
         if suite.tier != "rubric" or recorded.get("toolName"):
             hint = nearest(name, registry.tools)
             yield f"the tool {name!r} is not in the registry" + (f" ({hint})" if hint else "")
@@ -124,15 +125,15 @@ def _of_tool(suite: Suite, registry: ToolRegistry) -> Iterator[str]:
     if before and now and _major(before) != _major(now):
         yield f"the major version of {name!r} changed from {before!r} to {now!r}"
     if tool.description is not None:
-        yield from _of_description(name, recorded, tool.description)
+        yield from _description_warnings(name, recorded, tool.description)
 
 
-def _of_description(name: str, recorded: Mapping[str, Any], description: str) -> Iterator[str]:
+def _description_warnings(name: str, recorded: Metadata, description: str) -> Iterator[str]:
     before = str(recorded.get("descriptionHash") or "").strip().lower()
     if not before and recorded.get("description"):
         before = description_hash(str(recorded["description"]))
     whole = hashlib.sha256(description.encode("utf-8", "surrogatepass")).hexdigest()
-    # Some write down more of the hash than is needed.
+    # A file may record a longer prefix of the hash than we do.
     if before and not (len(before) >= HASH_LENGTH and whole.startswith(before)):
         yield (
             f"the description of {name!r} changed: its hash was {before!r}"
@@ -140,13 +141,13 @@ def _of_description(name: str, recorded: Mapping[str, Any], description: str) ->
         )
 
 
-def _of_size(recorded: Mapping[str, Any], registry: ToolRegistry) -> Iterator[str]:
+def _size_warnings(recorded: Metadata, registry: ToolRegistry) -> Iterator[str]:
     before = recorded.get("registrySize") or 0
-    if before and len(registry) > MOST_GROWTH * before:
+    if before and len(registry) > MAX_GROWTH * before:
         yield f"the registry grew from {before} to {len(registry)} tools"
 
 
 def _major(version: str) -> str:
-    """The first number of a version; the whole text when it begins with none."""
+    """The first number of a version; the whole text if it does not begin with one."""
     found = _MAJOR.match(version)
     return found[1] if found else version.strip()

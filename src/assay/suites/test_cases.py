@@ -1,8 +1,8 @@
-"""The test cases of the store as a suite that can be run.
+"""Test cases of the store as a suite that can be run.
 
-A run pins the versions that it asks: `store:` stands for all test cases as they are now, and
-`store:` with a digest for a selection of versions that the store remembers. So a resumed run
-asks what it began with, whoever edited or deleted a test case meanwhile.
+A run pins their versions: `store:` stands for all test cases as they are now, `store:` with a
+digest for a selection of versions that is kept in the store. So a resumed run asks the same test
+cases, even if some were edited or deleted meanwhile.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from assay.model.test_case import TestCase
 from assay.ports import Store
 
 NAME = "test cases"
-#: What judges a test case when nobody says otherwise.
+#: The evaluator of test cases unless another one is given.
 DEFAULT_EVALUATOR = "equals"
-_DIGEST = 32
+_DIGEST_LENGTH = 32
 
 
 def is_reference(path: str) -> bool:
-    """Does it name test cases of the store, and no file?"""
+    """Does it refer to test cases of the store rather than to a file?"""
     return path.startswith(TEST_CASES)
 
 
 def all_cases(store: Store, tag: str | None = None) -> list[TestCase]:
-    """The test cases in their order, all or those with a part of a tag.
+    """The test cases in their order: all, or those with a tag that contains `tag`.
 
-    They are read in one go: between two pages others may delete some, and more would be missing.
+    They are read as one page: if some were deleted between two pages, others would be skipped.
     """
     return store.test_cases.page(sys.maxsize, 0, tag).test_cases
 
 
 def pinned(cases: Iterable[TestCase], store: Store) -> str:
-    """The reference that stands for just these versions; the store remembers which they are."""
+    """A reference to exactly these versions, which are kept in the store."""
     pins = [[case.id, case.version] for case in cases]
-    digest = sha256(msgspec.json.encode(pins)).hexdigest()[:_DIGEST]
-    store.keep(_key(digest), {"test_cases": pins})
+    digest = sha256(msgspec.json.encode(pins)).hexdigest()[:_DIGEST_LENGTH]
+    store.keep(_store_key(digest), {"test_cases": pins})
     return TEST_CASES + digest
 
 
 def suite_of(reference: str, store: Store) -> tuple[Suite, str]:
-    """The suite of a reference, and the reference with its versions pinned."""
+    """The suite of a reference, and a reference that pins its versions."""
     digest = reference.removeprefix(TEST_CASES)
     if digest:
-        cases = _remembered(digest, store)
+        cases = _selected(digest, store)
     else:
         cases = all_cases(store)
         reference = pinned(cases, store)
@@ -64,14 +64,14 @@ def suite_of(reference: str, store: Store) -> tuple[Suite, str]:
     return Suite(NAME, TEST_CASES, [_case(case, judge) for case in cases]), reference
 
 
-def _remembered(digest: str, store: Store) -> list[TestCase]:
-    known = store.get(_key(digest))
+def _selected(digest: str, store: Store) -> list[TestCase]:
+    known = store.get(_store_key(digest))
     if known is None:
         message = f"the store knows no selection {digest!r} of test cases"
         raise UsageError(f"{message}: write '{TEST_CASES}' for all of them")
     pins = [(case_id, version) for case_id, version in known["test_cases"]]
     found = store.test_cases.find_versions(pins)
-    for case_id, version in pins:  # only a store that was restored from a copy forgets one
+    for case_id, version in pins:  # one is missing only if the store was restored from a backup
         if (case_id, version) not in found:
             missing = f"there is no version {version} of the test case {case_id}"
             raise UsageError(f"the selection cannot be run: {missing}")
@@ -84,7 +84,7 @@ def _case(case: TestCase, judge: EvaluatorSpec) -> EvalCase:
     def locate(steps: Sequence[str | int]) -> Origin:
         return place
 
-    # The version is no metadata: targets are told that, and answers are kept by what they are told.
+    # The version is not metadata: targets see that, and it would be part of the cache key.
     return EvalCase(
         id=case.id,
         input_messages=(Message("user", case.input),),
@@ -97,5 +97,5 @@ def _case(case: TestCase, judge: EvaluatorSpec) -> EvalCase:
     )
 
 
-def _key(digest: str) -> str:
+def _store_key(digest: str) -> str:
     return f"test-cases:{digest}"
