@@ -13,12 +13,12 @@ import msgspec
 from msgspec import UNSET
 
 from assay.documents.json import (
+    fast_object,
     fits_64_bits,
     has_long_number,
-    is_open,
     is_shallow,
-    same_keys,
-    sure_object,
+    keeps_all_keys,
+    suits_fast_parser,
 )
 from assay.model.case import EvalCase, Origin
 from assay.model.evaluator import EvaluatorSpec, at_once
@@ -44,7 +44,7 @@ def text_line(data: bytes) -> TextLine | None:
 
 
 def _checked(data: bytes, decoder: msgspec.json.Decoder[Line]) -> Line | None:
-    if not is_open(data):
+    if not suits_fast_parser(data):
         return None
     try:
         line = decoder.decode(data)
@@ -52,7 +52,7 @@ def _checked(data: bytes, decoder: msgspec.json.Decoder[Line]) -> Line | None:
         return None
     if line.metadata is not UNSET and not _is_simple(line.metadata) and not _is_safe(data):
         return None
-    if not same_keys(line, data):
+    if not keeps_all_keys(line, data):
         return None
     return line if _is_plain(line.id) and _asks(line.input) else None
 
@@ -102,7 +102,7 @@ def _is_safe(text: bytes) -> bool:
 
 
 def _entry(text: bytes) -> dict[str, Any] | None:
-    return sure_object(text) if _is_safe(text) else None
+    return fast_object(text) if _is_safe(text) else None
 
 
 def _asks(said: str | list[Said]) -> bool:
