@@ -120,7 +120,7 @@ class CaseReader:
             return False
         spelling = CaseFile.spelling
         return not any(
-            raw.get(spelling.in_force(raw, key)) is not None or _is_misspelt(raw, key)
+            raw.get(spelling.effective_spelling(raw, key)) is not None or _is_misspelt(raw, key)
             for key in ASSERTING_KEYS
         )
 
@@ -134,8 +134,8 @@ class CaseReader:
         execution = raw.get("execution")
         if type(execution) is not dict:
             return
-        own = CaseFile.spelling.in_force(raw, "evaluators")
-        other = CaseExecution.spelling.in_force(execution, "evaluators")
+        own = CaseFile.spelling.effective_spelling(raw, "evaluators")
+        other = CaseExecution.spelling.effective_spelling(execution, "evaluators")
         if execution.get(other) and raw.get(own) is not None:
             message = f"'execution.{other}' is ignored because {own!r} is given too"
             where = (*path, "execution", other)
@@ -186,7 +186,7 @@ class CaseReader:
 
 def _is_misspelt(raw: dict[str, Any], key: str) -> bool:
     """Whether some key may be a misspelling of this one, which is then not reported as missing."""
-    return CaseFile.spelling.has_slip_of(raw, key)
+    return CaseFile.spelling.has_misspelling_of(raw, key)
 
 
 def _asserts_nothing_problem(
