@@ -1,30 +1,30 @@
 """Every exception Assay raises on purpose, and the problems it reports.
 
-    AssayError                 slug (explained in docs/errors.md) and exit code
+    AssayError           3     the base; each has a slug (see docs/errors.md) and an exit code
       UsageError         2     a wrong argument
         UnknownName      2     a name that no registry, file or command knows
         ToolRegistryError 2    the registry of tools cannot be read
-        RunHeld          2     another process is at work on the run
+        RunHeld          2     another process is working on the run
       ConfigError        2     assay.yaml or [tool.assay] is wrong
       EvalFileError      2     one Problem of an eval file
       LedgerError        2     a locked regression case was changed or removed
       BadPattern         2     a regular expression that cannot be compiled
-      PluginError        3     an installed plugin could not be loaded, or broke
-        FunctionError    2     a function that cannot be an evaluator, or is not there
+      PluginError        3     a plugin could not be loaded, or failed
+        FunctionError    2     a function that does not exist, or cannot be an evaluator
       TargetError        3     a target gave no answer
-      SnapshotError      3     the snapshot could not be captured; 2 when nobody is there to do so
+      SnapshotError      3     the snapshot failed; 2 if its function or program is missing
       StoreError         3     the store could not be read or written
         NotInStore       2     a run, baseline or test case that the store does not have
         DuplicateId      2     an id that a test case has or had
-        Outdated         2     a change of a test case that another one came before
+        Outdated         2     a test case that was changed in the meantime
         InvalidText      2     a text that cannot be stored
       ResultFileError    2     a file of results that cannot be read
-      ExecutorError      3     a process that graded died
+      ExecutorError      3     a worker process died
       ObservationError   2     a record of what a target did that cannot be read
-      EvalFileErrors     2     the group of all EvalFileError of a load
+      EvalFileErrors     2     all EvalFileErrors of a load, as an exception group
 
-A `Problem` is the value: what was found, where, what would be right. Errors and
-warnings are both problems; only errors are raised.
+A `Problem` is a value: what was found, where, and what would be right. Errors and warnings
+are both problems; only errors are raised.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from assay.record import Record
 
 #: The longest message or hint, in characters.
 MAX_MESSAGE = 500
-#: How many errors, and how many warnings, are told about one file.
+#: How many errors, and how many warnings, are reported for one file.
 MAX_PROBLEMS = 1000
 
 Severity = Literal["error", "warning"]
 
-#: Every slug a problem may carry, with the sentence that heads its entry in docs/errors.md.
+#: Every slug of a problem, with the sentence that heads its entry in docs/errors.md.
 SLUGS: dict[str, str] = {
     # reading the file
     "not-found": "The path does not exist.",
@@ -128,7 +128,7 @@ class Problem(Record, frozen=True):
     hint: str = ""
 
     def __post_init__(self) -> None:
-        """What an author wrote may be huge; what we say about it is not."""
+        """Shorten the texts: they may quote something huge."""
         for name in ("message", "hint"):
             text = getattr(self, name)
             if len(text) > MAX_MESSAGE:
@@ -144,7 +144,7 @@ class Problem(Record, frozen=True):
 
     @property
     def advice(self) -> str:
-        """What is wrong, and what to do about it."""
+        """The message with its hint."""
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
     def __str__(self) -> str:
@@ -152,9 +152,9 @@ class Problem(Record, frozen=True):
 
 
 class Problems:
-    """What is wrong with one file: the first thousand errors and warnings, and that there are more.
+    """The problems of one file: at most MAX_PROBLEMS errors and as many warnings are kept.
 
-    A file may be wrong a million times; what is kept of it stays small.
+    Whether there are more is kept too. A file with a million problems costs little memory.
     """
 
     def __init__(self, file: str, found: Iterable[Problem] = ()) -> None:
@@ -169,7 +169,7 @@ class Problems:
             self._kept.append(problem)
 
     def __iadd__(self, found: Iterable[Problem]) -> Self:
-        """Take in what was found; a generator is left as soon as no more errors are kept."""
+        """Append all; a generator is not read any further once the errors are `full`."""
         for problem in found:
             self.append(problem)
             if self.full:
@@ -182,14 +182,14 @@ class Problems:
 
     @property
     def full(self) -> bool:
-        """Are there more errors than are reported? Then there is no use in reading on."""
+        """Are there more errors than are reported? Then reading on is pointless."""
         return self.errors > MAX_PROBLEMS
 
     def __bool__(self) -> bool:
         return bool(self._kept)
 
     def told(self) -> list[Problem]:
-        """The problems in the order of their places; the last one says that there are more."""
+        """The problems in file order; at the end, if so, one that says that there are more."""
         files = list(dict.fromkeys(p.file for p in self._kept))
         told = sorted(self._kept, key=lambda p: (files.index(p.file), p.line, p.column))
         for severity, count in self._counts.items():
@@ -203,22 +203,22 @@ class Problems:
 
 
 class AssayError(Exception):
-    """Base of everything we raise on purpose; `slug` leads to docs/errors.md."""
+    """Base of everything we raise on purpose; `slug` is its entry in docs/errors.md."""
 
     slug = "assay"
     exit_code = 3
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """The error as problems, for those who read them by program."""
+        """The error as problems, for machine-readable output."""
         return (Problem("", 0, 0, "error", self.slug, str(self)),)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """It travels between processes whole, whatever its class is made of."""
-        return _again, (type(self), self.args, self.__dict__)
+        """Pickle completely, whatever arguments the class takes."""
+        return _rebuild, (type(self), self.args, self.__dict__)
 
 
-def _again(cls: type[AssayError], args: tuple[Any, ...], state: dict[str, Any]) -> AssayError:
+def _rebuild(cls: type[AssayError], args: tuple[Any, ...], state: dict[str, Any]) -> AssayError:
     error = cls.__new__(cls, *args)
     error.__dict__.update(state)
     return error
@@ -232,7 +232,7 @@ class UsageError(AssayError):
 
 
 class UnknownName(UsageError):
-    """A name that nothing is registered under; `hint` has the nearest one, or a better one."""
+    """Nothing has this name; `hint` is the caller's, or else suggests the nearest name."""
 
     slug = "unknown-name"
 
@@ -243,13 +243,13 @@ class UnknownName(UsageError):
 
 
 class ToolRegistryError(UsageError):
-    """The function or program that lists the tools failed, or lists none."""
+    """The function or program that lists the tools failed, or listed none."""
 
     slug = "tool-registry"
 
 
 class RunHeld(UsageError):
-    """Another process is at work on the run right now."""
+    """Another process is working on the run."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__(f"the run {run_id} is running in another process")
@@ -271,31 +271,30 @@ class ConfigError(AssayError):
 
 
 class LedgerError(AssayError):
-    """The regression ledger refuses: locked cases never change."""
+    """A locked regression case must not be changed or removed."""
 
     slug = "ledger"
     exit_code = 2
 
 
 class PluginError(AssayError):
-    """A plugin is registered but broken; names the distribution and the cause."""
+    """A registered plugin is broken; the message names its distribution and the cause."""
 
     slug = "plugin-failed"
     exit_code = 3
 
 
 class FunctionError(PluginError):
-    """A function named as an evaluator cannot be found, or cannot be one."""
+    """A function that is named as an evaluator does not exist, or cannot be one."""
 
     exit_code = 2
 
 
 class TargetError(AssayError):
-    """A target gave no answer. `retryable` says whether asking again may help.
+    """A target gave no answer; `retryable` if another attempt may succeed.
 
-    `retry_after` is how many seconds the target asked to be left alone. `unreachable` is a
-    target that nobody could connect to, or that took too long; `overloaded` one that is there
-    and asks for fewer questions.
+    `retry_after` is how many seconds the target asked to wait. `unreachable` means that the
+    connection failed or timed out, `overloaded` that the target asked for fewer requests.
     """
 
     slug = "target-failed"
@@ -315,7 +314,7 @@ class TargetError(AssayError):
         super().__init__(message)
 
     def reworded(self, message: str) -> TargetError:
-        """The same error in other words."""
+        """The same error with another message."""
         return TargetError(
             message,
             retryable=self.retryable,
@@ -326,14 +325,14 @@ class TargetError(AssayError):
 
 
 class SnapshotError(AssayError):
-    """The function or program that captures the snapshot failed, or gave no JSON object."""
+    """The function or program that captures the snapshot failed, or returned no JSON object."""
 
     slug = "snapshot-failed"
     exit_code = 3
 
 
 class StoreError(AssayError):
-    """The store could not be opened, read or written; what was acknowledged is still in it."""
+    """The store could not be opened, read or written; acknowledged writes are not lost."""
 
     slug = "store-failed"
     exit_code = 3
@@ -352,7 +351,7 @@ class NotInStore(StoreError):
 
 
 class DuplicateId(StoreError):
-    """A test case was to be added under an id that another has, or had before it was deleted."""
+    """A new test case has an id that another one has, or had before it was deleted."""
 
     slug = "id-taken"
     exit_code = 2
@@ -365,7 +364,7 @@ class DuplicateId(StoreError):
 
 
 class Outdated(StoreError):
-    """A test case was to be changed as it was at a time, and is another by now."""
+    """A change is based on a version of a test case that is no longer the latest."""
 
     slug = "outdated"
     exit_code = 2
@@ -378,7 +377,7 @@ class Outdated(StoreError):
 
 
 class InvalidText(StoreError):
-    """A text with NUL or half of a surrogate pair, which databases do not take."""
+    """A text with NUL or half of a surrogate pair, which databases cannot store."""
 
     slug = "bad-character"
     exit_code = 2
@@ -390,35 +389,35 @@ class InvalidText(StoreError):
 
 
 class ResultFileError(AssayError):
-    """A file of results that has no known shape, or is broken."""
+    """A result file with an unknown format, or a broken one."""
 
     slug = "bad-result-file"
     exit_code = 2
 
 
 class ExecutorError(AssayError):
-    """Work that was given to other processes did not come back."""
+    """Worker processes died before their work was done."""
 
     slug = "executor-failed"
     exit_code = 3
 
 
 class ObservationError(AssayError):
-    """A record of what a target did that has no known shape, or is broken."""
+    """A record of what a target did with an unknown format, or a broken one."""
 
     slug = "bad-observation"
     exit_code = 2
 
 
 class BadPattern(AssayError):
-    """A regular expression that neither engine can compile."""
+    """A regular expression that no engine can compile."""
 
     slug = "bad-regex"
     exit_code = 2
 
 
 class EvalFileError(AssayError):
-    """One problem of an eval file, as an exception."""
+    """One problem in an eval file, as an exception."""
 
     exit_code = 2
 
@@ -433,7 +432,7 @@ class EvalFileError(AssayError):
 
 
 class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
-    """All problems of a load in one group; `problems` has warnings too, in file order."""
+    """All errors of a load in one group; `problems` has the warnings too, in file order."""
 
     slug = "eval-files"
     exit_code = 2
@@ -447,7 +446,7 @@ class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
         return group
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        """The group was built by __new__; ExceptionGroup takes nothing here."""
+        """The group is built by __new__; ExceptionGroup takes no arguments here."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -464,7 +463,7 @@ class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
 
 
 def refusal_of(problems: Sequence[Problem], *, strict: bool = False) -> EvalFileErrors | None:
-    """The error that tells of problems; None when all are warnings, unless those count."""
+    """The error to raise; None when there are only warnings, unless `strict` counts those."""
     if any(problem.severity == "error" for problem in problems):
         return EvalFileErrors(problems)
     if strict and problems:
@@ -476,23 +475,26 @@ def refusal_of(problems: Sequence[Problem], *, strict: bool = False) -> EvalFile
 def blaming(
     what: str, failure: type[AssayError] = PluginError, *others: type[Exception]
 ) -> Iterator[None]:
-    """What a stranger's code raises is a failure of `what`; errors of ours, and others, pass."""
+    """Turn what foreign code raises into `failure`; AssayErrors and `others` pass unchanged.
+
+    `what` names the code in the message.
+    """
     passing: tuple[type[Exception], ...] = (AssayError, *others)
     try:
         yield
     except passing:
         raise
-    except (Exception, SystemExit) as error:  # it may raise anything
+    except (Exception, SystemExit) as error:  # foreign code may raise anything
         raise failure(f"{what}: {cause_of(error)}") from error
 
 
 def cause_of(error: BaseException) -> str:
-    """What a stranger's code raised, in a line."""
+    """The type and the message of an exception."""
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def printable(text: str) -> str:
-    """The text with escapes for what would move a cursor, ring a bell or turn the line around."""
+    """Escape what would move the cursor, ring a bell or reverse the text of a terminal."""
     return (
         text
         if text.isprintable()
@@ -501,13 +503,13 @@ def printable(text: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """A hint with the nearest known spelling, or nothing."""
+    """A hint with the nearest known name; empty when none is near."""
     return _nearest(name, tuple(known), cutoff) if len(name) <= 60 else ""
 
 
 @lru_cache(maxsize=1024)
 def _nearest(name: str, known: tuple[str, ...], cutoff: float) -> str:
-    import difflib  # only errors need it
+    import difflib  # only needed for errors
 
     folded = {k.lower().replace("-", "_"): k for k in known}
     close = difflib.get_close_matches(name.lower().replace("-", "_"), folded, n=1, cutoff=cutoff)

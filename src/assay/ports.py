@@ -1,13 +1,13 @@
-"""The extension contract: what a stranger implements to join in.
+"""The extension contract: the protocols that plugins implement.
 
-A port is registered under an entry-point group of its name, by strangers and by us:
+Implementations register through entry points, ours as well as those of plugins:
 
     [project.entry-points."assay.loaders"]       file suffix -> Loader
     [project.entry-points."assay.evaluators"]    type name -> subclass of EvaluatorSpec
     [project.entry-points."assay.targets"]       provider name -> subclass of TargetSpec
-    [project.entry-points."assay.stores"]        scheme of the URL -> open_store(url, root)
-    [project.entry-points."assay.reporters"]     suffix of the file -> Reporter
-    [project.entry-points."assay.executors"]     name -> Executor
+    [project.entry-points."assay.stores"]        URL scheme -> StoreOpener
+    [project.entry-points."assay.reporters"]     file suffix -> Reporter
+    [project.entry-points."assay.executors"]     name -> class that implements Executor
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ R = TypeVar("R")
 
 
 class Loader(Protocol):
-    """Reads eval files of one format. A module with these two functions will do.
+    """Loads eval files of one format; a module with these two functions qualifies.
 
-    It is chosen by the longest registered suffix that the file's name ends with.
+    A file goes to the loader with the longest registered suffix that its name ends with.
     """
 
     def load(self, file: Path, settings: Settings) -> Suite:
-        """The file's suite; raises EvalFileErrors with all of its problems."""
+        """Load the suite of a file; raises EvalFileErrors with all problems of the file."""
         ...
 
     def recognises(self, file: Path) -> str:
-        """Why a file met in a directory is no eval file; empty when it is one.
+        """Why a file found in a directory is not an eval file; empty when it is one.
 
-        A file with `.eval.` before its suffix is one, whatever it holds.
+        A file with `.eval.` before its suffix always is one, whatever its content.
         """
         ...
 
 
 class Chunk(NamedTuple):
-    """A piece of a file: the number of its first line, from 1, and where in the file it is."""
+    """A byte range of a file; `number` is that of its first line, counted from 1."""
 
     number: int
     offset: int
@@ -67,49 +67,50 @@ class Chunk(NamedTuple):
 
 
 class CaseStream(Protocol):
-    """The cases of a suite that is `streamed`: checked while they are read, in any process.
+    """The cases of a `streamed` suite: validated while they are read, in any process.
 
-    A loader that can make one has `stream(file, settings) -> Suite` beside `load`.
+    A loader that supports it has `stream(file, settings) -> Suite` in addition to `load`.
     """
 
-    #: What messages call the file.
+    #: The name of the file in messages.
     name: str
 
     def chunks(self) -> Iterator[Chunk]:
-        """The file in pieces of whole lines."""
+        """Split the file into chunks of whole lines."""
         ...
 
     def parts(self, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
-        """The lines of a chunk, some at a time, with the number of the first of them."""
+        """Split a chunk into parts of whole lines, each with the number of its first line."""
         ...
 
-    #: What its lines are read with, and what its cases inherit.
+    #: The validation context of the lines, and the settings that cases inherit from the suite.
     reading: Reading
     inherited: SuiteExecution
 
     def read(
         self, number: int, part: bytes, taken: Callable[[int, TextLine], bool] | None = None
     ) -> Iterator[tuple[int, EvalCase | None]]:
-        """The case of every line of a part, with the line's number; None where it is wrong.
+        """The line number and the case of every line of a part; None for an invalid case.
 
-        Lines that check texts are offered first; of one that is `taken` no case is made.
+        Lines whose evaluators only check for texts are first offered to `taken`; those that it
+        accepts are left out.
         """
         ...
 
     def problems(self) -> list[Problem]:
-        """What is wrong with the lines that were read since it was last asked."""
+        """The problems in the lines that were read since the last call."""
         ...
 
     def faults(self) -> list[Problem]:
-        """All that is wrong with the cases, or warned of: the file is read from its start."""
+        """All errors and warnings about the cases; reads the whole file again."""
         ...
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What a target is asked: messages, and the case they came from when there is one.
+    """What a target is asked: messages, and the case that they belong to, if any.
 
-    `reply_schema` asks for a JSON reply; a target that cannot promise one ignores it. `suite` is
-    the file of the case's suite, as the run calls it.
+    `reply_schema` is the JSON Schema of the wanted reply; a target that cannot enforce it ignores
+    it. `suite` is the file of the case's suite, named as in the run.
     """
 
     messages: tuple[Message, ...]
@@ -120,30 +121,38 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Target(Protocol):
-    """The agent under test, or a judge. One instance serves many requests at once.
+    """The agent under test, or a judge. One instance serves many requests concurrently.
 
-    It may also have `identity`, a text that tells its answers from those of others better than
-    its name does; `requests(observation)`, when an answer takes another number of requests than
-    one; `recorded = True`, when nobody is called and no time is to be measured, and then
-    `problems()`, what of its records cannot be read; `unused(case_ids)`, how many records belong
-    to none of these cases; `remarks()`, what there is to say once all answers are given; and
-    `faults(answers)`, what those, in the interchange form, show to be wrong with its settings.
+    These members are optional:
+
+    - `identity`: a text that distinguishes its answers from those of other targets more reliably
+      than its name does, for caches and calibrations.
+    - `requests(observation)`: how many requests an answer took, if not one; for rate limits.
+    - `recorded = True`: its answers were recorded earlier, so that no time is measured.
+    - `problems()`: the records that could not be read; only asked of a recorded target.
+    - `unused(case_ids)`: how many records belong to none of these cases.
+    - `remarks()`: notes for the report, once all answers are in.
+    - `faults(answers)`: what the answers, in the interchange form, show to be wrong with its
+      settings.
     """
 
-    #: What results call it, and what tells two judges apart: `openai:gpt-4`.
+    #: Its name in results, which also tells two judges apart: `openai:gpt-4`.
     name: str
 
     async def ask(self, request: Request) -> Observation:
-        """One attempt at one answer; raises TargetError when there is none."""
+        """Make one attempt to get an answer; raises TargetError when there is none.
+
+        The caller retries, and enforces rate limits and the timeout.
+        """
         ...
 
     async def close(self) -> None:
-        """Give back connections and processes."""
+        """Release connections and processes."""
         ...
 
 
 class Cache(Protocol):
-    """Remembers replies by the content of their question."""
+    """Caches replies of targets and judges; the key is a hash of what was asked."""
 
     def get(self, key: str) -> dict[str, Any] | None: ...
 
@@ -151,105 +160,105 @@ class Cache(Protocol):
 
 
 class TestCaseStore(Protocol):
-    """The test cases that people keep and edit; every write makes a version that stays.
+    """The test cases that people keep and edit; every write adds a version, and none is lost.
 
-    Every method may be called from any thread. What is written is on disk when the future is
-    done; what was refused is raised by it, or at once. A test case that is not there, or was
-    removed, is a NotInStore. `now` is given, and a clock that stands still or jumps back does
-    no harm. `assay.testing.test_cases.TestCaseConformance` holds a store to all of this.
+    All methods are thread-safe. A write is durable when its future is done; a refused one raises
+    at once or through its future. A test case that does not exist, or was removed, is a
+    NotInStore. `now` is the time of a write; a clock that stands still or jumps back must do no
+    harm. `assay.testing.test_cases.TestCaseConformance` tests a store for all of this.
     """
 
-    if not TYPE_CHECKING:  # it is no part of the contract
-        __test__ = False  # pytest takes everything called Test for a test
+    if not TYPE_CHECKING:  # not part of the contract
+        __test__ = False  # or pytest would collect the class for its name
 
     def add(self, new: NewTestCase, now: datetime) -> Future[TestCase]:
-        """Add a test case; raises DuplicateId when the id is or ever was taken, InvalidText."""
+        """Add a test case; raises DuplicateId for an id that is or ever was in use, InvalidText."""
         ...
 
     def get(self, case_id: str) -> TestCase: ...
 
     def find(self, ids: Collection[str]) -> dict[str, TestCase | None]:
-        """Those of the ids that are taken, each with its test case; None when it was removed."""
+        """The test cases with these ids; None for one that was removed, no key for an unused id."""
         ...
 
     def page(self, limit: int, skip: int = 0, tag: str | None = None) -> TestCasePage:
-        """Test cases in the order in which they were added, all or those with a tag.
+        """A page of the test cases in the order in which they were added, all or those with a tag.
 
-        `tag` is any part of a tag, in upper or lower case.
+        `tag` matches any part of a tag, ignoring case.
         """
         ...
 
     def change(
         self, case_id: str, changes: TestCaseChanges, now: datetime, known: str | None = None
     ) -> Future[TestCase]:
-        """Make a new version, later than the one before; may raise InvalidText.
+        """Add a version with a later `modified_at` than the last one; may raise InvalidText.
 
-        `known` is the `modified_at` that the test case must still have; raises Outdated. It is
-        compared in the same step as the change is made: of many that know the same, one wins.
+        `known` is the `modified_at` that the test case must still have; raises Outdated. The
+        comparison and the change are one atomic step: of concurrent changes with the same `known`
+        only one succeeds.
         """
         ...
 
     def remove(self, case_id: str, now: datetime) -> Future[None]:
-        """Hide a test case for good; its versions stay."""
+        """Remove a test case for good; its versions are kept."""
         ...
 
     def versions(self, case_id: str, limit: int, skip: int = 0) -> TestCasePage:
-        """Versions of a test case, the first one first; also of one that was removed."""
+        """A page of the versions of a test case, oldest first; also of one that was removed."""
         ...
 
     def find_versions(self, pins: Collection[Pin]) -> dict[Pin, TestCase]:
-        """Those of the pinned versions that there are; also of test cases that were removed."""
+        """The pinned versions that exist; also those of test cases that were removed."""
         ...
 
 
 class Store(Cache, Protocol):
     """The journal of runs, named baselines, test cases, and a cache of replies.
 
-    Every method may be called from any thread. Whatever goes wrong is a StoreError, and then
-    nothing of that call was written; a run or baseline that is not there is a NotInStore.
-    `put` is the exception: it returns at once, and a reply that could not be written is only
-    asked for again; `keep` is for what nobody could ask again.
-    `assay.testing.stores.StoreConformance` holds a store to all of this. A store may have
-    `remote = True`, when reading means to wait for another machine.
+    All methods are thread-safe. Every failure is a StoreError, and then nothing of that call was
+    written; a run or baseline that does not exist is a NotInStore. `put` is the exception: it
+    returns at once and may lose the reply, which is then only asked for again; `keep` is for what
+    cannot be asked for again. `assay.testing.stores.StoreConformance` tests a store for all of
+    this. A store may have `remote = True`: its reads wait for another machine.
     """
 
     @property
     def test_cases(self) -> TestCaseStore: ...
 
     def keep(self, key: str, value: dict[str, Any]) -> None:
-        """As `put`, but it is on disk when this returns."""
+        """As `put`, but durable when it returns."""
         ...
 
     def begin(self, run: RunRecord) -> None:
-        """Add a run; its id must be new."""
+        """Add a run with a new id."""
         ...
 
     def save(self, *trials: TrialRecord) -> Future[None]:
-        """Add trials to their runs; done when all are on disk, and cannot be cancelled.
+        """Add trials to their runs; the future is done when all are durable, and not cancellable.
 
-        Of two trials with the same run, position and repeat the first final one is kept, as an
-        engine may run a task twice. Nothing but waiting for the futures limits what is under way.
+        Of trials with the same run, position and repeat the first final one is kept, as an engine
+        may run a task twice. There is no backpressure: callers wait for the futures.
         """
         ...
 
     def finish(
         self, run_id: str, status: RunStatus, finished_at: str, summary: dict[str, Any]
     ) -> None:
-        """Say how a run ended, after all that was saved before; a resumed run ends again."""
+        """Record how a run ended, after all earlier saves; a resumed run is finished again."""
         ...
 
     def reopen(self, run_id: str) -> None:
-        """Call a run `running` again, as it is resumed; when and how it had ended is forgotten."""
+        """Set a run that is resumed to `running`, and clear `finished_at` and `summary`."""
         ...
 
     def describe(self, run_id: str, suites: list[SuiteHeader], environment: dict[str, Any]) -> None:
-        """Say anew what is known of the suites of a run, and of its environment."""
+        """Replace the suites and the environment of a run."""
         ...
 
     def run(self, run_id: str) -> RunRecord: ...
 
     def runs(self, limit: int, before: str | None = None) -> list[RunRecord]:
-        """The newest runs first; `before` is the last id of the page before."""
+        """A page of runs, newest first; `before` is the last id of the previous page."""
         ...
 
     def trials(
@@ -258,37 +267,37 @@ class Store(Cache, Protocol):
         outcomes: Collection[Outcome] | None = None,
         positions: range | None = None,
     ) -> Iterator[TrialRecord]:
-        """The trials of a run by position and repeat, all or those that are asked for.
+        """The trials of a run in order of position and repeat, filtered if asked.
 
-        They are those there were at the call or the first step. Memory does not grow with them.
+        It is a snapshot, taken at the call or the first step, and read in constant memory.
         """
         ...
 
     def facts(self, run_id: str, positions: range | None = None) -> Iterator[TrialFacts]:
-        """As `trials`, but only what counting and comparing need."""
+        """As `trials`, but only the fields that counting and comparing need."""
         ...
 
     def finished(self, run_id: str) -> Iterator[tuple[int, int]]:
-        """Position and repeat of every final trial of a run, in their order."""
+        """Position and repeat of every final trial of a run, in order."""
         ...
 
     def delete(self, run_id: str) -> None:
-        """Remove a run and its trials; refused while it is a baseline."""
+        """Delete a run and its trials; refused while it is a baseline."""
         ...
 
     def lease(self, run_id: str) -> AbstractContextManager[None]:
-        """Hold a run while it is worked on; entering raises RunHeld when it is held elsewhere.
+        """Lock a run while it is worked on; entering raises RunHeld when it is locked elsewhere.
 
-        Whatever ends the process ends the lease. The run need not be there.
+        The lock ends with the process, however that ends. The run need not exist yet.
         """
         ...
 
     def held(self, run_id: str) -> bool:
-        """Is the run held right now? Asking does not get in the way of a lease."""
+        """Whether the run is locked right now; checking never blocks or breaks a lease."""
         ...
 
     def set_baseline(self, name: str, run_id: str) -> None:
-        """Give a run a name, taking it from the run that had it."""
+        """Point a name to a run, whichever run it pointed to before."""
         ...
 
     def baseline(self, name: str) -> str:
@@ -296,62 +305,61 @@ class Store(Cache, Protocol):
         ...
 
     def baselines(self) -> dict[str, str]:
-        """All names in their order, each with the id of its run."""
+        """All baselines sorted by name, each with the id of its run."""
         ...
 
     def remove_baseline(self, name: str) -> None:
-        """Forget the name; the run stays."""
+        """Remove the name; the run stays."""
         ...
 
     def close(self) -> None:
-        """Wait for what is under way, then take nothing more. May be called again."""
+        """Complete pending writes, then refuse new ones; may be called more than once."""
         ...
 
 
 class StoreOpener(Protocol):
-    """Opens the store of a URL; `root` is the folder that relative paths in it hang on."""
+    """Opens the store at a URL; relative paths in it are relative to `root`."""
 
     def __call__(self, url: str, root: Path) -> Store: ...
 
 
 class Reporter(Protocol):
-    """Writes a document about a run. A module with this function will do.
+    """Writes a report about a run; a module with this function qualifies.
 
-    Cases may be a million: it asks for them one by one and writes as it goes. What models and
-    users wrote is escaped as the format demands.
+    There may be a million cases: iterate over them and write as you go. Escape all text of models
+    and users as the format requires.
     """
 
     def write(self, run: RunResult, out: TextIO) -> None: ...
 
 
 class Executor(Protocol):
-    """Carries out pieces of work, here or elsewhere. It is made without arguments.
+    """Runs pieces of work, here or elsewhere; its class is called without arguments.
 
-    Results come in any order, and a piece may be carried out twice. No more pieces are taken
-    than can be worked on soon, so that an endless stream of them does not fill the memory.
+    Results come in any order, and a piece may run more than once. Pieces are taken from the
+    iterable only as workers need them: there may be more of them than fit in memory.
     """
 
     def run(self, work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-        """What `work` returns for each piece; what it raises is raised here and ends it all.
+        """What `work` returns for each piece; an exception is raised here and ends the iteration.
 
-        The iterator may have two methods. `waits_for` gives the numbers of files of which one can
-        be read when the next result is there: till then the event loop is left to others.
-        `close` is called when no more results are wanted.
+        The iterator may have two methods. `waits_for()` returns file descriptors, one of which
+        becomes readable with the next result, so that the event loop can wait for it. `close()` is
+        called when no more results are wanted.
         """
         ...
 
 
 def no_judge(target: str | None, model: str | None) -> Target:
-    """The judge where none is set."""
+    """The default of `Resources.judge`: there is none."""
     raise UsageError("no judge is set: name one under 'judge' in assay.yaml")
 
 
 class Resources(msgspec.Struct, frozen=True):
-    """What evaluators may use beside the case: given once, when they are prepared.
+    """What an evaluator may use besides the case; passed once, to `prepare`.
 
-    `judge` finds the target that judges, by the evaluator's `target` and `model`; it raises
-    UsageError when there is none. `sources` hold the data of `{{seed:...}}` and
-    `{{snapshot:...}}` tokens.
+    `judge` returns the judge for the evaluator's `target` and `model`, or raises UsageError.
+    `sources` has the data of `{{seed:...}}` and `{{snapshot:...}}` tokens.
     """
 
     judge: Callable[[str | None, str | None], Target] = no_judge
@@ -359,28 +367,28 @@ class Resources(msgspec.Struct, frozen=True):
     cache: Cache | None = None
 
 
-#: An evaluator made ready: what it says about one observation, now or soon.
+#: A prepared evaluator: scores one observation, synchronously or not.
 Check = Callable[[Context], EvaluationScore | Awaitable[EvaluationScore]]
 
 
 class Evaluator(Protocol):
-    """An EvaluatorSpec that can judge. Its fields are its keys in eval files.
+    """An EvaluatorSpec that scores observations; its fields are its keys in eval files.
 
-    It keeps no state: one instance judges many observations at the same time.
+    It is stateless: one instance scores many observations concurrently.
     """
 
     def evaluate(self, context: Context) -> EvaluationScore | Awaitable[EvaluationScore]:
-        """Judge one observation. What it raises makes the evaluator errored, not failed."""
+        """Score one observation; an exception makes the evaluator errored, not failed."""
         ...
 
 
 class Preparable(Protocol):
-    """An EvaluatorSpec with work that is done once for all observations."""
+    """An EvaluatorSpec that prepares once for all observations, such as compiling a pattern."""
 
     def prepare(self, resources: Resources) -> Check:
-        """The check with everything compiled and every judge found.
+        """Do what is needed once, and return the check.
 
-        An AssayError, such as the UsageError of a judge that is not set, ends the run before it
-        has begun. Whatever else it raises makes the evaluator errored.
+        An AssayError, such as the UsageError of a missing judge, ends the run before it starts.
+        Any other exception makes the evaluator errored.
         """
         ...

@@ -1,4 +1,4 @@
-"""A document against a wire shape: every fault as a Problem with its place."""
+"""Validates a document against a wire shape: every fault becomes a Problem with its position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ S = TypeVar("S", bound=Shape)
 def check(
     shape: type[S], document: Document, path: DocPath, raw: Any, reading: Reading
 ) -> tuple[S | None, list[Problem]]:
-    """The validated shape of `raw`, which stands at `path`; None when something is wrong."""
+    """Validate `raw`, the value at `path`; the shape is None when there are errors."""
     checked: S | None = None
     problems: list[Problem] = []
     try:
@@ -30,13 +30,13 @@ def check(
             return checked, problems
     except ValidationError as error:
         faults = error.errors(include_url=False)
-        counted = (fault for fault in faults if not _follows_from_another(fault))
-        problems = [_problem(document, path, f, shape) for f in islice(counted, MAX_PROBLEMS + 1)]
-    # Errors come first: of very many notes no more are looked at than can be told.
+        own = (fault for fault in faults if not _follows_from_another(fault))
+        problems = [_problem(document, path, f, shape) for f in islice(own, MAX_PROBLEMS + 1)]
+    # Errors first; of very many notes, only as many as are reported need a position.
     notes = sorted(reading.notes, key=lambda note: note.severity)[: MAX_PROBLEMS + 1]
-    places = document.paths_of((note.container for note in notes), path)
+    paths = document.paths_of((note.container for note in notes), path)
     for note in notes:
-        where = (*places.get(id(note.container), path), note.key)
+        where = (*paths.get(id(note.container), path), note.key)
         line, column = document.position(where, key=True)
         problems.append(
             Problem(document.file, line, column, note.severity, note.code, note.message, note.hint)
@@ -51,7 +51,7 @@ def check(
 def written_path(
     document: Document, base: DocPath, steps: Sequence[str | int], shape: type[Shape]
 ) -> DocPath:
-    """The path of a part of the shape at `base`, in the spellings that the author used."""
+    """The path of a part of the shape at `base`, in the author's spelling of the keys."""
     data = document.data
     for step in base:
         data = _child(data, step)
@@ -75,7 +75,7 @@ def _child(data: Any, step: str | int) -> Any:
 
 
 def _follows_from_another(fault: Any) -> bool:
-    """pydantic calls a list too short when its items are wrong; the items say so themselves."""
+    """pydantic also calls a list too short when its items are invalid, which is reported anyway."""
     return bool(fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"])
 
 
@@ -90,7 +90,7 @@ def _problem(document: Document, base: DocPath, fault: Any, shape: type[Shape]) 
 
 
 def _explain(fault: Any, path: DocPath) -> tuple[str, str, str]:
-    """Slug, message and hint of a pydantic error, in our words."""
+    """The slug, message and hint for a pydantic error."""
     kind, found, context = fault["type"], fault["input"], fault.get("ctx", {})
     name = _name(path)
     if kind == "assay":
@@ -118,7 +118,7 @@ def _explain(fault: Any, path: DocPath) -> tuple[str, str, str]:
     return "wrong-value", f"{name}: {fault['msg']}", ""
 
 
-#: A text that begins so goes on from the key's name.
+#: A message that starts with one of these continues the name of the key.
 _VERBS = ("is ", "has ", "names ", "belongs ")
 _TYPES = {
     "string_type": "text",
@@ -145,14 +145,14 @@ _RULES = {
 
 
 def missing(shape: type[Shape], key: str) -> str:
-    """That a key of a shape is missing, with its other names."""
+    """The message for a missing key, with its aliases."""
     others = [name for name in shape.spelling.names(key) if name.replace("_", "") != key.lower()]
     also = f" (or {', '.join(map(repr, others))})" if others else ""
     return f"the key {key!r}{also} is missing"
 
 
 def _name(path: DocPath) -> str:
-    """The key that a message is about: 'weight', or 'expected[2]' for an item."""
+    """How a message names the value at a path: 'weight', or 'expected[2]' for an item."""
     indexes = ""
     for step in reversed(path):
         if isinstance(step, str):

@@ -1,4 +1,4 @@
-"""Changes one item of a list in a JSON text; all else stays as its author laid it out."""
+"""Adds or removes one item of a list in a JSON text, and keeps the layout of the rest."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ def without_item(text: str, document: Document, base: DocPath, index: int) -> st
 
 
 def with_item(text: str, document: Document, base: DocPath, item: Any) -> str:
-    """The text with one more item at the end of the list, laid out like the one before it."""
+    """The text with an item appended to the list at `base`, laid out like the one before it."""
     starts = _starts(document, base)
     if not starts:
         return _with_first_item(text, document.mark(base).index, item)
     start, end = starts[-1], _end(text, starts[-1])
-    blanks = text[len(text[:start].rstrip(" \t\r\n")) : start]
-    margin = blanks.rpartition("\n")[2] if "\n" in blanks else ""
-    written = _laid_out(item, _indent(text[start:end], margin), margin, _newline(text))
-    return f"{text[:end]},{blanks or ' '}{written}{text[end:]}"
+    whitespace = text[len(text[:start].rstrip(" \t\r\n")) : start]
+    margin = whitespace.rpartition("\n")[2] if "\n" in whitespace else ""
+    dumped = _dump(item, _indent(text[start:end], margin), margin, _newline(text))
+    return f"{text[:end]},{whitespace or ' '}{dumped}{text[end:]}"
 
 
 def _with_first_item(text: str, opening: int, item: Any) -> str:
     line = text[text.rfind("\n", 0, opening) + 1 : opening]
     outer = line[: len(line) - len(line.lstrip())]
     newline, margin = _newline(text), outer + "  "
-    written = _laid_out(item, "  ", margin, newline)
-    inside = f"{newline}{margin}{written}{newline}{outer}"
+    dumped = _dump(item, "  ", margin, newline)
+    inside = f"{newline}{margin}{dumped}{newline}{outer}"
     return f"{text[: opening + 1]}{inside}]{text[_end(text, opening) :]}"
 
 
@@ -57,11 +57,11 @@ def _newline(text: str) -> str:
 
 
 def _indent(item: str, margin: str) -> str | None:
-    """By how much the keys of an item stand further in; None when it is on one line."""
+    """How much further than the item its keys are indented; None when it is on one line."""
     second = re.search(r"\n([ \t]*)", item)
     return None if second is None else second[1].removeprefix(margin) or "  "
 
 
-def _laid_out(item: Any, indent: str | None, margin: str, newline: str) -> str:
-    written = json.dumps(item, indent=indent, ensure_ascii=False)
-    return written.replace("\n", newline + margin)
+def _dump(item: Any, indent: str | None, margin: str, newline: str) -> str:
+    dumped = json.dumps(item, indent=indent, ensure_ascii=False)
+    return dumped.replace("\n", newline + margin)

@@ -1,8 +1,8 @@
 """JSON text to a `Document`.
 
-The stdlib parser does the work. Positions, duplicate keys and the other faults that it
-does not tell are found by a second, slower scan that runs only when something is wrong. Lines
-that cannot have such a fault, which are nearly all, are left to a faster parser.
+The stdlib parser does the work. Positions, duplicate keys and other faults that it does not
+report are found by a second, slower scan, which runs only when something is wrong. Lines that
+cannot have such a fault, nearly all of them, are left to msgspec, which is faster.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from assay.patterns import quick_search
 _SUSPECT_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _TOKEN = re.compile(r'[ \t\r\n]*([{}\[\]:,"]|[^\s{}\[\]:,"]+)')
 _SURROGATE = re.compile("[\ud800-\udfff]")
-#: What a line must not hold for the fast parser to read it: a colon or NUL in disguise. Where
-#: they do no harm, they only cost time.
-_disguised = quick_search(r"u003a|u003A|\\u0000")
-#: So many digits may be more than 64 bits.
+#: Finds an escaped colon, which `keeps_all_keys` would miscount, or NUL. False alarms only cost
+#: time: they go to the slower parser.
+_has_escaped_colon_or_nul = quick_search(r"u003a|u003A|\\u0000")
+#: Finds a number that may not fit 64 bits.
 has_long_number = quick_search("[0-9]{19}")
 _decode, _encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
 
@@ -47,14 +47,14 @@ def parse(text: str, file: str) -> Document:
 
 
 class Reader:
-    """Parses the texts of one file; JSONL lines share one reader, as making it costs time."""
+    """Parses the texts of one file; JSONL lines share one reader, as creating it takes time."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.hooks, self.decode = _decoder()
 
     def line(self, data: bytes, number: int) -> Document:
-        """The JSON value of a line of the file."""
+        """Parse a line of the file."""
         value = plain_object(data)
         if value is None:
             return self.parse(line_text(data, self.file, number), number)
@@ -65,13 +65,13 @@ class Reader:
         return Document(self.file, value, [], marks, TextMark(number - 1, 0, 0))
 
     def parse(self, text: str, first_line: int = 1) -> Document:
-        """The JSON value in `text`, which starts on `first_line` of the file."""
+        """Parse `text`, which starts on `first_line` of the file."""
         hooks, file = self.hooks, self.file
         hooks.suspect = False
         try:
             data = self.decode(text)
         except json.JSONDecodeError as error:
-            raise _syntax(text, file, first_line, error) from None
+            raise _syntax_error(text, file, first_line, error) from None
         except RecursionError:
             data, hooks.suspect = None, True
         if not hooks.suspect:
@@ -79,77 +79,74 @@ class Reader:
             hooks.suspect = deep or len(text) > MAX_SCALAR or bool(_SUSPECT_ESCAPE.search(text))
         problems = _Scanner(text, file, first_line).problems() if hooks.suspect else []
         if any(problem.code == "bad-character" for problem in problems):
-            data = _mended(data)
+            data = _escape_surrogates(data)
         start = TextMark(first_line - 1, 0, 0)
         if text[:1].isspace():
             start = LineIndex(text, first_line).mark(len(text) - len(text.lstrip()))
         return Document(file, data, problems, _Scanner(text, file, first_line).marks, start)
 
 
-def _mended(value: Any) -> Any:
-    """The value with halves of surrogate pairs spelt out: who reads on need not refuse them too."""
+def _escape_surrogates(value: Any) -> Any:
+    """Escape lone surrogates, which are reported here, so that no later step fails on them."""
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if isinstance(value, list):
-        return [_mended(item) for item in value]
+        return [_escape_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {key: _mended(item) for key, item in value.items()}
+        return {key: _escape_surrogates(item) for key, item in value.items()}
     return value
 
 
 def line_text(data: bytes, file: str, number: int) -> str:
-    """The text of a line without its end."""
+    """Decode a line, without its line break."""
     return decode(data, file, number).rstrip("\r\n")
 
 
 def plain_object(data: bytes) -> dict[str, Any] | None:
-    """The object that a line is when nothing about it is left to tell; else None."""
-    return sure_object(data) if is_sure(data) and is_shallow(data) else None
+    """Parse a line with the fast parser; None when the slower one has to look for faults."""
+    if suits_fast_parser(data) and not has_long_number(data) and is_shallow(data):
+        return fast_object(data)
+    return None
+
+
+def suits_fast_parser(data: bytes) -> bool:
+    """Whether the fast parser reports every fault but depth, duplicate keys and large numbers."""
+    return data.startswith(b"{") and len(data) <= MAX_SCALAR and not _has_escaped_colon_or_nul(data)
 
 
 def is_shallow(data: bytes) -> bool:
-    """Whether it has too few brackets to be nested too deeply."""
+    """Whether there are too few brackets to be nested too deeply."""
     return data.count(b"{") + data.count(b"[") <= MAX_DEPTH
 
 
-def sure_object(data: bytes) -> dict[str, Any] | None:
-    """The same of a line, or a part of one, that is sure."""
+def fast_object(data: bytes) -> dict[str, Any] | None:
+    """Parse an object that suits the fast parser; None when it is invalid or a key repeats."""
     try:
         value: dict[str, Any] = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return value if same_keys(value, data) else None
+    return value if keeps_all_keys(value, data) else None
 
 
-def same_keys(value: Any, data: bytes) -> bool:
-    """Whether a value has all keys of the sure text it was read from.
+def keeps_all_keys(value: Any, data: bytes) -> bool:
+    """Whether a value has all keys of the text it was parsed from.
 
-    One that repeats is lost in the value: written again, that has fewer colons.
+    A duplicate key is lost in the value, which then has fewer colons when it is encoded again.
     """
     return _encode(value).count(b":") == data.count(b":")
 
 
-def is_sure(data: bytes) -> bool:
-    """Whether all that is left to find out is its syntax, its depth, and keys that repeat."""
-    return is_open(data) and not has_long_number(data)
-
-
-def is_open(data: bytes) -> bool:
-    """The same, but for numbers that are too great."""
-    return data.startswith(b"{") and len(data) <= MAX_SCALAR and not _disguised(data)
-
-
 def fits_64_bits(number: int) -> bool:
-    """Whether a whole number is one that every reader of the file can have."""
+    """Whether an integer fits a signed or an unsigned 64-bit integer."""
     return -(2**63) <= number < 2**64
 
 
 def _decoder() -> tuple[_Hooks, Callable[[str], Any]]:
-    """The stdlib decoder and its hooks; they do not know it, as a cycle would outlive its use."""
+    """The stdlib decoder and its hooks, which do not refer to it: a cycle would outlive its use."""
     hooks = _Hooks()
     decoder = json.JSONDecoder(
         object_pairs_hook=hooks.mapping,
-        parse_int=hooks.whole,
+        parse_int=hooks.integer,
         parse_float=hooks.number,
         parse_constant=hooks.constant,
     )
@@ -157,7 +154,7 @@ def _decoder() -> tuple[_Hooks, Callable[[str], Any]]:
 
 
 class _Hooks:
-    """What the stdlib decoder calls; they only raise a flag."""
+    """Callbacks of the stdlib decoder; they only flag that something is wrong."""
 
     suspect = False
 
@@ -165,11 +162,11 @@ class _Hooks:
         result = dict(pairs)
         if len(result) != len(pairs):
             self.suspect = True
-            result = dict(reversed(pairs))  # the first one stays, as for the scanner's marks
+            result = dict(reversed(pairs))  # keep the first one, as the scanner's marks do
             return {key: result[key] for key, _ in pairs}
         return result
 
-    def whole(self, text: str) -> int:
+    def integer(self, text: str) -> int:
         if len(text) < 19:
             return int(text)
         if len(text) > 20 or not fits_64_bits(int(text)):
@@ -190,7 +187,7 @@ class _Hooks:
 
 
 class _Scanner:
-    """Reads well-formed JSON token by token, for marks and for faults."""
+    """Scans well-formed JSON token by token, for marks and faults."""
 
     def __init__(self, text: str, file: str, first_line: int) -> None:
         self.text, self.file, self.first_line = text, file, first_line
@@ -248,7 +245,7 @@ class _Scanner:
         return marks[0] if marks else TextMark(self.first_line - 1, 0, 0)
 
     def _skip_value(self, at: int) -> int:
-        """Past the colon and the value of a repeated key; marks keep to one value a key."""
+        """The end of the value of a duplicate key, which gets no marks."""
         colon = _TOKEN.match(self.text, at)
         start = colon.end() if colon else at
         blank = re.compile(r"[ \t\r\n]*").match(self.text, start)
@@ -290,7 +287,9 @@ class _Scanner:
             raise EvalFileErrors([problem])
 
 
-def _syntax(text: str, file: str, first_line: int, error: json.JSONDecodeError) -> EvalFileErrors:
+def _syntax_error(
+    text: str, file: str, first_line: int, error: json.JSONDecodeError
+) -> EvalFileErrors:
     mark = LineIndex(text, first_line).mark(error.pos)
     hint = ""
     before = text[: error.pos].rstrip()

@@ -1,10 +1,10 @@
 """YAML text to a `Document`, through libyaml's event stream.
 
 The dialect is YAML 1.2 core with one difference: digits with a leading zero are text.
-So `no`, `on`, `2025-01-01` and `012` stay what the author sees. Merge keys work.
-Refused with a position: duplicate keys, tags, several documents, cyclic or explosive
-aliases, deep nesting. PyYAML's own constructors are not used: they crash the process on
-deep nesting, follow YAML 1.1, and know no positions.
+So `no`, `on`, `2025-01-01` and `012` are text. Merge keys are supported. Refused with a
+position: duplicate keys, tags, several documents, cyclic or explosive aliases, deep nesting.
+PyYAML's own constructors are not used: they crash the process on deep nesting, follow
+YAML 1.1, and keep no positions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from assay.documents.document import (
 )
 from assay.errors import EvalFileErrors, Problem, Problems
 
-#: How many nodes all aliases of a document may stand for.
+#: How many nodes all aliases of a document may expand to.
 MAX_ALIASED = 1_000_000
 
 _CONSTANTS: dict[str, Any] = {
@@ -56,14 +56,14 @@ _NUL_ESCAPE = re.compile(r"\\(?:0|x00|u0000|U00000000)")
 
 
 def parse(text: str, file: str) -> Document:
-    """The one document in `text`; raises when its syntax is broken, notes what can be skipped."""
+    """Parse the document in `text`; raises on broken syntax, notes problems that can be skipped."""
     builder = _Builder(text, file)
     try:
         data, marks = builder.build()
     except yaml.reader.ReaderError as error:
-        builder.problems.append(_unprintable(text, file, error))
+        builder.problems.append(_unprintable_problem(text, file, error))
     except yaml.MarkedYAMLError as error:
-        builder.problems.append(_syntax(text, file, error))
+        builder.problems.append(_syntax_problem(text, file, error))
     except EvalFileErrors as error:
         builder.problems += error.problems
     else:
@@ -75,20 +75,20 @@ class _Builder:
     def __init__(self, text: str, file: str) -> None:
         self.file = file
         self.problems = Problems(file)
-        self.stand_ins = _stand_ins(text)
+        self.placeholders = _placeholders(text)
         self.next_event: Callable[[], Any] = yaml.CSafeLoader(
-            text.translate({ord(real): other for other, real in self.stand_ins.items()})
-            if self.stand_ins
+            text.translate({ord(real): free for free, real in self.placeholders.items()})
+            if self.placeholders
             else text
         ).get_event
-        # Looked for once in the text, so that the loop below need not look at every scalar.
+        # Searched once in the whole text, so that the loop need not check every scalar.
         long, nul = len(text) > MAX_SCALAR, _NUL_ESCAPE.search(text)
-        self.strange = long or nul is not None or bool(self.stand_ins)
-        self.special = self.strange or "&" in text or "!" in text or "<<" in text
+        self.check_texts = long or nul is not None or bool(self.placeholders)
+        self.special = self.check_texts or "&" in text or "!" in text or "<<" in text
         self.anchors: dict[str, tuple[Any, Marks]] = {}
         self.open_anchors: set[str] = set()
-        self.anchored: dict[int, str] = {}  # anchors of containers that are not complete, by id
-        self.merges: dict[int, list[tuple[Any, Marks]]] = {}  # what they merge
+        self.anchored: dict[int, str] = {}  # anchors of open containers, by id()
+        self.merges: dict[int, list[tuple[Any, Marks]]] = {}  # the mappings that they merge
         self.aliased = 0
         self.measured: dict[int, tuple[int, int]] = {}
 
@@ -112,26 +112,26 @@ class _Builder:
         return data, marks
 
     def _node(self) -> tuple[Any, Marks]:
-        """The root node. One loop and an explicit stack: nesting costs no recursion.
+        """Build the root node, with an explicit stack instead of recursion.
 
-        It runs once for every value of the file: names are local, and only what most files
-        have is written out here.
+        The loop runs once for every value of the file: so names are local, and only the common
+        cases are inline.
         """
         next_event, special = self.next_event, self.special
         merges, anchored = self.merges, self.anchored
         scalar, no_key, constants, number_starts = ScalarEvent, _NO_KEY, _CONSTANTS, _NUMBER_STARTS
         stack: list[tuple[Any, Any, Marks]] = []
-        container: Any = None  # the dict or list being filled; None above the root
+        container: Any = None  # the open dict or list; None above the root
         marks: Marks = None  # its marks
-        key: Any = None  # in a dict, the key whose value comes next; _NO_KEY when a key comes
+        key: Any = None  # in a dict: the key whose value is next, or _NO_KEY when a key is next
         while True:
             event: Any = next_event()
             kind = type(event)
             if kind is scalar:
                 value, mark = event.value, event.start_mark
                 if key is no_key:
-                    odd = special or value in container
-                    key = self._odd_key(event, container, marks) if odd else value
+                    unusual = special or value in container
+                    key = self._special_key(event, container, marks) if unusual else value
                     marks.append(mark)
                     continue
                 if event.implicit[0]:
@@ -140,7 +140,7 @@ class _Builder:
                     elif value[0] in number_starts:
                         value = self._number(value, mark)
                 if special:
-                    value = self._odd_scalar(event, value)
+                    value = self._special_scalar(event, value)
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
                 if key is no_key or event.tag is not None or len(stack) >= MAX_DEPTH:
                     self._check_start(event, key is no_key, len(stack))
@@ -172,21 +172,21 @@ class _Builder:
                 container[key] = value
                 marks.append(mark)
             else:
-                self._set_aside(key, value, mark, container, marks)
+                self._merge_or_drop(key, value, mark, container, marks)
             key = no_key
 
-    def _odd_key(self, event: Any, container: dict[str, Any], marks: Marks) -> Any:
-        """A key that may be there already, decorated, a merge, or strange text."""
-        mark, key = event.start_mark, self._odd_scalar(event, event.value)
+    def _special_key(self, event: Any, container: dict[str, Any], marks: Marks) -> Any:
+        """A key that may be a duplicate, a merge key, or need the checks of `_special_scalar`."""
+        mark, key = event.start_mark, self._special_scalar(event, event.value)
         if key in container:
             return self._duplicate(container, marks, key, mark)
         if key == "<<" and event.implicit[0]:
             return self._merge_key(id(container) in self.merges, mark)
         return key
 
-    def _odd_scalar(self, event: Any, value: Any) -> Any:
-        """A scalar that may be strange text, or have a tag or an anchor."""
-        if self.strange and type(value) is str:
+    def _special_scalar(self, event: Any, value: Any) -> Any:
+        """A scalar that may have a tag or an anchor, or a text to check."""
+        if self.check_texts and type(value) is str:
             value = self._text(value, event.start_mark)
         if event.tag is not None:
             self._tag(event)
@@ -194,8 +194,10 @@ class _Builder:
             self._close_anchor(event.anchor, value, event.start_mark)
         return value
 
-    def _set_aside(self, key: Any, value: Any, mark: Mark, container: Any, marks: Marks) -> None:
-        """The value of a key that is no key of the data: merged later, or repeated and dropped."""
+    def _merge_or_drop(
+        self, key: Any, value: Any, mark: Mark, container: Any, marks: Marks
+    ) -> None:
+        """Keep the value of `<<` to be merged when the mapping ends; drop that of a duplicate."""
         key_mark = marks.pop()
         if key is _MERGE:
             self.merges[id(container)] = self._mergeable(value, mark, key_mark)
@@ -205,7 +207,7 @@ class _Builder:
         self.anchored[id(container)] = name
 
     def _close(self, container: Any, marks: Marks) -> None:
-        """A container is complete: add what it merges, and let aliases use it."""
+        """Complete a container: add what it merges, and make its anchor available."""
         if sources := self.merges.pop(id(container), None):
             self._merge(container, marks, sources)
         if name := self.anchored.pop(id(container), None):
@@ -216,7 +218,7 @@ class _Builder:
         self.anchors[name] = (value, marks)
 
     def _check_start(self, event: Any, is_key: bool, depth: int) -> None:
-        """What a mapping or sequence must not be: a key, tagged, too deep."""
+        """Refuse a mapping or sequence that is a key, has a tag, or is too deep."""
         if is_key:
             hint = "put text that begins with '{' or '[' in quotes"
             raise fail(self.file, event.start_mark, "yaml-key", "a key must be text", hint)
@@ -236,7 +238,7 @@ class _Builder:
 
     def _duplicate(self, container: dict[str, Any], marks: Marks, key: str, mark: Mark) -> Any:
         message = f"the key {key!r} appears twice"
-        if self.problems.errors < MANY:  # finding the first one takes time
+        if self.problems.errors < MANY:  # finding the first one is a linear search
             first = marks[2 * list(container).index(key) + 1]
             message += f"; first on line {first.line + 1}"
         self._note(mark, "duplicate-key", message, "keep one of the two")
@@ -264,18 +266,18 @@ class _Builder:
         return 0
 
     def _text(self, value: str, mark: Mark) -> str:
-        """The text as it was written; refused when too long or when no database stores it."""
+        """The text with placeholders replaced; refused when it is too long or has a NUL."""
         if len(value) > MAX_SCALAR:
             message = f"a text of {len(value):,} characters; the limit is {MAX_SCALAR:,}"
             raise fail(self.file, mark, "too-large", message)
         if "\0" in value:
             self._note(mark, "bad-character", "the text holds a NUL character", "remove the \\0")
-        for other, real in self.stand_ins.items():
-            value = value.replace(other, real)
+        for placeholder, real in self.placeholders.items():
+            value = value.replace(placeholder, real)
         return value
 
     def _alias_key(self, event: Any, value: Any, container: dict[str, Any], marks: Marks) -> Any:
-        """An alias in the place of a key must stand for a text."""
+        """An alias used as a key must stand for a text."""
         if type(value) is not str:
             raise fail(self.file, event.start_mark, "yaml-key", "a key must be text")
         if value in container:
@@ -292,12 +294,12 @@ class _Builder:
             raise fail(self.file, mark, "yaml-alias", message, hint)
         value, marks = self.anchors[name]
         size, deep = measure(value, self.measured)
-        self._spend(size, mark)
+        self._count_aliased(size, mark)
         if depth + deep > MAX_DEPTH:
             raise fail(self.file, mark, "too-deep", f"nested deeper than {MAX_DEPTH} levels")
         return value, marks
 
-    def _spend(self, nodes: int, mark: Mark) -> None:
+    def _count_aliased(self, nodes: int, mark: Mark) -> None:
         self.aliased += nodes
         if self.aliased > MAX_ALIASED:
             message = f"aliases expand to more than {MAX_ALIASED:,} values"
@@ -323,9 +325,9 @@ class _Builder:
     def _merge(
         self, target: dict[str, Any], marks: Marks, sources: list[tuple[Any, Marks]]
     ) -> None:
-        """Add the keys of the sources that the target does not have; earlier sources win."""
+        """Add the keys that the target does not have; earlier sources win."""
         for source, source_marks in sources:
-            self._spend(len(source), marks[0])
+            self._count_aliased(len(source), marks[0])
             for index, (key, value) in enumerate(source.items()):
                 if key not in target:
                     target[key] = value
@@ -338,40 +340,40 @@ class _Builder:
             raise EvalFileErrors([problem])
 
 
-#: Line breaks to libyaml, which follows YAML 1.1 here; plain characters in YAML 1.2.
+#: Line breaks for libyaml, as in YAML 1.1; ordinary characters in YAML 1.2.
 _SEPARATORS = "\x85\u2028\u2029"
 
 
-def _stand_ins(text: str) -> dict[str, str]:
-    """For each separator in the text a character that is not, to be put back after parsing."""
+def _placeholders(text: str) -> dict[str, str]:
+    """For each separator in the text an unused character that replaces it while parsing."""
     used = [character for character in _SEPARATORS if character in text]
     if not used:
         return {}
     free = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
-    return {other: real for real, other in zip(used, free, strict=False)}
+    return dict(zip(free, used, strict=False))
 
 
 _NO_KEY, _MERGE, _DUPLICATE = object(), object(), object()
 
 
-def _syntax(text: str, file: str, error: yaml.MarkedYAMLError) -> Problem:
+def _syntax_problem(text: str, file: str, error: yaml.MarkedYAMLError) -> Problem:
     mark: Mark = error.problem_mark or TextMark(0, 0, 0)
     message = error.problem or "not valid YAML"
     if error.context:
         message += f" ({error.context})"
-    if error.context_mark and any(words in message for words in _BEGUN):
-        mark = error.context_mark  # where it begins, not where the parser gave up
+    if error.context_mark and any(words in message for words in _REPORTED_AT_START):
+        mark = error.context_mark  # where it starts, not where the parser gave up
     before = text[mark.index - mark.column : mark.index]
-    return problem_at(file, mark, "yaml-syntax", message, _advice(message, before, text, mark))
+    return problem_at(file, mark, "yaml-syntax", message, _hint(message, before, text, mark))
 
 
-#: What is wrong from where it begins.
-_BEGUN = ("unexpected end of stream", "could not find expected ':'")
+#: Errors that are reported where the construct starts.
+_REPORTED_AT_START = ("unexpected end of stream", "could not find expected ':'")
 _KEY = re.compile(r"[ -]*[\w.-]+")
 
 
-def _advice(message: str, before: str, text: str, mark: Mark) -> str:
-    """What would be right; `before` is the start of the line."""
+def _hint(message: str, before: str, text: str, mark: Mark) -> str:
+    """How to fix a syntax error; `before` is the line up to it."""
     here = text[mark.index : mark.index + 1]
     if "\t" in before + here and not before.strip():
         return "tabs cannot indent YAML: use spaces"
@@ -400,7 +402,7 @@ _HINTS = {
 }
 
 
-def _unprintable(text: str, file: str, error: yaml.reader.ReaderError) -> Problem:
+def _unprintable_problem(text: str, file: str, error: yaml.reader.ReaderError) -> Problem:
     before = text.encode("utf-8")[: error.position].decode("utf-8", "ignore")
     mark = LineIndex(before).mark(len(before))
     return problem_at(file, mark, "bad-character", f"{error.reason}: U+{error.character:04X}")

@@ -1,4 +1,4 @@
-"""From a raw case to an EvalCase: the part that YAML, JSONL and CSV share."""
+"""Turns raw cases into EvalCases; shared by the YAML, JSONL and CSV loaders."""
 
 from __future__ import annotations
 
@@ -21,18 +21,22 @@ from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
 
 LEGACY_KEYS = CaseFile.spelling.legacy
-#: The keys that give a case something that could fail.
+#: The keys that give a case something that can fail.
 ASSERTING_KEYS = ("expected_outcome", "expected_messages", "rubrics", "evaluators", "expect")
 
 
 def reading_of(file: Path, settings: Settings) -> Reading:
-    """What validating a file needs: where its references lead and which evaluators there are."""
+    """The validation context of a file: how to find referenced files and evaluators."""
     finder = Finder(file, settings)
     return Reading(finder.file, finder.directory, evaluator_class, registered)
 
 
 class CaseReader:
-    """Turns the raw cases of one file into EvalCases and gathers their problems."""
+    """Turns the raw cases of one file into EvalCases and collects their problems.
+
+    It is `incomplete` when keys of the suite or columns could not be read: they may have what a
+    case seems to lack.
+    """
 
     def __init__(
         self,
@@ -40,13 +44,13 @@ class CaseReader:
         settings: Settings,
         inherited: SuiteExecution | None = None,
         *,
-        unsure: bool = False,
+        incomplete: bool = False,
     ) -> None:
         self.reading = reading_of(file, settings)
         self.seeds = Seeds(settings)
         self.inherited = inherited or SuiteExecution.model_construct()
         self.evaluators = EffectiveEvaluators(self.inherited)
-        self.unsure = unsure  # whether the suite's evaluators could be read
+        self.incomplete = incomplete
         self.problems = Problems(shown_path(file))
 
     def read(
@@ -56,17 +60,17 @@ class CaseReader:
         *,
         locate: Callable[[Sequence[str | int]], Origin] | None = None,
     ) -> EvalCase | None:
-        """The case at `path` of the document; None when it has errors, which are noted."""
+        """The case at `path` of the document; None when it has errors, which are collected."""
         raw = document.data
         for step in path:
             raw = raw[step]
         written, problems = check(CaseFile, document, path, raw, self.reading)
-        lacking = self._lacking(raw)
-        if problems or lacking:
+        missing_keys = self._missing_keys(raw)
+        if problems or missing_keys:
             self.problems += problems
-            self.problems += [document.problem(path, "missing-key", text) for text in lacking]
+            self.problems += [document.problem(path, "missing-key", text) for text in missing_keys]
         case = self.finish(written, document, path, locate)
-        return None if lacking else case
+        return None if missing_keys else case
 
     def finish(
         self,
@@ -76,45 +80,47 @@ class CaseReader:
         locate: Callable[[Sequence[str | int]], Origin] | None = None,
         default_id: str = "",
     ) -> EvalCase | None:
-        """The case of what was written; None when it has errors, also those that no shape sees."""
+        """Make the case of a validated shape; None when it has errors, of any key or as a whole."""
         raw = document.get(path)
         if type(raw) is dict:
             self._warn(raw, document, path)
         if written is None:
-            if type(raw) is dict and not self.unsure and self._asserts_nothing(raw):
-                self.problems.append(_nothing(document, path, raw.get("id")))
+            if type(raw) is dict and not self.incomplete and self._asserts_nothing(raw):
+                self.problems.append(_asserts_nothing_problem(document, path, raw.get("id")))
             return None
-        identity = written.id or default_id
-        case = self._case(written, identity, locate or Locator(document, path))
-        before = self.problems.errors
-        if not case.evaluators and case.skip is None and not self.unsure:
-            self.problems.append(_nothing(document, path, identity, case.expected_messages))
+        case_id = written.id or default_id
+        case = self._case(written, case_id, locate or Locator(document, path))
+        errors_before = self.problems.errors
+        if not case.evaluators and case.skip is None and not self.incomplete:
+            self.problems.append(
+                _asserts_nothing_problem(document, path, case_id, case.expected_messages)
+            )
         for spec in case.evaluators:
             if spec.depends_on_case:
                 self._check_evaluators(case)
                 break
-        return case if self.problems.errors == before else None
+        return case if self.problems.errors == errors_before else None
 
     @staticmethod
-    def _lacking(raw: Any) -> list[str]:
-        """What a case must have; looked for in the raw case, which may be wrong otherwise."""
+    def _missing_keys(raw: Any) -> list[str]:
+        """Messages about missing required keys; the raw case may also have other errors."""
         if type(raw) is not dict:
             return []
         messages = []
-        if raw.get("id") is None and not _slip(raw, "id"):
+        if raw.get("id") is None and not _is_misspelt(raw, "id"):
             messages.append("the key 'id' is missing")
         needs_input = raw.get("skip") is None and raw.keys().isdisjoint(INPUT_KEYS)
-        if needs_input and not _slip(raw, "input_messages"):
+        if needs_input and not _is_misspelt(raw, "input_messages"):
             messages.append(missing(CaseFile, "input_messages"))
         return messages
 
     def _asserts_nothing(self, raw: dict[str, Any]) -> bool:
-        """Whether a case that is wrong somewhere has nothing that could fail once it is right."""
+        """Whether an invalid case would have nothing that can fail once it is fixed."""
         if raw.get("skip") is not None or self.inherited.evaluators or raw.get("execution"):
             return False
         spelling = CaseFile.spelling
         return not any(
-            raw.get(spelling.in_force(raw, key)) is not None or _slip(raw, key)
+            raw.get(spelling.effective_spelling(raw, key)) is not None or _is_misspelt(raw, key)
             for key in ASSERTING_KEYS
         )
 
@@ -128,8 +134,8 @@ class CaseReader:
         execution = raw.get("execution")
         if type(execution) is not dict:
             return
-        own = CaseFile.spelling.in_force(raw, "evaluators")
-        other = CaseExecution.spelling.in_force(execution, "evaluators")
+        own = CaseFile.spelling.effective_spelling(raw, "evaluators")
+        other = CaseExecution.spelling.effective_spelling(execution, "evaluators")
         if execution.get(other) and raw.get(own) is not None:
             message = f"'execution.{other}' is ignored because {own!r} is given too"
             where = (*path, "execution", other)
@@ -138,14 +144,14 @@ class CaseReader:
             )
 
     def _case(
-        self, written: CaseFile, identity: str, locate: Callable[[Sequence[str | int]], Origin]
+        self, written: CaseFile, case_id: str, locate: Callable[[Sequence[str | int]], Origin]
     ) -> EvalCase:
         execution = written.execution
-        ways = (self.inherited,) if execution is None else (execution, self.inherited)
+        executions = (self.inherited,) if execution is None else (execution, self.inherited)
         specs, defaulted = self.evaluators.of(written)
         threshold, repeat = written.threshold, written.repeat
         return EvalCase(
-            id=identity,
+            id=case_id,
             input_messages=written.input_messages,
             evaluators=specs,
             description=written.description,
@@ -155,11 +161,11 @@ class CaseReader:
             tags=tuple(written.tags),
             metadata=written.metadata,
             conversation_id=written.conversation_id,
-            target=_first(ways, "target"),
-            threshold=_first(ways, "threshold") if threshold is None else threshold,
-            repeat=_first(ways, "repeat") if repeat is None else repeat,
+            target=_first_set(executions, "target"),
+            threshold=_first_set(executions, "threshold") if threshold is None else threshold,
+            repeat=_first_set(executions, "repeat") if repeat is None else repeat,
             min_pass_rate=written.min_pass_rate,
-            timeout_seconds=_first(ways, "timeout_seconds"),
+            timeout_seconds=_first_set(executions, "timeout_seconds"),
             skip=written.skip,
             cluster=written.cluster,
             critical=written.critical,
@@ -168,7 +174,7 @@ class CaseReader:
         )
 
     def _check_evaluators(self, case: EvalCase) -> None:
-        """What an evaluator asks of its case: an expected output, values for its tokens."""
+        """Check what evaluators need of their case: an expected output, values for tokens."""
         for index, spec in enumerate(case.evaluators):
             if needs_expected(spec) and case.expected_output is None:
                 message = f"{spec.type!r} compares with the expected output; {case.id!r} has none"
@@ -178,15 +184,15 @@ class CaseReader:
         self.problems += self.seeds.problems(case)
 
 
-def _slip(raw: dict[str, Any], key: str) -> bool:
-    """Whether a key of the case may be this one, misspelt; then it is not said to be missing."""
-    return CaseFile.spelling.has_slip_of(raw, key)
+def _is_misspelt(raw: dict[str, Any], key: str) -> bool:
+    """Whether some key may be a misspelling of this one, which is then not reported as missing."""
+    return CaseFile.spelling.has_misspelling_of(raw, key)
 
 
-def _nothing(
-    document: Document, path: DocPath, identity: Any, expected: Sequence[Message] = ()
+def _asserts_nothing_problem(
+    document: Document, path: DocPath, case_id: Any, expected: Sequence[Message] = ()
 ) -> Problem:
-    name = f"the case {identity!r}" if identity else "the case"
+    name = f"the case {case_id!r}" if case_id else "the case"
     message = f"{name} has nothing that could fail"
     hint = "give it an expected_output, expected_outcome, rubrics, evaluators or expect"
     if expected:
@@ -195,10 +201,10 @@ def _nothing(
     return document.problem(path, "asserts-nothing", message, hint)
 
 
-def _first(ways: tuple[CaseExecution, ...], key: str) -> Any:
-    """What the first says of these that says something about a key."""
-    for way in ways:
-        value = getattr(way, key)
+def _first_set(executions: tuple[CaseExecution, ...], key: str) -> Any:
+    """The first value of a field that is not None."""
+    for execution in executions:
+        value = getattr(execution, key)
         if value is not None:
             return value
     return None

@@ -1,4 +1,4 @@
-"""CSV suites: a header row, then one case a row."""
+"""CSV suites: a header row, then one case per row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from assay.model.case import EvalCase, Suite
 from assay.model.suite import SuiteFile
 from assay.settings import Settings, shown_path
 
-#: Columns whose cells are the case's own keys; `metadata.*` columns come on top.
+#: Columns that are keys of the case; there may be `metadata.*` columns as well.
 COLUMNS = (
     "id",
     "description",
@@ -36,18 +36,18 @@ COLUMNS = (
 
 
 def load(file: Path, settings: Settings) -> Suite:
-    """The file's suite; raises EvalFileErrors with all of its problems."""
+    """Load the suite of a file; raises EvalFileErrors with all of its problems."""
     name = shown_path(file)
     rows = _rows(read_text(file, name), name)
     reader = CaseReader(file, settings)
     header = _header(rows, name, reader.problems)
-    # A column that is not known may be the one that a row seems to lack.
-    reader.unsure = reader.problems.errors > 0
+    # An unknown column may be the one that a row seems to lack.
+    reader.incomplete = reader.problems.errors > 0
     cases: list[EvalCase] = []
     try:
-        if not reader.unsure or {"id", "input"}.issubset(header):
+        if not reader.incomplete or {"id", "input"}.issubset(header):
             cases.extend(_cases(rows, header, name, reader))
-    except EvalFileErrors as error:  # wrong quotes: the rows after them cannot be told apart
+    except EvalFileErrors as error:  # broken quotes: the rows after them cannot be split
         reader.problems += error.problems
     if not reader.problems and not cases:
         message, hint = "there is no row below the header", "one row is one case"
@@ -61,7 +61,7 @@ def recognises(file: Path) -> str:
 
 
 class _Row(NamedTuple):
-    """One row: its cells, and its text to find their places in when something is wrong."""
+    """One row: its cells, and its text, to find their positions when there are problems."""
 
     cells: list[str]
     line: int
@@ -73,18 +73,18 @@ class _Row(NamedTuple):
         return [lines.mark(m.start()) for m in _CELL.finditer(self.text)][: len(self.cells)]
 
 
-# Possessive: a cell is never tried again shorter, so nothing is remembered about its quotes.
+# Possessive quantifiers: no backtracking into a cell, however many quotes it has.
 _CELL = re.compile(r'(?:"[^"]*+(?:""[^"]*+)*+(?:"|\Z)|[^,\r\n]*+)(?:,|\r\n|\r|\n|\Z)')
 
 
-#: Cells, then a quoted one that something other than a comma follows.
-_BEHIND_QUOTES = re.compile(
+#: Cells, then a quoted one that is followed by something other than a comma.
+_TEXT_AFTER_QUOTES = re.compile(
     r'(?:(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n][^,\r\n]*+|),)*+"[^"]*+(?:""[^"]*+)*+"(?=[^,\r\n])'
 )
 
 
 def _rows(text: str, file: str) -> Iterator[_Row]:
-    """Rows that are not blank."""
+    """The rows that are not blank."""
     consumed: list[str] = []
 
     def lines() -> Iterator[str]:
@@ -92,7 +92,7 @@ def _rows(text: str, file: str) -> Iterator[_Row]:
             consumed.append(line)
             yield line
 
-    before = csv.field_size_limit(MAX_SCALAR)
+    previous_limit = csv.field_size_limit(MAX_SCALAR)
     reader = csv.reader(lines(), strict=True)
     try:
         for cells in reader:
@@ -101,27 +101,27 @@ def _rows(text: str, file: str) -> Iterator[_Row]:
             consumed.clear()
     except csv.Error as error:
         line = max(reader.line_num - len(consumed) + 1, 1)
-        raise EvalFileErrors([_syntax(file, line, "".join(consumed), str(error))]) from None
+        raise EvalFileErrors([_syntax_problem(file, line, "".join(consumed), str(error))]) from None
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(previous_limit)
 
 
-def _syntax(file: str, line: int, text: str, message: str) -> Problem:
-    """The row that starts on this line cannot be read."""
+def _syntax_problem(file: str, line: int, text: str, message: str) -> Problem:
+    """The problem of a row, starting on this line, that the parser refused."""
     for cell in _CELL.finditer(text):
         if len(cell[0]) > MAX_SCALAR:
             mark = LineIndex(text, line).mark(cell.start())
             message = f"a cell of more than {MAX_SCALAR:,} characters"
             return problem_at(file, mark, "too-large", message)
-    if behind := _BEHIND_QUOTES.match(text):
-        mark = LineIndex(text, line).mark(behind.end())
+    if match := _TEXT_AFTER_QUOTES.match(text):
+        mark = LineIndex(text, line).mark(match.end())
         return problem_at(file, mark, "csv-syntax", "text behind the quote that closes a cell")
     hint = "a quote opens a cell that no quote closes" if "end of data" in message else ""
     return Problem(file, line, 1, "error", "csv-syntax", message, hint)
 
 
 def _header(rows: Iterator[_Row], file: str, problems: Problems) -> list[str]:
-    """The names of the columns, empty for those to pass over; what is wrong joins the problems."""
+    """The names of the columns, empty for ignored ones; adds to the problems."""
     row = next(rows, None)
     if row is None:
         problems.append(Problem(file, 1, 1, "error", "no-cases", "the file is empty"))
@@ -165,24 +165,24 @@ def _cases(
             message = f"the row has {len(row.cells)} cells; the header has {len(header)}"
             reader.problems.append(Problem(file, row.line, 1, "error", "csv-syntax", message))
             continue
-        data = _raw(header, row.cells)
+        data = _raw_case(header, row.cells)
         document = Document(
             file, data, [], partial(_marks, data, header, row), TextMark(row.line - 1, 0, 0)
         )
         case = reader.read(document, ())
-        identity = data.get("id")
-        if identity in seen:
-            message = f"the id {identity!r} is taken by the case on line {seen[identity]}"
+        case_id = data.get("id")
+        if case_id in seen:
+            message = f"the id {case_id!r} is taken by the case on line {seen[case_id]}"
             place = document.position(("id",))
             reader.problems.append(Problem(file, *place, "error", "duplicate-id", message))
-        elif identity:
-            seen[identity] = row.line
+        elif case_id:
+            seen[case_id] = row.line
         if case is not None:
             yield case
 
 
-def _raw(header: list[str], cells: list[str]) -> dict[str, Any]:
-    """The row as a case; an empty cell is a key that was not given."""
+def _raw_case(header: list[str], cells: list[str]) -> dict[str, Any]:
+    """The row as a raw case; an empty cell is a key that is not given."""
     raw: dict[str, Any] = {}
     for name, cell in zip(header, cells, strict=True):
         if not name or not cell.strip():
@@ -194,12 +194,12 @@ def _raw(header: list[str], cells: list[str]) -> dict[str, Any]:
         else:
             raw[name] = cell.strip() if name == "id" else cell
     if "skip" not in raw:
-        raw.setdefault("input", "")  # refused where it stands, not as a key that is missing
+        raw.setdefault("input", "")  # reported as an empty cell, not as a missing key
     return raw
 
 
 def _marks(data: dict[str, Any], header: list[str], row: _Row) -> Marks:
-    """Marks in the form of the data: a key's is its cell's."""
+    """Marks that mirror the data; those of a key and its value are that of the cell."""
     places = dict(zip(header, row.marks(), strict=False))
     marks: list[Any] = [TextMark(row.line - 1, 0, 0)]
     for key, value in data.items():

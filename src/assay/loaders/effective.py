@@ -1,4 +1,4 @@
-"""The evaluators that really judge a case: its own, the suite's, inline ones, or the default."""
+"""The effective evaluators of a case: its own or the suite's, inline ones, or the default."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_EXECUTION = CaseExecution()
 
 
 def evaluator_class(name: str) -> type[EvaluatorSpec]:
-    """The class for an evaluator's `type`; raises in the words of a validation error."""
+    """The class for an evaluator's `type`; raises a validation error."""
     try:
         return registered.get(name)
     except UnknownName as error:
@@ -30,7 +30,7 @@ def evaluator_class(name: str) -> type[EvaluatorSpec]:
 
 
 class EffectiveEvaluators:
-    """Puts the lists of one suite's cases together."""
+    """Builds the effective lists of evaluators for the cases of one suite."""
 
     def __init__(self, inherited: CaseExecution = _NO_EXECUTION) -> None:
         self.inherited = inherited
@@ -47,22 +47,22 @@ class EffectiveEvaluators:
             added.append(rubric_evaluator(written.rubrics))
         if written.expect is not None and written.expect.asserted():
             added.append(expect_evaluator(written.expect))
-        if not own and not added:  # an empty list names none, and keeps the suite's away
+        if not own and not added:  # an empty list only overrides that of the suite
             return named(tuple(self._default(written))), True
         return (named((*(own or ()), *added)) if added else own or ()), False
 
     def _default(self, written: CaseFile) -> Iterator[EvaluatorSpec]:
-        """What judges a case whose author named no evaluator."""
+        """The evaluators of a case that names none."""
         expected = written.expected_messages or ()
         if written.expected_outcome:
-            yield self._one_for_all("llm_judge")
+            yield self._shared_evaluator("llm_judge")
         elif any(m.content is not None for m in expected if m.role == "assistant"):
-            yield self._one_for_all("equals")
+            yield self._shared_evaluator("equals")
         if calls := [call for message in expected for call in message.tool_calls]:
             yield trajectory_evaluator(calls)
 
-    def _one_for_all(self, name: str) -> EvaluatorSpec:
-        """One evaluator for all cases of the file, so that it is prepared once."""
+    def _shared_evaluator(self, name: str) -> EvaluatorSpec:
+        """One evaluator for all cases of the suite, so that it is prepared once."""
         if name not in self._shared:
             self._shared[name] = evaluator_class(name).model_validate({"type": name, "name": name})
         return self._shared[name]
@@ -76,22 +76,22 @@ def expect_evaluator(block: ExpectBase) -> EvaluatorSpec:
     """The block as an evaluator; a failed assertion in it fails the case."""
     cls = evaluator_class("expect")
     known = cls.model_fields.keys() & type(block).model_fields.keys()
-    # Every key, given or not: for one that is missing pydantic would look at the signature of
-    # what makes its default, which costs more than all the rest.
+    # Pass every key, given or not: for a missing one pydantic would inspect the signature of its
+    # default factory, which takes longer than all the rest.
     settings = {name: getattr(block, name) for name in known}
     given = {*block.model_fields_set, "type"}
     return cls.model_construct(given, **settings, type="expect")
 
 
 def trajectory_evaluator(calls: Sequence[ToolCall]) -> EvaluatorSpec:
-    """Expected tool calls, in order, their inputs as the least that must be given."""
+    """Expects the calls in order, each with at least the arguments of its input."""
     cls: Any = evaluator_class("tool_trajectory")
     spec: EvaluatorSpec = cls.of_calls(calls)
     return spec
 
 
 def needs_expected(spec: EvaluatorSpec) -> bool:
-    """Does the evaluator, or a member of it, compare with the case's expected output?"""
+    """Does the evaluator, or a member of it, compare with the expected output of the case?"""
     if spec.compares_with_expected:
         return not (spec.is_given("value") or spec.is_given("values"))
     return any(needs_expected(member) for member in spec.members)

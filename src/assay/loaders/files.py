@@ -1,4 +1,4 @@
-"""Files that a case refers to: where they are looked for, and what is refused."""
+"""Finds the files that a case refers to, within the project."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from assay.settings import Settings, shown_path
 
 
 class Finder:
-    """Finds what the paths written in one eval file mean.
+    """Resolves the paths in one eval file.
 
-    Looked for in the eval file's directory, then in each parent up to the project root;
-    a leading slash means the project root.
+    They are looked up in the directory of the eval file, then in each parent up to the project
+    root; a leading slash means the project root.
     """
 
     def __init__(self, eval_file: Path, settings: Settings) -> None:
@@ -31,21 +31,21 @@ class Finder:
     def _find(self, value: str, fits: Callable[[Path], bool], kind: str) -> Path:
         tried: list[str] = []
         outside = False
-        for place in self._places(value):
-            target = _resolved(place)
+        for candidate in self._candidates(value):
+            target = _resolve(candidate)
             if target is None or self.settings.permits(target):
                 if target is not None and fits(target):
                     return target
             elif not tried or fits(target):
-                outside = True  # written so, or it is what the author meant
-            tried.append(shown_path(place))
+                outside = True  # the path itself leaves it, or the file that it means does
+            tried.append(shown_path(candidate))
         if outside:
             root, hint = self.settings.refusal()
             raise problem("outside-root", f"{value!r} leaves {root}", hint)
         hint = "looked for " + ", ".join(tried[:4])
         raise problem("file-not-found", f"there is no {kind} {value!r}", hint)
 
-    def _places(self, value: str) -> Iterator[Path]:
+    def _candidates(self, value: str) -> Iterator[Path]:
         if value.startswith("/"):
             yield self.root / value.lstrip("/")
             return
@@ -57,10 +57,10 @@ class Finder:
                 yield parent / value
 
 
-def _resolved(place: Path) -> Path | None:
-    """Where a path leads, links followed; None when it cannot be one."""
+def _resolve(candidate: Path) -> Path | None:
+    """The path with links resolved; None when it is not a valid path."""
     try:
-        target = place.resolve()
+        target = candidate.resolve()
         target.exists()
     except (OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
         return None

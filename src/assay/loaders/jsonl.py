@@ -1,4 +1,4 @@
-"""JSONL suites: one case a line, read as a stream; a sidecar beside it has suite-level keys."""
+"""JSONL suites: one case per line, read as a stream; suite-level keys are in a sidecar file."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from assay.model.suite import INPUT_KEYS, SuiteFile
 from assay.ports import Chunk
 from assay.settings import Settings, shown_path
 
-#: Files up to this size are held in memory; larger ones are read again on each iteration.
+#: Cases of files up to this size are kept in memory; larger files are read on each iteration.
 HELD_BYTES = 32 * 1024 * 1024
 SIDECAR_SUFFIXES = (".yaml", ".yml")
-_INPUT_WORD = re.compile(rf"""["'](?:{"|".join(INPUT_KEYS)})["']""".encode())
-#: How much of a stream is given to a process at a time.
+_INPUT_KEY = re.compile(rf"""["'](?:{"|".join(INPUT_KEYS)})["']""".encode())
+#: How much of a stream a worker process gets at a time.
 CHUNK_BYTES = 128 * 1024
-#: How much of that takes one step together: it should fit the cache of a processor.
+#: How much of a chunk goes through each step at a time: it should fit the CPU cache.
 PART_BYTES = 32 * 1024
 
 
 def load(file: Path, settings: Settings) -> Suite:
-    """The file's suite, every line validated; raises EvalFileErrors with all problems."""
+    """Load the suite and validate every line; raises EvalFileErrors with all problems."""
     sidecar = Sidecar(file, settings)
     lines = CaseLines(file, settings, sidecar)
     with open_binary(file, shown_path(file)) as stream:
-        held = stream.seek(0, 2) <= HELD_BYTES
-    found = lines.validate(keep=held)
-    cases = tuple(found.cases) if held else StreamedCases(lines, found)
+        in_memory = stream.seek(0, 2) <= HELD_BYTES
+    found = lines.validate(keep=in_memory)
+    cases = tuple(found.cases) if in_memory else StreamedCases(lines, found)
     return suite_of(file, sidecar.keys, cases, found.problems)
 
 
 def stream(file: Path, settings: Settings) -> Suite:
-    """The suite of a file of which nothing but the sidecar has been looked at yet."""
+    """The suite of a file; only the sidecar is read and validated yet."""
     sidecar = Sidecar(file, settings)
     problems = Problems(shown_path(file), sidecar.problems)
     cases = UncheckedCases(CaseLines(file, settings, sidecar))
@@ -61,7 +61,7 @@ def stream(file: Path, settings: Settings) -> Suite:
 
 
 def recognises(file: Path) -> str:
-    """Why the file is no suite: its first line is no case."""
+    """Why the file is not a suite: its first line is not a case."""
     if ".eval." in file.name:
         return ""
     name = shown_path(file)
@@ -70,8 +70,8 @@ def recognises(file: Path) -> str:
             try:
                 data = Reader(name).line(line.data, line.number).data
                 case = isinstance(data, dict) and any(key in data for key in INPUT_KEYS)
-            except EvalFileErrors:  # a case with a slip in it must not be passed over
-                case = _INPUT_WORD.search(line.data) is not None
+            except EvalFileErrors:  # a case with a syntax error must not be skipped
+                case = _INPUT_KEY.search(line.data) is not None
             return "" if case else "its first line has no input"
     return "it is empty"
 
@@ -80,18 +80,18 @@ class Sidecar:
     """Suite-level keys from `NAME.yaml` or `NAME.yml` beside `NAME.jsonl`, if there is one."""
 
     def __init__(self, file: Path, settings: Settings) -> None:
-        # What has no keys needs no check, and so none is made.
+        # Without validation, as most files have no sidecar.
         self.keys, self.problems = SuiteFile.model_construct(), list[Problem]()
         self.document: Document | None = None
-        beside = [f for f in map(file.with_suffix, SIDECAR_SUFFIXES) if not is_absent(f)]
-        if len(beside) > 1:
-            message = f"{file.name} has another sidecar, {beside[0].name}"
-            place = (shown_path(beside[1]), 0, 0)
+        sidecars = [f for f in map(file.with_suffix, SIDECAR_SUFFIXES) if not is_absent(f)]
+        if len(sidecars) > 1:
+            message = f"{file.name} has another sidecar, {sidecars[0].name}"
+            place = (shown_path(sidecars[1]), 0, 0)
             hint = "keep one of the two"
             self.problems.append(Problem(*place, "error", "two-sidecars", message, hint))
-        elif beside:
+        elif sidecars:
             try:
-                self._read(beside[0], settings)
+                self._read(sidecars[0], settings)
             except EvalFileErrors as error:
                 self.problems += error.problems
         self.broken = any(p.severity == "error" for p in self.problems)
@@ -113,28 +113,28 @@ class _Line(NamedTuple):
 
 
 def _lines(stream: BinaryIO, file: str, number: int = 1) -> Iterator[_Line]:
-    """The lines from here on that are not blank, each within the limit."""
+    """The lines from here on that are not blank; raises on one that is too long."""
     offset = stream.tell()
     while data := stream.readline(MAX_LINE + 1):
         if len(data) > MAX_LINE:
             message = f"the line has more than {MAX_LINE:,} bytes"
             raise EvalFileErrors([Problem(file, number, 1, "error", "too-large", message)])
         if offset == 0 and data.startswith(UTF16_MARKS):
-            decode(data, file)  # says so, once: every line would be unreadable
+            decode(data, file)  # raises: no line would be readable
         if not data.isspace():
             yield _Line(number, offset, data)
         offset += len(data)
         number += 1
 
 
-class _Found(msgspec.Struct):
+class _Validated(msgspec.Struct):
     cases: list[EvalCase]
-    starts: Starts
+    case_index: _CaseIndex
     problems: Problems
 
 
-class Starts:
-    """Where the cases of a file start: every 64th is kept, the others are counted from it."""
+class _CaseIndex:
+    """A sparse index of where cases start: every 64th, others are counted from the one before."""
 
     EVERY = 64
 
@@ -149,35 +149,35 @@ class Starts:
         self.count += 1
 
     def place(self, position: int) -> tuple[int, int, int]:
-        """Offset and number of a line that is kept, and how many cases further on this one is."""
+        """Offset and number of the nearest indexed line, and how many cases to skip from there."""
         part, skipped = divmod(position, self.EVERY)
         return self._offsets[part], self._numbers[part], skipped
 
 
 class CaseLines:
-    """The cases of one file, read anew on every pass."""
+    """The cases of one file, read from the file on every pass."""
 
     def __init__(self, file: Path, settings: Settings, sidecar: Sidecar) -> None:
         self.file, self.settings, self.sidecar = file, settings, sidecar
         self.name = shown_path(file)
 
-    def validate(self, *, keep: bool) -> _Found:
-        """One pass over the file: all problems, and the cases when they are to be kept."""
-        reader, parser, ids = self._reader(), Reader(self.name), Hashes()
+    def validate(self, *, keep: bool) -> _Validated:
+        """Read the whole file: all problems, and with `keep` the cases."""
+        reader, parser, ids = self.new_reader(), Reader(self.name), Hashes()
         reader.problems += self.sidecar.problems
-        found = _Found([], Starts(), reader.problems)
+        found = _Validated([], _CaseIndex(), reader.problems)
         before = reader.problems.errors
         try:
             with open_binary(self.file, self.name) as stream:
                 for line in _lines(stream, self.name):
-                    case = self._case(line.number, line.data, parser, reader, ids)
+                    case = self.read_case(line.number, line.data, parser, reader, ids)
                     if reader.problems.full:
                         break
                     if case is not None:
-                        found.starts.add(line)
+                        found.case_index.add(line)
                         if keep:
                             found.cases.append(case)
-        except EvalFileErrors as error:  # nothing after this line can be read
+        except EvalFileErrors as error:  # the rest of the file cannot be read
             reader.problems += error.problems
         found.problems += self._duplicates(ids)
         if not ids and found.problems.errors == before:
@@ -186,7 +186,7 @@ class CaseLines:
         return found
 
     def at(self, offset: int, number: int, skipped: int) -> EvalCase:
-        """The case that stands so many cases after the one whose line starts at a byte offset."""
+        """The case that comes `skipped` cases after the one at a byte offset."""
         with open_binary(self.file, self.name) as stream:
             stream.seek(offset)
             case = next(self._read(stream, number, skipped), None)
@@ -203,20 +203,20 @@ class CaseLines:
         return EvalFileErrors([Problem(self.name, 0, 0, "error", "file-changed", message, hint)])
 
     def _read(self, stream: BinaryIO, number: int = 1, skipped: int = 0) -> Iterator[EvalCase]:
-        """Cases of a file that was valid; raises when it no longer is."""
-        reader, parser = self._reader(), Reader(self.name)
+        """The cases of a file that was validated before; raises when it is no longer valid."""
+        reader, parser = self.new_reader(), Reader(self.name)
         for line in islice(_lines(stream, self.name, number), skipped, None):
-            case = self._case(line.number, line.data, parser, reader)
+            case = self.read_case(line.number, line.data, parser, reader)
             if case is None:
                 raise EvalFileErrors(reader.problems.told())
             reader.problems = Problems(self.name)
             yield case
 
-    def _reader(self) -> CaseReader:
-        inherited, unsure = self.sidecar.keys.execution, self.sidecar.broken
-        return CaseReader(self.file, self.settings, inherited, unsure=unsure)
+    def new_reader(self) -> CaseReader:
+        inherited, incomplete = self.sidecar.keys.execution, self.sidecar.broken
+        return CaseReader(self.file, self.settings, inherited, incomplete=incomplete)
 
-    def _case(
+    def read_case(
         self,
         number: int,
         data: bytes,
@@ -224,14 +224,14 @@ class CaseLines:
         reader: CaseReader,
         ids: Hashes | None = None,
     ) -> EvalCase | None:
-        """The case on a line; its id is noted whether or not the case is right."""
+        """The case on a line, None when it is invalid; its id is added to `ids` either way."""
         locate = LineLocator(parser.file, number, data, self.sidecar.document)
         plain = plain_line(data)
         if plain is not None:
             case = plain_case(plain, reader.reading, reader.inherited, locate)
             if case is not None:
                 if ids is not None:
-                    ids.add(_hash(case.id))
+                    ids.add(_hash_id(case.id))
                 return case
         try:
             document = parser.line(data, number)
@@ -239,16 +239,16 @@ class CaseLines:
             reader.problems += error.problems
             return None
         if ids is not None and isinstance(document.data, dict):
-            identity = document.data.get("id")
-            if isinstance(identity, str):
-                ids.add(_hash(identity))
+            case_id = document.data.get("id")
+            if isinstance(case_id, str):
+                ids.add(_hash_id(case_id))
         if document.problems:
             reader.problems += document.problems
         case = reader.read(document, (), locate=locate)
         return None if document.problems else case
 
     def _duplicates(self, ids: Hashes) -> Iterator[Problem]:
-        """Ids that appear twice; as only their hashes were kept, a suspicion is checked again."""
+        """Duplicate ids; `ids` only has hashes, so the file is read again to exclude collisions."""
         twice = ids.twice()
         if not twice:
             return
@@ -260,40 +260,39 @@ class CaseLines:
                     document = parser.line(line.data, line.number)
                 except EvalFileErrors:
                     continue
-                identity = document.data.get("id") if isinstance(document.data, dict) else None
-                if not isinstance(identity, str) or _hash(identity) not in twice:
+                case_id = document.data.get("id") if isinstance(document.data, dict) else None
+                if not isinstance(case_id, str) or _hash_id(case_id) not in twice:
                     continue
-                if identity in seen:
+                if case_id in seen:
                     _, column = document.position(("id",))
-                    message = f"the id {identity!r} is taken by the case on line {seen[identity]}"
+                    message = f"the id {case_id!r} is taken by the case on line {seen[case_id]}"
                     place = (self.name, line.number, column)
                     yield Problem(*place, "error", "duplicate-id", message)
-                seen.setdefault(identity, line.number)
+                seen.setdefault(case_id, line.number)
 
 
-def _stamp(stream: BinaryIO) -> tuple[int, int, int]:
-    """What tells an open file from others, and from itself after a change."""
+def _file_version(stream: BinaryIO) -> tuple[int, int, int]:
+    """Identifies an open file and its version."""
     found = os.fstat(stream.fileno())
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _hash(identity: str) -> int:
-    return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8).digest())
+def _hash_id(case_id: str) -> int:
+    return int.from_bytes(hashlib.blake2b(case_id.encode(), digest_size=8).digest())
 
 
 class UncheckedCases(Sequence[EvalCase]):
-    """The cases of a file that is checked line by line, while it is read."""
+    """The cases of a file that is validated line by line while it is read; a CaseStream."""
 
     def __init__(self, lines: CaseLines) -> None:
         self._lines = lines
         self.name = lines.name
-        self._reader, self._parser = lines._reader(), Reader(lines.name)
+        self._reader, self._parser = lines.new_reader(), Reader(lines.name)
         self.reading, self.inherited = self._reader.reading, self._reader.inherited
         with open_binary(lines.file, self.name) as stream:
-            self._stamp = _stamp(stream)
+            self._version = _file_version(stream)
 
     def chunks(self) -> Iterator[Chunk]:
-        """The file in pieces of whole lines."""
         number = 1
         with open_binary(self._lines.file, self.name) as stream:
             while data := stream.read(CHUNK_BYTES):
@@ -303,11 +302,10 @@ class UncheckedCases(Sequence[EvalCase]):
                 number += data.count(b"\n") + rest.count(b"\n")
 
     def parts(self, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
-        """The lines of a chunk, some at a time, with the number of the first of them."""
         with open_binary(self._lines.file, self.name) as stream:
             stream.seek(chunk.offset)
             data = stream.read(chunk.size)
-            if _stamp(stream) != self._stamp:  # cases may be gone, or of two versions of it
+            if _file_version(stream) != self._version:  # cases may be lost or of two versions
                 raise self._lines.changed("was changed while it was read")
         number, start = chunk.number, 0
         while start < len(data):
@@ -320,18 +318,14 @@ class UncheckedCases(Sequence[EvalCase]):
     def read(
         self, number: int, part: bytes, taken: Callable[[int, TextLine], bool] | None = None
     ) -> Iterator[tuple[int, EvalCase | None]]:
-        """The case of every line of a part with its number; None where it is wrong.
-
-        Lines that check texts are offered first; of one that is `taken` no case is made.
-        """
-        case, parser, reader = self._lines._case, self._parser, self._reader
+        case, parser, reader = self._lines.read_case, self._parser, self._reader
         for at, data in self._numbered(number, part):
             line = None if taken is None else text_line(data)
             if taken is None or line is None or not taken(at, line):
                 yield at, case(at, data, parser, reader)
 
     def _numbered(self, number: int, part: bytes) -> Iterator[tuple[int, bytes]]:
-        if number == 1 or len(part) > MAX_LINE:  # there may be a mark, or too long a line
+        if number == 1 or len(part) > MAX_LINE:  # a byte-order mark, or too long a line
             for line in _lines(BytesIO(part), self.name, number):
                 yield line.number, line.data
             return
@@ -340,7 +334,6 @@ class UncheckedCases(Sequence[EvalCase]):
                 yield at, data
 
     def problems(self) -> list[Problem]:
-        """What is wrong with the lines that were read since it was last asked."""
         reader = self._reader
         if not reader.problems:
             return []
@@ -348,11 +341,11 @@ class UncheckedCases(Sequence[EvalCase]):
         return problems
 
     def faults(self) -> list[Problem]:
-        """What `load` says of the lines; of the sidecar it was said before they were read."""
+        """The problems that `load` would report, except those of the sidecar."""
         known = self._lines.sidecar.problems
         found = self._lines.validate(keep=False).problems.told()
         with open_binary(self._lines.file, self.name) as stream:
-            if _stamp(stream) != self._stamp:
+            if _file_version(stream) != self._version:
                 return list(self._lines.changed("was changed while it was read").problems)
         return [problem for problem in found if problem not in known]
 
@@ -367,16 +360,16 @@ class UncheckedCases(Sequence[EvalCase]):
 
 
 class StreamedCases(Sequence[EvalCase]):
-    """The cases of a large file: read again whenever they are asked for."""
+    """The cases of a large file, read again on each access."""
 
-    #: So that nobody reads them once more to find out.
+    #: They were validated by `load`, and need not be read once more for that.
     checked = True
 
-    def __init__(self, lines: CaseLines, found: _Found) -> None:
-        self.lines, self.starts = lines, found.starts
+    def __init__(self, lines: CaseLines, validated: _Validated) -> None:
+        self.lines, self.case_index = lines, validated.case_index
 
     def __len__(self) -> int:
-        return self.starts.count
+        return self.case_index.count
 
     def __iter__(self) -> Iterator[EvalCase]:
         count = 0
@@ -393,4 +386,4 @@ class StreamedCases(Sequence[EvalCase]):
     def __getitem__(self, index: int | slice) -> EvalCase | list[EvalCase]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        return self.lines.at(*self.starts.place(range(len(self))[index]))
+        return self.lines.at(*self.case_index.place(range(len(self))[index]))

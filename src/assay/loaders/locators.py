@@ -1,4 +1,4 @@
-"""Where the parts of a case stand in its file, found when somebody asks."""
+"""Finds the positions of parts of a case in its file, on demand."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from assay.model.suite import CaseFile
 class Locator(msgspec.Struct):
     """Finds the parts of the case at `path` of a document.
 
-    `shape` knows their aliases; `suite` is the document with the suite's keys when it is
-    another one, and `suite_path` where its `execution` stands.
+    `shape` has their aliases; `suite` is the document with the keys of the suite, if another
+    one, and `suite_path` the path of its `execution`.
     """
 
     document: Document
@@ -30,7 +30,7 @@ class Locator(msgspec.Struct):
     suite_path: DocPath = ("execution",)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy for another process has what is about this case, not the whole file."""
+        """Pickle only the parts that concern this case, not the whole file."""
         suite = (self.suite or self.document).part(self.suite_path)
         return Locator, (self.document.part(self.path), (), self.shape, suite, ())
 
@@ -44,42 +44,42 @@ class Locator(msgspec.Struct):
     def _evaluator(
         self, steps: Sequence[str | int]
     ) -> tuple[Document, DocPath, Sequence[str | int]]:
-        """The list is the case's, in its `execution`, or the suite's; inline blocks come after."""
-        places: list[tuple[Document, DocPath]] = [
+        """The list is in the case, its `execution`, or the suite; inline blocks come after it."""
+        candidates: list[tuple[Document, DocPath]] = [
             (self.document, self.path),
             (self.document, (*self.path, "execution")),
             (self.suite or self.document, self.suite_path),
         ]
         listed = 0
-        for document, base in places:
+        for document, base in candidates:
             found = document.get(written_path(document, base, ("evaluators",), self.shape))
             if isinstance(found, list):
-                if len(steps) < 2 or _number(steps[1]) < len(found):
+                if len(steps) < 2 or _index(steps[1]) < len(found):
                     return document, base, steps
                 listed = len(found)
                 break
         case = self.document.get(self.path)
         inline = [key for key in _INLINE if isinstance(case, dict) and case.get(key) is not None]
-        index = _number(steps[1]) - listed if len(steps) > 1 else 0
+        index = _index(steps[1]) - listed if len(steps) > 1 else 0
         if index < len(inline):
             key, rest = inline[index], steps[2:]
             if key != "expect" and rest and rest[0] == "rubrics":
-                rest = rest[1:]  # the list itself stands in the case
+                rest = rest[1:]  # in the case, `rubrics` is the list itself
             return self.document, self.path, (key, *rest)
         return self.document, self.path, ()
 
 
-def _number(step: str | int) -> int:
-    """The index in a path; text that is none leads nowhere."""
+def _index(step: str | int) -> int:
+    """The index in a path; a text that is not a number is beyond every list."""
     return int(step) if str(step).isdecimal() else sys.maxsize
 
 
-#: The keys of a case that add an evaluator, in the order in which they do.
+#: The keys of a case that add an evaluator, in the order of the evaluators.
 _INLINE = ("rubrics", "rubric", "expect")
 
 
 class LineLocator(msgspec.Struct):
-    """Finds the parts of a case on a line of JSONL; it keeps the line and parses it when asked."""
+    """Finds the parts of a case on a line of JSONL, which is parsed again on demand."""
 
     file: str
     number: int
@@ -88,14 +88,14 @@ class LineLocator(msgspec.Struct):
     document: Document | None = None
 
     def __call__(self, steps: Sequence[str | int]) -> Origin:
-        if not steps:  # the case itself, which every result names
+        if not steps:  # the case itself, which is in every result
             return Origin(self.file, self.number, self._column())
         if self.document is None:
             self.document = Reader(self.file).line(self.data, self.number)
         return Locator(self.document, (), suite=self.sidecar)(steps)
 
     def _column(self) -> int:
-        """Where the case begins on its line."""
+        """The column where the case starts."""
         if self.data.startswith(b"{"):
             return 1
         text = line_text(self.data, self.file, self.number)

@@ -1,7 +1,7 @@
-"""Plain cases: lines of JSONL of which a look tells that all is right, as nearly all are.
+"""The fast path for JSONL: plain cases, as nearly all lines are.
 
-The decoder checks their types while it reads them. A line with anything else in it is left to
-the careful reader, which knows what to say about it.
+The decoder checks types while it parses. A line with anything else in it goes to the careful
+reader, which reports what is wrong.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import msgspec
 from msgspec import UNSET
 
 from assay.documents.json import (
+    fast_object,
     fits_64_bits,
     has_long_number,
-    is_open,
     is_shallow,
-    same_keys,
-    sure_object,
+    keeps_all_keys,
+    suits_fast_parser,
 )
 from assay.model.case import EvalCase, Origin
 from assay.model.evaluator import EvaluatorSpec, at_once
@@ -29,22 +29,22 @@ from assay.model.suite import SuiteExecution
 
 Line = TypeVar("Line", bound=PlainLine)
 
-_plain = msgspec.json.Decoder(PlainLine)
-_text = msgspec.json.Decoder(TextLine)
+_plain_decoder = msgspec.json.Decoder(PlainLine)
+_text_decoder = msgspec.json.Decoder(TextLine)
 
 
 def plain_line(data: bytes) -> PlainLine | None:
-    """The line when it is plain; None when it has to be looked at closely."""
-    return _checked(data, _plain)
+    """Decode a plain line; None when it needs the careful reader."""
+    return _decode(data, _plain_decoder)
 
 
 def text_line(data: bytes) -> TextLine | None:
-    """The same of a line whose evaluators have a text each, and nothing else."""
-    return _checked(data, _text)
+    """Decode a plain line whose evaluators all have just a text; None for any other."""
+    return _decode(data, _text_decoder)
 
 
-def _checked(data: bytes, decoder: msgspec.json.Decoder[Line]) -> Line | None:
-    if not is_open(data):
+def _decode(data: bytes, decoder: msgspec.json.Decoder[Line]) -> Line | None:
+    if not suits_fast_parser(data):
         return None
     try:
         line = decoder.decode(data)
@@ -52,9 +52,9 @@ def _checked(data: bytes, decoder: msgspec.json.Decoder[Line]) -> Line | None:
         return None
     if line.metadata is not UNSET and not _is_simple(line.metadata) and not _is_safe(data):
         return None
-    if not same_keys(line, data):
+    if not keeps_all_keys(line, data):
         return None
-    return line if _is_plain(line.id) and _asks(line.input) else None
+    return line if _is_plain_id(line.id) and _has_input(line.input) else None
 
 
 def plain_case(
@@ -63,7 +63,7 @@ def plain_case(
     inherited: SuiteExecution,
     locate: Callable[[Sequence[str | int]], Origin],
 ) -> EvalCase | None:
-    """The case of a plain line; None when its evaluators have to be looked at closely."""
+    """The case of a plain line; None when its evaluators need the careful reader."""
     specs = _evaluators(line.evaluators, reading)
     if not specs:
         return None
@@ -83,12 +83,12 @@ def plain_case(
     )
 
 
-def _is_plain(identity: str) -> bool:
-    return identity.isprintable() and identity == identity.strip() != ""
+def _is_plain_id(case_id: str) -> bool:
+    return case_id.isprintable() and case_id == case_id.strip() != ""
 
 
 def _is_simple(metadata: dict[str, Any]) -> bool:
-    """Whether nothing in it is nested, or too great a number."""
+    """Whether it has no nested values and no number that is too large."""
     for value in metadata.values():
         kind = type(value)
         if kind is dict or kind is list or (kind is int and not fits_64_bits(value)):
@@ -97,30 +97,30 @@ def _is_simple(metadata: dict[str, Any]) -> bool:
 
 
 def _is_safe(text: bytes) -> bool:
-    """Whether nothing is nested too deeply, and no number can be too great."""
+    """Whether nothing is nested too deeply, and no number is too large."""
     return is_shallow(text) and not has_long_number(text)
 
 
-def _entry(text: bytes) -> dict[str, Any] | None:
-    return sure_object(text) if _is_safe(text) else None
+def _decode_entry(text: bytes) -> dict[str, Any] | None:
+    return fast_object(text) if _is_safe(text) else None
 
 
-def _asks(said: str | list[Said]) -> bool:
-    return bool(said.strip() if isinstance(said, str) else said)
+def _has_input(input_: str | list[Said]) -> bool:
+    return bool(input_.strip() if isinstance(input_, str) else input_)
 
 
-def _messages(said: str | list[Said]) -> tuple[Message, ...]:
-    if isinstance(said, str):
-        return (Message("user", said),)
-    return tuple([Message(one.role, one.content) for one in said])
+def _messages(input_: str | list[Said]) -> tuple[Message, ...]:
+    if isinstance(input_, str):
+        return (Message("user", input_),)
+    return tuple([Message(message.role, message.content) for message in input_])
 
 
 def _evaluators(entries: list[msgspec.Raw], reading: Reading) -> tuple[EvaluatorSpec, ...]:
-    """Evaluators that ask nothing of their case, and of which there is nothing to note."""
+    """The evaluators, if all are valid, without notes, and independent of their case."""
     texts = [bytes(entry) for entry in entries]
-    specs = at_once(texts, lambda index: _entry(texts[index]), reading)
+    specs = at_once(texts, lambda index: _decode_entry(texts[index]), reading)
     if reading.notes:
-        reading.notes.clear()  # what there is to say is said by whoever looks closer
+        reading.notes.clear()  # the careful reader will note them again
         return ()
     for spec in specs:
         if spec.depends_on_case:

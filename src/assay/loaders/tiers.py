@@ -24,13 +24,13 @@ from assay.settings import Settings, shown_path
 
 
 def load(file: Path, settings: Settings) -> Suite:
-    """The file's suite; raises EvalFileErrors with all of its problems."""
+    """Load the suite of a file; raises EvalFileErrors with all of its problems."""
     document = json.parse(read_text(file, shown_path(file)), shown_path(file))
     return _TierReader(document, file, settings).suite()
 
 
 def recognises(file: Path) -> str:
-    """A file with a tier's suffix always is one."""
+    """A file with the suffix of a tier always is an eval file."""
     return ""
 
 
@@ -56,7 +56,7 @@ class _TierReader:
                 case = self._case(written, path)
                 self.problems += self.seeds.problems(case)
                 cases.append(case)
-        # A regression file may become empty: its cases are archived one by one.
+        # A regression file may be empty: its cases are archived one by one.
         if not entries and not self.problems and self.tier != "regression":
             self._note(base, "no-cases", "the file holds no case")
         if self.problems.errors:
@@ -72,7 +72,7 @@ class _TierReader:
         )
 
     def _root(self) -> tuple[TierMetadata, tuple[str, ...], list[Any]]:
-        """The envelope's metadata, and the path and list of the cases."""
+        """The metadata, the path of the list of cases, and the list."""
         data = self.document.data
         if isinstance(data, list):
             return TierMetadata(), (), data
@@ -83,7 +83,7 @@ class _TierReader:
         self.problems += problems
         entries = data.get("cases")
         metadata = envelope.metadata if envelope else TierMetadata()
-        # Looked for in the raw metadata, which may be wrong otherwise; other words are refused.
+        # Taken from the raw metadata, which may have other errors; the shape refuses unknown tiers.
         tier = self.document.get(("metadata", "tier"))
         if tier != self.tier and isinstance(tier, str) and tier in TIERS:
             message = f"the metadata says tier {tier!r}; the file's name says {self.tier!r}"

@@ -18,7 +18,7 @@ from assay.model.refusal import shown
 from assay.model.suite import CASES_KEYS, INPUT_KEYS, OneCaseFile, SuiteFile
 from assay.settings import Settings, shown_path
 
-#: Words of a suite in a text that does not parse: a key for cases, or an input in a list.
+#: Matches a text that does not parse but looks like a suite: it has a key for cases or input.
 _SUITE_WORDS = re.compile(
     rf"""^[{{\s]*["']?(?:{"|".join(CASES_KEYS)})["']?\s*:"""
     rf"""|^[-{{\s]*["']?(?:{"|".join(INPUT_KEYS)})["']?\s*:""",
@@ -27,7 +27,7 @@ _SUITE_WORDS = re.compile(
 
 
 def load(file: Path, settings: Settings) -> Suite:
-    """The file's suite; raises EvalFileErrors with all of its problems."""
+    """Load the suite of a file; raises EvalFileErrors with all of its problems."""
     document = yaml.parse(read_text(file, shown_path(file)), shown_path(file))
     data = document.data
     if _has_input(data) and not cases_key(data):
@@ -36,9 +36,9 @@ def load(file: Path, settings: Settings) -> Suite:
     if isinstance(data, dict):
         root, wrong = suite_keys(document, data, reading_of(file, settings))
         found += wrong
-    # When the suite's own keys are wrong, nobody knows what the cases inherit.
-    unsure = any(p.severity == "error" for p in found)
-    reader = CaseReader(file, settings, root.execution, unsure=unsure)
+    # If the keys of the suite are invalid, it is unknown what the cases inherit.
+    incomplete = any(p.severity == "error" for p in found)
+    reader = CaseReader(file, settings, root.execution, incomplete=incomplete)
     reader.problems += [*found, *_check_root(document)]
     return suite_of(file, root, _cases(document, reader), reader.problems)
 
@@ -57,14 +57,14 @@ def _one_case(document: Document, file: Path, settings: Settings) -> Suite:
 
 
 def recognises(file: Path) -> str:
-    """Why the file is no suite: it has neither cases nor a list of inputs."""
+    """Why the file is not a suite: it has neither cases nor a list of mappings with input."""
     sidecar = file.with_suffix(".jsonl").is_file()
     if ".eval." in file.name and not sidecar:
         return ""
     try:
         data = yaml.parse(read_text(file, shown_path(file)), shown_path(file)).data
     except EvalFileErrors as error:
-        # A suite with a slip in it must not be passed over.
+        # A suite with a syntax error must not be skipped.
         text = file.read_bytes().decode("utf-8", "replace")
         wrong = f"it is not valid YAML: {error.problems[0].message}"
         return "" if _SUITE_WORDS.search(text) else wrong
@@ -73,7 +73,7 @@ def recognises(file: Path) -> str:
     if sidecar:
         return f"it is the sidecar of {file.stem}.jsonl"
     if isinstance(data, list) and data:
-        # One case with an input is enough: a slip in another must not hide them all.
+        # One case with an input is enough: a mistake in another must not hide them all.
         cases = any(_has_input(item) for item in data)
         return "" if cases else "it is a list, but not of cases with an input"
     return "it has no cases"
@@ -99,14 +99,14 @@ def _cases(document: Document, reader: CaseReader) -> tuple[EvalCase | None, ...
 
 
 def _check_root(document: Document) -> list[Problem]:
-    """The root must be a list of cases or have one."""
+    """The root must be or have a list of cases."""
     data = document.data
     key = cases_key(data) if isinstance(data, dict) else ""
     entries = data[key] if key else data
     if isinstance(entries, list):
         message = "" if entries else "the list of cases is empty"
     elif key:
-        message = ""  # it has the wrong type, which the shape has said
+        message = ""  # it has the wrong type, which validation has reported
     elif isinstance(data, dict):
         message = "there is no 'cases' key and no input"
     elif data is None:

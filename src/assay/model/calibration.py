@@ -1,4 +1,4 @@
-"""JudgeUse and Calibration: who judges in a run, and how far people agree with it."""
+"""JudgeUse and Calibration: the judges of a run, and how well people agree with them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import msgspec
 
 from assay.stats.calibration import Confusion
 
-#: Whether there are labels for a judge as it is now, or only for how it was, or none.
+#: Whether there are labels for a judge in its current version, only for an older one, or none.
 CalibrationState = Literal["current", "stale", "none"]
 
 
 class JudgeUse(msgspec.Struct, frozen=True, order=True, rename="camel"):
-    """An evaluator that asks a judge. `id` is a hash of who judges and of what it is told.
+    """An evaluator that asks a judge. `id` is a hash of the judge and its instructions.
 
-    `judge` is the name of the target. One that does not count can neither pass nor fail a case.
+    `judge` is the name of the target. If not `counts`, it can neither pass nor fail a case.
     """
 
     id: str
@@ -30,9 +30,9 @@ class JudgeUse(msgspec.Struct, frozen=True, order=True, rename="camel"):
 
 
 class Calibration(msgspec.Struct, frozen=True, rename="camel"):
-    """What people said about answers that a judge had judged.
+    """How people labelled answers that a judge had judged.
 
-    `labels` is the file with their labels, and `run_id` the run that the answers are from.
+    `labels` is the file with the labels, `run_id` the run with the answers.
     """
 
     judge_id: str

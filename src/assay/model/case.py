@@ -1,4 +1,4 @@
-"""The records of what is asked and expected: EvalCase and Suite."""
+"""EvalCase and Suite: what is asked and expected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from assay.model.rubric import Rubric
 
 Tier = Literal["golden", "labeled", "regression", "rubric", "suite"]
-#: Cases of these tiers are critical unless they say otherwise.
+#: Cases of these tiers are critical by default.
 CRITICAL_TIERS: frozenset[Tier] = frozenset({"golden", "regression"})
 
 
@@ -32,15 +32,15 @@ class Origin(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The file and the line; what is in no file has no line."""
+        """The file and the line, if it has one."""
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
 class EvalCase(Record, frozen=True, eq=False):
     """One input with its expectations, whatever file it came from.
 
-    `evaluators` is the effective list. It holds the inline `rubrics` and `expect`, and
-    the default when the author named none; then `has_default_evaluators` is true.
+    `evaluators` is the effective list: it includes those of the inline `rubrics` and `expect`,
+    and the default ones if the author named none; then `has_default_evaluators` is true.
     """
 
     id: str
@@ -72,7 +72,7 @@ class EvalCase(Record, frozen=True, eq=False):
     locate: Callable[[Sequence[str | int]], Origin] | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Cases are equal wherever they were written."""
+        """Where a case was written does not matter."""
         if type(other) is not type(self):
             return NotImplemented
         return asdict(self) | {"locate": None} == asdict(other) | {"locate": None}
@@ -92,7 +92,7 @@ class EvalCase(Record, frozen=True, eq=False):
     def origin_of(self, path: str | Sequence[str | int]) -> Origin:
         """Where a part of the case was written: `"evaluators.0.mode"` or `["evaluators", 0]`.
 
-        A part that the author did not write has the place of the nearest part that was written.
+        A part that is not in the file has the position of the nearest enclosing one that is.
         """
         if self.locate is None:
             return Origin("", 0, 0)
@@ -100,15 +100,15 @@ class EvalCase(Record, frozen=True, eq=False):
         return self.locate(steps)
 
     def walk_evaluators(self) -> Iterator[tuple[tuple[str | int, ...], EvaluatorSpec]]:
-        """Every evaluator with its path, the members of composites too."""
-        todo: list[tuple[tuple[str | int, ...], EvaluatorSpec]] = [
+        """Every evaluator with its path, including the members of composites."""
+        pending: list[tuple[tuple[str | int, ...], EvaluatorSpec]] = [
             (("evaluators", index), spec) for index, spec in enumerate(self.evaluators)
         ]
-        while todo:
-            path, spec = todo.pop(0)
+        while pending:
+            path, spec = pending.pop(0)
             yield path, spec
             members = enumerate(spec.members)
-            todo[:0] = [((*path, "evaluators", index), member) for index, member in members]
+            pending[:0] = [((*path, "evaluators", index), member) for index, member in members]
 
     @property
     def question(self) -> str:
@@ -131,9 +131,9 @@ class EvalCase(Record, frozen=True, eq=False):
 class Suite(Record, frozen=True):
     """A named list of cases, usually one file.
 
-    `cases` can be iterated again and again and has a length; for a very large JSONL file
-    it reads the file each time instead of holding it. A suite that is `streamed` has not been
-    looked at yet: its cases are checked while they are read, and nobody knows how many there are.
+    `cases` can be iterated repeatedly and has a length; for a very large JSONL file it reads the
+    file each time instead of keeping it in memory. A `streamed` suite has not been read yet: its
+    cases are validated while they are read, and their number is unknown.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Comparison: two runs paired by case, and what follows from it."""
+"""Comparison: two runs paired by case, and the decision."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Decision = Literal["improved", "unchanged", "regressed", "inconclusive", "not_co
 
 
 class CaseRef(NamedTuple):
-    """A case of a run: the eval file, relative to the project root, and its id there."""
+    """A case of a run: its eval file, relative to the project root, and its id."""
 
     suite: str
     id: str
@@ -21,11 +21,11 @@ class CaseRef(NamedTuple):
 
 
 class CaseOutcome(NamedTuple):
-    """What became of a case in one run, all repeats together: as much as comparing needs.
+    """The outcome of a case in one run over all repeats: what comparing needs.
 
-    `passes` of `judged` trials passed. `comparability` is empty where it is not known, as in
-    files of other tools; then the case counts as the same. A case is `excused` when it passed as
-    it was asked again whether it really fails.
+    `passes` of `judged` trials passed. `comparability` is empty when unknown, as in files of other
+    tools; then the case counts as unchanged. A case is `excused` when it failed but passed when it
+    was asked again for confirmation.
     """
 
     ref: CaseRef
@@ -40,18 +40,17 @@ class CaseOutcome(NamedTuple):
 
 
 def comparable(before: str, now: str) -> bool:
-    """Are these the comparability keys of the same case? One that is not known goes with any."""
+    """Do these comparability keys match? An unknown one matches any."""
     return before == now or not before or not now
 
 
 class Comparison(Record, frozen=True):
     """Two runs, case by case. The lists name cases of the candidate, `removed` those of the base.
 
-    `critical_regressions` are those of the regressions that the gate watches by themselves;
-    `flaky` are cases that both passed and failed in one of the runs. `difference` is that of
-    the pass rates, `test` how often chance gives such a one, and `scores` the same for graded
-    scores, which decide nothing. `gate_failures` says in words why the gate fails; it passes
-    when there is none.
+    `critical_regressions` are the regressions that the gate checks separately; `flaky` are cases
+    that both passed and failed in one of the runs. `difference` is that of the pass rates, `test`
+    its significance test, and `scores` the same for graded scores, which do not affect the
+    decision. `gate_failures` are the reasons why the gate fails; it passes when there are none.
     """
 
     base: str
@@ -109,7 +108,7 @@ class Comparison(Record, frozen=True):
         }
 
     def _by_suite(self) -> dict[str, dict[str, list[str]]]:
-        """The lists again by suite, as two suites may have a case of the same id."""
+        """The lists by suite, as two suites may have a case with the same id."""
         suites: dict[str, dict[str, list[str]]] = {}
         for name, refs in self.lists.items():
             for ref in refs:

@@ -1,4 +1,4 @@
-"""Context: all that an evaluator may look at."""
+"""Context: what an evaluator sees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.record import Record
 
 
 class Context(Record, frozen=True):
-    """One case and one observation of it. `repeat` counts the trials of a case from 0."""
+    """One case and one observation of it. `repeat` numbers the trials of a case from 0."""
 
     case: EvalCase
     observation: Observation
@@ -24,7 +24,7 @@ class Context(Record, frozen=True):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...] | None:
-        """The calls made; None when the target cannot tell."""
+        """The calls that were made; None when the target does not report them."""
         return self.observation.tool_calls
 
     @property

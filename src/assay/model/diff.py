@@ -1,7 +1,7 @@
-"""The diff of a trajectory: its entries in words, for every reporter alike.
+"""The diff of a trajectory as text, the same for every reporter.
 
 An entry is `{status, expected?, actual?, differences?}`. A difference is `{path, expected,
-actual}`; when one side has nothing there it is null, and `absent` names that side.
+actual}`; a side without a value is null, and `absent` names it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from assay.errors import printable
 from assay.model.values import cut
 
 SIGNS = {"matched": "=", "missing": "-", "unexpected": "+", "wrong_args": "~"}
-#: The longest value and the longest call in a line.
+#: The maximum length of a value and of a call.
 MAX_VALUE, MAX_CALL = 60, 120
 
 
 def render_diff(diff: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Lines for a terminal: one for each entry, and below it what differs."""
+    """Lines for a terminal: one per entry, followed by its differences."""
     lines = []
     for entry in diff:
         call = entry["actual"] if "actual" in entry else entry["expected"]
@@ -28,12 +28,12 @@ def render_diff(diff: Iterable[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-#: Made once: `json.dumps` would make an encoder for every value.
+#: Created once: `json.dumps` would create an encoder for every value.
 _as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def call_text(call: Mapping[str, Any]) -> str:
-    """`search(query="x")`; of several possible calls, each."""
+    """`search(query="x")`; alternatives are joined with "or"."""
     if "any_of" in call:
         return " or ".join(call_text(option) for option in call["any_of"])
     args = call.get("args")
@@ -57,7 +57,7 @@ def difference_text(difference: Mapping[str, Any]) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value as JSON, cut to size."""
+    """A value as JSON, truncated."""
     if isinstance(value, str):
-        value = value[: MAX_VALUE + 1]  # a text may be huge; the rest would be cut anyway
+        value = value[: MAX_VALUE + 1]  # a text may be huge, and is truncated anyway
     return cut(printable(_as_json(value)), MAX_VALUE)

@@ -1,4 +1,4 @@
-"""EvaluatorSpec: what every evaluator has, and how a file's entry finds its class."""
+"""EvaluatorSpec: the base of all evaluators, and how entries in files are validated."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from assay.model.refusal import Refusal, problem, raise_all, repeated, shown, to
 from assay.model.shape import Shape
 
 
-def _plain(value: Any) -> Any:
-    """What a shape holds; anything else that is no JSON, as text."""
+def _encode_other(value: Any) -> Any:
+    """The fields of a shape; any other value that is not JSON, as text."""
     return dict(value.__dict__) if isinstance(value, Shape) else repr(value)
 
 
-_ENCODER = msgspec.json.Encoder(order="sorted", enc_hook=_plain)
-_CONTENT = msgspec.json.Encoder()
-#: What reading an entry raises that is wrong; half a surrogate pair has no bytes.
-_ODD = (
+_SETTINGS_ENCODER = msgspec.json.Encoder(order="sorted", enc_hook=_encode_other)
+_RAW_ENCODER = msgspec.json.Encoder()
+#: What validating an invalid entry raises; a lone surrogate cannot be encoded.
+_INVALID = (
     *(KeyError, TypeError, AttributeError, UnicodeEncodeError),
     *(ValidationError, PydanticCustomError),
 )
-#: What an evaluator is called changes nothing about its judgement.
+#: The name of an evaluator does not affect its judgement.
 _NAME = {"name"}
-#: What a judge is not told.
-_UNTOLD = {"name", "weight", "required"}
+#: Settings that the judge does not see.
+_UNSEEN_BY_JUDGE = {"name", "weight", "required"}
 
 
 def _required(value: Any) -> Any:
@@ -62,13 +62,13 @@ class EvaluatorSpec(Shape):
     prints and what docs/evaluators lists.
     """
 
-    #: compares with the case's expected output when it has no value of its own
+    #: compares with the expected output of the case when it has no value of its own
     compares_with_expected: ClassVar[bool] = False
-    #: a loader has to look at this evaluator together with its case
+    #: a loader has to check this evaluator together with its case
     depends_on_case: ClassVar[bool] = False
-    #: the key that may hold any text but an empty one, in an entry with nothing else but its type
+    #: the key that takes any text but an empty one, if an entry may have just that and its type
     free_text: ClassVar[str] = ""
-    #: raised when the same answer may get another score than before
+    #: incremented when the same answer may get another score than before
     version: ClassVar[int] = 1
 
     name: Text = ""
@@ -87,8 +87,8 @@ class EvaluatorSpec(Shape):
         return ()
 
     def saying(self, text: str) -> Self:
-        """The same with another free text: what validating an entry with it would give."""
-        # A model is four slots; pydantic's own ways to fill them take three times as long.
+        """A copy with another free text, equal to what validating such an entry would return."""
+        # Fill the four slots of a model directly: pydantic takes three times as long.
         spec = object.__new__(type(self))
         put = object.__setattr__
         put(spec, "__dict__", self.__dict__ | {self.free_text: text})
@@ -98,26 +98,26 @@ class EvaluatorSpec(Shape):
         return spec
 
     def fingerprint(self) -> bytes:
-        """All that its judgement depends on; results compare only when it is the same."""
+        """Everything that its judgement depends on; results are comparable only if it is equal."""
         return self.settings_but(_NAME)
 
     def instructions(self) -> bytes:
-        """What its judge is told whatever the case; a calibration holds while it is the same."""
-        return self.settings_but(_UNTOLD)
+        """What its judge is told for every case; a calibration is valid while it is equal."""
+        return self.settings_but(_UNSEEN_BY_JUDGE)
 
     def settings_but(self, left_out: set[str]) -> bytes:
-        """The version and the settings as JSON, some of them left out."""
+        """The version and the settings as JSON, except some."""
         settings = self.__dict__.copy()
         for key in left_out:
             settings.pop(key, None)
-        return b"%d%s" % (self.version, _ENCODER.encode(settings))
+        return b"%d%s" % (self.version, _SETTINGS_ENCODER.encode(settings))
 
     def cannot_fail(self) -> str:
         """Why no answer could fail this evaluator; empty when some answer can."""
         return ""
 
     def texts_to_contain(self) -> list[str]:
-        """The texts that it wants to find somewhere in the answer."""
+        """The texts that it expects somewhere in the answer."""
         return []
 
 
@@ -130,7 +130,7 @@ class NegatableSpec(EvaluatorSpec):
 def resolve_type(raw: dict[str, Any], known: Container[str] = ()) -> dict[str, Any]:
     """The entry with its type in snake_case; a `not_` prefix becomes `negate`.
 
-    A known type may itself start like that.
+    A `known` type may itself start with `not_`.
     """
     written = raw["type"]
     if written.startswith("python:"):
@@ -138,39 +138,39 @@ def resolve_type(raw: dict[str, Any], known: Container[str] = ()) -> dict[str, A
     name = written.replace("-", "_")
     if name.startswith("not_") and name not in known:
         negate = raw.get("negate", False)
-        if type(negate) is bool:  # anything else is left for validation to refuse
+        if type(negate) is bool:  # validation will refuse anything else
             negate = not negate
         return {**raw, "type": name[4:], "negate": negate}
     return raw if name == written else {**raw, "type": name}
 
 
-def _by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
+def _validate_by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     """Validate an entry with the class that its `type` names."""
     if type(raw) is not dict:
         if isinstance(raw, EvaluatorSpec):
             return raw
-        hint = _meant_by_text(raw, info.context) if isinstance(raw, str) else ""
+        hint = _text_hint(raw, info.context) if isinstance(raw, str) else ""
         raise problem("wrong-type", f"is {shown(raw)}, not a mapping with a 'type'", hint)
     written = raw.get("type")
     if type(written) is not str:
         if "type" not in raw:
-            raise problem("missing-key", "'type' is missing", _meant(raw, info.context))
+            raise problem("missing-key", "'type' is missing", _missing_type_hint(raw, info.context))
         raise problem("wrong-type", f"is {shown(written)}, not text", at="type")
     reading: Reading | None = info.context
     if reading is None:
         raise problem("wrong-type", "evaluators in a file are read through a loader")
-    return _first(raw, reading)
+    return _validate_first(raw, reading)
 
 
-def _meant_by_text(raw: str, reading: Reading | None) -> str:
-    """What would be right instead of a text alone."""
+def _text_hint(raw: str, reading: Reading | None) -> str:
+    """The hint for an entry that is just a text."""
     if reading is not None and raw.replace("-", "_").removeprefix("not_") in reading.evaluators:
         return f"write {{type: {raw}}}"
     return "for a criterion in words: {type: rubric, rubrics: [...]}"
 
 
-def _meant(raw: dict[str, Any], reading: Reading | None) -> str:
-    """What would be right for an entry without a type; some put it in the place of a key."""
+def _missing_type_hint(raw: dict[str, Any], reading: Reading | None) -> str:
+    """The hint for an entry without a type; some authors write the type as a key."""
     known = () if reading is None else reading.evaluators
     for key in raw:
         if key.replace("-", "_").removeprefix("not_") in known:
@@ -178,44 +178,44 @@ def _meant(raw: dict[str, Any], reading: Reading | None) -> str:
     return "for example 'type: contains'"
 
 
-def _first(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
-    """The first entry of a type, after which others are read in the way that was found for it."""
+def _validate_first(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
+    """Validate the first entry of a type, and remember the validator for further ones."""
     written = raw["type"]
-    validate: Callable[..., EvaluatorSpec] = _respelled
+    validate: Callable[..., EvaluatorSpec] = _validate_respelled
     if "-" not in written and not written.startswith("not_"):
         validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
     spec = validate(raw, context=reading)
-    reading.validators[written] = _quick(validate, spec, raw)
+    reading.validators[written] = _fast_validator(validate, spec, raw)
     return spec
 
 
-def _quick(
+def _fast_validator(
     validate: Callable[..., EvaluatorSpec], spec: EvaluatorSpec, raw: dict[str, Any]
 ) -> Callable[..., EvaluatorSpec]:
-    """How further entries of a type are read: those that differ in their free text, as copies."""
+    """A validator that copies `spec` for entries that only differ in their free text."""
     key = spec.free_text
     if not key or raw.keys() != {"type", key} or not isinstance(raw[key], str):
         return validate
     model = spec.model_copy()
-    _call(model, spec.name or spec.type)
+    _set_name(model, spec.name or spec.type)
 
-    def quick(entry: dict[str, Any], context: Reading) -> EvaluatorSpec:
+    def validate_fast(entry: dict[str, Any], context: Reading) -> EvaluatorSpec:
         text = entry.get(key)
         if type(text) is str and text and len(entry) == 2:
             return model.saying(text)
         return validate(entry, context=context)
 
-    return quick
+    return validate_fast
 
 
-def _respelled(raw: dict[str, Any], context: Reading) -> EvaluatorSpec:
-    """An entry whose type is in kebab-case or has the `not_` prefix."""
+def _validate_respelled(raw: dict[str, Any], context: Reading) -> EvaluatorSpec:
+    """Validate an entry whose type is in kebab-case or has the `not_` prefix."""
     reading = context
     entry = resolve_type(raw, reading.evaluators)
     written = raw["type"].replace("-", "_")
     kind = entry["type"]
     if kind == written and kind not in reading.evaluators:
-        kind = raw["type"]  # whoever does not know it calls it as it was written
+        kind = raw["type"]  # an unknown type is reported as it was written
     cls = reading.find_evaluator(kind)
     negated = entry["type"] != written and entry["type"] != raw["type"]
     if negated and not issubclass(cls, NegatableSpec):
@@ -224,19 +224,19 @@ def _respelled(raw: dict[str, Any], context: Reading) -> EvaluatorSpec:
     spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(entry, context=reading)
     for index in range(before, len(reading.notes)):
         note = reading.notes[index]
-        if note.container is entry:  # positions are found by the author's own mapping
+        if note.container is entry:  # positions are found by the identity of the author's mapping
             reading.notes[index] = replace(note, container=raw)
     if negated and not spec.name:
-        _call(spec, written)
+        _set_name(spec, written)
     return spec
 
 
 def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
-    """Give each unnamed evaluator its type as its name, numbered when it repeats."""
+    """Name each unnamed evaluator after its type, with a number if that is taken."""
     if len({spec.name or spec.type for spec in specs}) == len(specs):
-        for spec in specs:  # nothing repeats, as in most lists
+        for spec in specs:  # no duplicates, as in most lists
             if not spec.name:
-                _call(spec, spec.type)
+                _set_name(spec, spec.type)
         return specs
     taken: set[str] = set()
     unnamed: list[int] = []
@@ -244,13 +244,13 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
         if "name" not in spec.__pydantic_fields_set__:
             unnamed.append(index)
         elif spec.name in taken:
-            raise_all(_repeated(specs))
+            raise_all(_duplicate_names(specs))
         else:
             taken.add(spec.name)
     if not unnamed:
         return specs
     numbers: dict[str, int] = {}
-    called = list(specs)
+    named_specs = list(specs)
     for index in unnamed:
         spec = specs[index]
         default = name = spec.name or spec.type
@@ -261,34 +261,34 @@ def named(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
         numbers[default] = number
         taken.add(name)
         if spec.name != name:
-            # One that has a name already may be shared with others, which know it by that.
-            called[index] = spec = spec.model_copy() if spec.name else spec
-            _call(spec, name)
-    return tuple(called)
+            # A spec that has a name may be shared with other lists: do not rename it there.
+            named_specs[index] = spec = spec.model_copy() if spec.name else spec
+            _set_name(spec, name)
+    return tuple(named_specs)
 
 
-def _call(spec: EvaluatorSpec, name: str) -> None:
-    """Frozen for everyone else; here it has just been made and nobody has seen it."""
+def _set_name(spec: EvaluatorSpec, name: str) -> None:
+    """Set a frozen field, of a spec that was just created and is not shared yet."""
     object.__setattr__(spec, "name", name)
 
 
-def _repeated(entries: Any) -> Iterator[Refusal]:
+def _duplicate_names(entries: Any) -> Iterator[Refusal]:
     return repeated(entries, "two evaluators are called {}", "name")
 
 
-def _entries(
+def _validate_entries(
     raw: Any, handler: Callable[[Any], Any], info: ValidationInfo
 ) -> tuple[EvaluatorSpec, ...]:
-    """The named entries; repeated names are reported together with wrong entries."""
+    """Validate and name a list; duplicate names are reported together with invalid entries."""
     reading: Reading | None = info.context
     if reading is None:
         return _one_by_one(raw, handler)
     careful = reading.careful
     if type(raw) is list and not careful:
-        specs = at_once(map(_CONTENT.encode, raw), raw.__getitem__, reading)
+        specs = at_once(map(_RAW_ENCODER.encode, raw), raw.__getitem__, reading)
         if specs:
             return specs
-    # Lists inside this one are not tried twice: a fault deep down would double at every level.
+    # Do not try nested lists twice: the work would double with every level above an error.
     reading.careful = True
     try:
         return _one_by_one(raw, handler)
@@ -300,19 +300,19 @@ def _one_by_one(raw: Any, handler: Callable[[Any], Any]) -> tuple[EvaluatorSpec,
     try:
         specs: tuple[EvaluatorSpec, ...] = handler(raw)
     except ValidationError as error:
-        raise together([error, *_repeated(raw)]) from None
+        raise together([error, *_duplicate_names(raw)]) from None
     return named(specs)
 
 
 def at_once(
     texts: Iterable[bytes], entry: Callable[[int], Any], reading: Reading
 ) -> tuple[EvaluatorSpec, ...]:
-    """Entries without a detour through pydantic for each of which all is right.
+    """The fast path for entries that are all valid: cached, or validated directly by their class.
 
-    Each is known by its text; `entry` has what that says, by its number. Nothing when one is
-    odd or wrong: then `_by_type` looks at them all and says what it is.
+    `texts` are the keys of the cache, `entry` returns the raw entry with an index. Returns nothing
+    when any is invalid or unusual: then `_validate_by_type` checks all and reports why.
     """
-    validators, known, noted = reading.validators, reading.known, len(reading.notes)
+    validators, known, notes_before = reading.validators, reading.known, len(reading.notes)
     specs: list[EvaluatorSpec] = []
     fresh: list[tuple[bytes, int, str]] = []
     try:
@@ -321,17 +321,21 @@ def at_once(
             if spec is None:
                 raw = entry(len(specs))
                 validate = validators.get(raw["type"])
-                spec = _first(raw, reading) if validate is None else validate(raw, context=reading)
+                if validate is None:
+                    spec = _validate_first(raw, reading)
+                else:
+                    spec = validate(raw, context=reading)
                 fresh.append((key, len(specs), spec.name or spec.type))
             specs.append(spec)
         result = tuple(specs)
         names = {spec.name for spec in specs}
         if len(names) < len(specs) or "" in names:
             result = named(result)
-    except _ODD:
-        del reading.notes[noted:]
+    except _INVALID:
+        del reading.notes[notes_before:]
         return ()
-    if fresh and len(reading.notes) == noted:  # what there is to say is said at each place
+    # Entries with notes are not cached: the notes are reported for each of them.
+    if fresh and len(reading.notes) == notes_before:
         for key, index, default in fresh:
             if result[index].name == default:
                 known.meet(key, result[index])
@@ -340,8 +344,8 @@ def at_once(
 
 Entry = Annotated[
     SerializeAsAny[EvaluatorSpec],
-    PlainValidator(_by_type),
+    PlainValidator(_validate_by_type),
     WithJsonSchema({"$ref": "#/$defs/Evaluator"}),
 ]
-Evaluators = Annotated[tuple[Entry, ...], WrapValidator(_entries)]
-SomeEvaluators = Annotated[tuple[Entry, ...], Field(min_length=1), WrapValidator(_entries)]
+Evaluators = Annotated[tuple[Entry, ...], WrapValidator(_validate_entries)]
+SomeEvaluators = Annotated[tuple[Entry, ...], Field(min_length=1), WrapValidator(_validate_entries)]

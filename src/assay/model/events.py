@@ -1,4 +1,4 @@
-"""What a run tells while it goes on."""
+"""The events of a run in progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.model.run import RunStatus
 
 
 class RunStarted(msgspec.Struct, frozen=True):
-    """`planned` trials in all, None when a stream is read; `done` of them in a run before."""
+    """`planned` trials in total, None for a stream; `done` of them before the run was resumed."""
 
     run_id: str
     target: str
@@ -20,7 +20,7 @@ class RunStarted(msgspec.Struct, frozen=True):
 
 
 class TrialFinished(msgspec.Struct, frozen=True):
-    """One case was asked and graded once. What is `cached` costs nothing again."""
+    """One case was asked and graded once; a `cached` answer costs nothing."""
 
     position: int
     repeat: int
@@ -33,7 +33,7 @@ class TrialFinished(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """Something that people should know now."""
+    """A message for the user."""
 
     text: str
 
@@ -45,5 +45,5 @@ class RunFinished(msgspec.Struct, frozen=True):
 
 
 Event = RunStarted | TrialFinished | Notice | RunFinished
-#: Is called with every event, by one thread at a time; it must be quick and must not raise.
+#: Called with every event, by one thread at a time; it must be fast and must not raise.
 Listener = Callable[[Event], None]

@@ -1,6 +1,6 @@
-"""The `expect` block: assertions on the tools an agent called and the text it gave.
+"""The `expect` block: assertions on the tools that an agent called and on its answer.
 
-Keys are written in camelCase or in snake_case; the fields carry the camelCase names.
+Keys may be in camelCase or snake_case; the fields have the camelCase names.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from assay.model.refusal import Refusal, Steps, problem, raise_all
 from assay.model.rules import Asserts, BelongsTo, Excludes, Holds, Rule, Ruled
 from assay.patterns import compile_pattern
 
-#: The keys whose texts may hold tokens; values of `toolParams` may too.
+#: The keys whose texts may have tokens; values of `toolParams` may too.
 RESPONSE_TEXTS = ("responseContains", "responseNotContains", "responseContainsAny")
-#: In a set of tools, alone: no tool at all.
+#: The only item of a set of tools that means that no tool is called.
 NO_TOOL = "__none__"
 
 
@@ -61,7 +61,7 @@ def _bad_tokens(value: Any) -> Iterator[Refusal]:
 
 
 def refuse_tokens(value: str) -> str:
-    """Refuse tokens where nothing replaces them: an agent would never say or call them."""
+    """Refuse tokens where they are not replaced: no agent would say or call them."""
     for token in tokens.find(value) if "{{" in value else ():
         if token.source in tokens.SOURCES:
             hint = f"tokens stand in {', '.join(RESPONSE_TEXTS)} and values of toolParams"
@@ -90,9 +90,9 @@ Tokened = Annotated[Text, AfterValidator(_check_tokens)]
 ToolName = Annotated[Text, AfterValidator(refuse_tokens)]
 _NAMES_NO_TOOL: Any = {"contains": {"const": NO_TOOL}}
 _ALONE: Any = {"if": _NAMES_NO_TOOL, "then": {"maxItems": 1}}
-_NOT_THERE: Any = {"not": _NAMES_NO_TOOL}
+_WITHOUT_NO_TOOL: Any = {"not": _NAMES_NO_TOOL}
 ToolSet = Annotated[list[ToolName], AfterValidator(_check_set), Field(json_schema_extra=_ALONE)]
-ToolsCalled = Annotated[list[ToolName], Field(json_schema_extra=_NOT_THERE)]
+ToolsCalled = Annotated[list[ToolName], Field(json_schema_extra=_WITHOUT_NO_TOOL)]
 
 
 def _value_when(assertion: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def _value_when(assertion: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"if": chosen, "then": {"properties": {"value": schema}}}
 
 
-def _misfit(param: ToolParam) -> Sequence[Refusal]:
-    """A value that its assertion cannot use."""
+def _value_misfit(param: ToolParam) -> Sequence[Refusal]:
+    """Check that the value suits the assertion."""
     if param.assertion not in ("oneOf", "matches") or not param.is_given("value"):
         return ()
     if param.assertion == "matches":
@@ -126,7 +126,7 @@ class ToolParam(Ruled):
 
     rules: ClassVar[tuple[Rule, ...]] = (
         BelongsTo("value", "assertion", ("equals", "contains", "oneOf", "matches"), needed=True),
-        Holds(_misfit, _VALUE_FITS),
+        Holds(_value_misfit, _VALUE_FITS),
     )
 
     tool: ToolName
@@ -136,11 +136,11 @@ class ToolParam(Ruled):
     call: AtLeastOne | None = None
 
     def resolve(self, sources: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-        """The value with its tokens replaced, and the members that `oneOf` lost on the way."""
+        """The value with its tokens replaced, and the members of `oneOf` that have no value."""
         if self.assertion != "oneOf":
             return _resolve_value(self.value, sources), []
-        kept, without = _resolve_each(self.value, sources)
-        return (kept, without) if kept else (_UNRESOLVED, [])
+        kept, unresolved = _resolve_each(self.value, sources)
+        return (kept, unresolved) if kept else (_UNRESOLVED, [])
 
 
 def _conflicts(block: ExpectBase) -> Sequence[Refusal]:
@@ -201,7 +201,7 @@ class ExpectBase(Ruled):
 
     @classmethod
     def _can_be_false(cls, name: str) -> bool:
-        """Whether `false` stands for leaving the key out; a flag takes it anyway."""
+        """Whether `false` means the same as leaving the key out; flags take it anyway."""
         field = cls.model_fields[name]
         return name in ASSERTED.keys and field.annotation is not bool and not field.is_required()
 
@@ -215,7 +215,7 @@ class ExpectBase(Ruled):
         return super().given(key, nothing)
 
     def __getattr__(self, name: str) -> Any:
-        """Snake_case spellings reach the same settings: `tools_called`."""
+        """Snake_case names work as well: `tools_called`."""
         camel = type(self).spelling.aliases.get(name)
         if camel is None:
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
@@ -223,39 +223,38 @@ class ExpectBase(Ruled):
 
     def asserted(self) -> list[str]:
         """The keys that assert something; false and empty lists do not."""
-        return ASSERTED.said(self)
+        return ASSERTED.asserting(self)
 
     def resolve(self, sources: Mapping[str, Any]) -> tuple[Self, list[str], list[str]]:
-        """The block with its tokens replaced, what was skipped for want of a value, and dropped.
+        """The block with its tokens replaced, and what was skipped or dropped for lack of a value.
 
-        One entry a skipped value and a skipped group; a member of a group that keeps others
-        is dropped, not skipped.
+        A skipped group is one entry; a member of a group that keeps others is dropped.
         """
         changes: dict[str, Any] = {}
         skipped: list[str] = []
         dropped: list[str] = []
         for key in ("responseContains", "responseNotContains"):
-            kept, without = _resolve_each(getattr(self, key), sources)
-            skipped += [f"{key}: {text}" for text in without]
+            kept, unresolved = _resolve_each(getattr(self, key), sources)
+            skipped += [f"{key}: {text}" for text in unresolved]
             changes[key] = kept
         groups = []
         for group in self.responseContainsAny:
-            members, without = _resolve_each(group, sources)
+            members, unresolved = _resolve_each(group, sources)
             if members:
                 groups.append(members)
-                dropped += [f"responseContainsAny: {text}" for text in without]
+                dropped += [f"responseContainsAny: {text}" for text in unresolved]
             else:
                 skipped.append(f"responseContainsAny: {' | '.join(group)}")
         changes["responseContainsAny"] = groups
         params = []
         for param in self.toolParams:
-            value, without = param.resolve(sources)
+            value, unresolved = param.resolve(sources)
             name = f"toolParams: {param.tool}.{param.paramName}"
             if value is _UNRESOLVED:
                 skipped.append(name)
             else:
                 params.append(param.model_copy(update={"value": value}))
-                dropped += [f"{name}: {tokens.as_text(member)}" for member in without]
+                dropped += [f"{name}: {tokens.as_text(member)}" for member in unresolved]
         changes["toolParams"] = params
         return self.model_copy(update=changes), skipped, dropped
 
@@ -264,7 +263,7 @@ class ExpectBase(Ruled):
         return [*self.responseContains, *groups]
 
     def texts_with_tokens(self) -> Iterator[tuple[Steps, str]]:
-        """Every text that may hold tokens, with its path in the block."""
+        """Every text that may have tokens, with its path in the block."""
         for key in RESPONSE_TEXTS:
             yield from texts_in(getattr(self, key), (key,))
         for index, param in enumerate(self.toolParams):
@@ -298,7 +297,7 @@ class GoldenExpect(ExpectBase):
     responseNonEmpty: Flag
 
 
-#: toolsCalledMode only tightens another key; `toolsCalled: []` says that no tool is called.
+#: toolsCalledMode only modifies another key; `toolsCalled: []` asserts that no tool is called.
 ASSERTED = Asserts(
     tuple(name for name in Expect.model_fields if name != "toolsCalledMode"),
     "the block asserts nothing: every key is false or empty",
@@ -309,14 +308,14 @@ _UNRESOLVED = object()
 
 
 def _resolve_each(values: list[Any], sources: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-    """The values with their tokens replaced, and those that have an unresolved one."""
+    """The values with their tokens replaced, and those with an unresolved one."""
     pairs = [(value, _resolve_value(value, sources)) for value in values]
-    without = [value for value, resolved in pairs if resolved is _UNRESOLVED]
-    return [resolved for _, resolved in pairs if resolved is not _UNRESOLVED], without
+    unresolved = [value for value, resolved in pairs if resolved is _UNRESOLVED]
+    return [resolved for _, resolved in pairs if resolved is not _UNRESOLVED], unresolved
 
 
 def _resolve_value(value: Any, sources: Mapping[str, Any]) -> Any:
-    """A value with its tokens replaced, wherever they stand in it."""
+    """A value with its tokens replaced, at any depth."""
     if isinstance(value, str):
         text = tokens.resolve(value, sources)
         return _UNRESOLVED if text is None else text

@@ -1,4 +1,4 @@
-"""The types of fields that many shapes have."""
+"""Field types that many shapes share."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pydantic import AfterValidator, AllowInfNan, BeforeValidator, Field, Strict
 from assay.model.refusal import problem, shown
 
 
-def _whole(value: Any) -> Any:
+def _integer(value: Any) -> Any:
     """3.0 is the whole number 3, as in JSON Schema; true is not 1."""
     if type(value) is int or (type(value) is float and value.is_integer()):
-        if -(2**63) <= value < 2**64:  # as far as the documents reader goes
+        if -(2**63) <= value < 2**64:  # as in documents
             return int(value)
         raise problem("wrong-value", f"is {shown(value)}; it must fit 64 bits")
     raise problem("wrong-type", f"is {shown(value)}; it must be a whole number")
 
 
-def _reason(value: Any) -> Any:
-    """A flag is what authors try first; quotes around it would make a poor reason."""
+def _skip_reason(value: Any) -> Any:
+    """A flag is what authors try first; the usual hint, quotes, would make a poor reason of it."""
     if value is True:
         hint = "for example skip: waits for the new API"
         raise problem("wrong-type", "is true; it must be the reason, as text", hint)
@@ -35,13 +35,13 @@ def _single_line(value: str) -> str:
     return value
 
 
-Json = Any  # the documents reader lets only JSON values through
+Json = Any  # documents only have JSON values
 Flag = StrictBool
-# A limit that is infinite would be none; files have no such number either.
+# An infinite limit would not be one; documents have no infinite numbers either.
 Number = Annotated[float, Strict(), AllowInfNan(False)]
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[str, Field(pattern=r"\S")]
-SkipReason = Annotated[Words, BeforeValidator(_reason)]
+SkipReason = Annotated[Words, BeforeValidator(_skip_reason)]
 CaseId = Annotated[
     str,
     AfterValidator(_single_line),
@@ -49,13 +49,13 @@ CaseId = Annotated[
 ]
 Rate = Annotated[Number, Field(ge=0, le=1)]
 Positive = Annotated[Number, Field(gt=0)]
-# Limits stand before the validator: behind it, JSON Schema would not show them.
-Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
-AtLeastOne = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
-#: Workers and repeats: more than that nobody means, and no machine has room for.
-Several = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_whole)]
+# Limits come before the validator: after it they would be missing in the JSON Schema.
+Count = Annotated[int, Field(ge=0), BeforeValidator(_integer)]
+AtLeastOne = Annotated[int, Field(ge=1), BeforeValidator(_integer)]
+#: Workers and repeats: more are surely a mistake, and do not fit on a machine.
+Several = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_integer)]
 
 
 def Empty(factory: type) -> Any:  # noqa: N802 - reads as part of the field's type
-    """An empty default; made anew, because pydantic would deep-copy a shared one."""
+    """An empty default from a factory, because pydantic would deep-copy a shared one."""
     return Field(default_factory=factory)

@@ -1,4 +1,4 @@
-"""How functions of a project are written: `package.module:function`."""
+"""References to functions of a project: `package.module:function`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 REFERENCE = f"{_NAME}:{_NAME}"
 
 
-def _reference(value: str) -> str:
+def _check_reference(value: str) -> str:
     if not re.fullmatch(REFERENCE, value):
         message = f"{value!r} does not have the form 'package.module:function'"
         raise problem("wrong-value", message)
     return value
 
 
-Function = Annotated[Text, AfterValidator(_reference)]
+Function = Annotated[Text, AfterValidator(_check_reference)]

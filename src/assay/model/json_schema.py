@@ -1,7 +1,7 @@
-"""JSON Schemas that authors write: checked when loaded, safe to hold against any answer.
+"""JSON Schemas of authors: checked when loaded, and safe to validate any answer against.
 
-Patterns go to `assay.patterns`, references stay inside the schema, and nothing takes longer
-than the answer is long. The library is imported by the first schema: most files have none.
+Patterns use `assay.patterns`, references stay inside the schema, and validation takes time
+linear in the answer. The library is imported with the first schema: most files have none.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from assay.model.refusal import problem
 from assay.model.values import cut
 from assay.patterns import compile_pattern
 
-#: How many faults of one answer are told.
+#: How many faults of one answer are reported.
 MAX_FAULTS = 5
 
 
 class AnswerSchema:
-    """A schema made ready."""
+    """A compiled schema."""
 
     __slots__ = ("_validator",)
 
@@ -30,18 +30,18 @@ class AnswerSchema:
         self._validator = validator
 
     def faults(self, value: Any) -> list[str]:
-        """What is wrong with a value, the first few; may raise TimeoutError or RecursionError."""
+        """The first few faults of a value; may raise TimeoutError or RecursionError."""
         found = islice(self._validator.iter_errors(value), MAX_FAULTS)
         return [f"{_path(fault.absolute_path)}{cut(fault.message, 160)}" for fault in found]
 
 
 def answer_schema(schema: dict[str, Any] | bool) -> AnswerSchema:
-    """The schema made ready; raises ValueError with what is wrong with it."""
-    return _ready(json.dumps(schema))
+    """Compile a schema; raises ValueError when it is invalid."""
+    return _compile(json.dumps(schema))
 
 
 def check_schema(schema: Any) -> Any:
-    """A validator of fields that hold a schema."""
+    """Validate a field that has a schema."""
     try:
         answer_schema(schema)
     except ValueError as fault:
@@ -56,7 +56,7 @@ def _path(steps: Any) -> str:
 
 
 @lru_cache(maxsize=256)
-def _ready(text: str) -> AnswerSchema:
+def _compile(text: str) -> AnswerSchema:
     import jsonschema
     from jsonschema.exceptions import best_match
     from referencing import Registry
@@ -68,10 +68,10 @@ def _ready(text: str) -> AnswerSchema:
     if fault := best_match(checker.iter_errors(schema)):
         raise ValueError(f"{_path(fault.absolute_path)}{cut(fault.message, 160)}")
     if isinstance(schema, dict):
-        # A reference to the root would find the name and leave our own keywords for the library's.
+        # A reference to the root would find the dialect by its name, without our own keywords.
         schema.pop("$schema", None)
-    registry: Registry[Any] = Registry()  # it holds nothing and fetches nothing
-    validator = _safe(dialect)(schema, registry=registry)
+    registry: Registry[Any] = Registry()  # empty, and without retrieval
+    validator = _safe_dialect(dialect)(schema, registry=registry)
     used = set(_keywords(*_root(dialect, schema), set()))
     if "$schema" in used:
         raise ValueError("'$schema' is for the whole schema, not for a part of it")
@@ -81,7 +81,7 @@ def _ready(text: str) -> AnswerSchema:
 
 
 def _dialect(schema: Any) -> Any:
-    """The library's class for the schema's draft; 2020-12 when it does not say."""
+    """The library's class for the draft of the schema; 2020-12 by default."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
 
@@ -96,7 +96,7 @@ def _dialect(schema: Any) -> Any:
 
 
 def _patterns_only() -> Any:
-    """Of all formats, only that of regular expressions is checked in a schema."""
+    """A format checker for regular expressions only."""
     from jsonschema import FormatChecker
 
     checker = FormatChecker(formats=())
@@ -118,7 +118,7 @@ def _root(dialect: Any, schema: Any) -> tuple[Any, Any]:
 
 
 def _keywords(resource: Any, resolver: Any, seen: set[int]) -> Iterator[str]:
-    """All keywords of a schema, its parts and what it refers to, which must be in it."""
+    """All keywords of a schema and its subschemas; references must stay inside it."""
     from referencing.exceptions import Unresolvable
 
     contents = resource.contents
@@ -136,13 +136,13 @@ def _keywords(resource: Any, resolver: Any, seen: set[int]) -> Iterator[str]:
                     raise ValueError(f"{ref!r} is not in it, and nothing is fetched") from None
                 other = type(resource)(found.contents, specification=resource._specification)
                 parts.append((other, found.resolver))
-    for part, inside in parts:
-        yield from _keywords(part, inside, seen)
+    for part, part_resolver in parts:
+        yield from _keywords(part, part_resolver, seen)
 
 
 @lru_cache(maxsize=16)
-def _safe(dialect: Any) -> Any:
-    """The dialect with our own keywords in place of those that an answer could make slow."""
+def _safe_dialect(dialect: Any) -> Any:
+    """The dialect with safe versions of the keywords that an answer could make slow."""
     from jsonschema import validators
 
     extend: Any = validators.extend
@@ -155,7 +155,7 @@ def _safe(dialect: Any) -> Any:
     return extend(dialect, keywords)
 
 
-def _fault(message: str) -> Any:
+def _validation_error(message: str) -> Any:
     from jsonschema import ValidationError
 
     return ValidationError(message)
@@ -163,7 +163,7 @@ def _fault(message: str) -> Any:
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
     if isinstance(instance, str) and not compile_pattern(pattern).search(instance):
-        yield _fault(f"{cut(instance, 60)!r} does not match {pattern!r}")
+        yield _validation_error(f"{cut(instance, 60)!r} does not match {pattern!r}")
 
 
 def _pattern_properties(validator: Any, rules: Any, instance: Any, schema: Any) -> Iterator[Any]:
@@ -187,24 +187,24 @@ def _additional_properties(validator: Any, rule: Any, instance: Any, schema: Any
         for key in others:
             yield from validator.descend(instance[key], rule, path=key)
     elif others:
-        yield _fault(f"{', '.join(map(repr, others))} must not be there")
+        yield _validation_error(f"{', '.join(map(repr, others))} must not be there")
 
 
 def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> Iterator[Any]:
     if unique and isinstance(instance, list):
         seen: set[str] = set()
         for index, item in enumerate(instance):
-            text = json.dumps(_plain(item), sort_keys=True)
+            text = json.dumps(_normalized(item), sort_keys=True)
             if text in seen:
-                yield _fault(f"the item [{index}] is there twice")
+                yield _validation_error(f"the item [{index}] is there twice")
                 return
             seen.add(text)
 
 
-def _plain(value: Any) -> Any:
-    """Equal numbers are written alike: 1.0 as 1."""
+def _normalized(value: Any) -> Any:
+    """Make equal numbers alike: 1.0 becomes 1."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        return {key: _normalized(item) for key, item in value.items()}
+    return [_normalized(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Messages and tool calls: the same records in files, cases and observations."""
+"""Messages and tool calls, the same in files, cases and observations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Record(msgspec.Struct, frozen=True):
     keys: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of the eval file, without keys that were not given."""
+        """The JSON of an eval file, without keys that are not given."""
         pairs = ((name, getattr(self, name)) for name in self.keys)
         return {name: value for name, value in pairs if value is not None}
 
@@ -45,7 +45,7 @@ class _Record(msgspec.Struct, frozen=True):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> core_schema.CoreSchema:
-        """A mapping whose values make the record: pydantic knows nothing of structs."""
+        """Validate a mapping, then create the record: pydantic does not support structs."""
         hints = get_type_hints(cls, include_extras=True)
         fields = {}
         for given in msgspec.structs.fields(cls):
@@ -69,8 +69,8 @@ class _Record(msgspec.Struct, frozen=True):
         return schema
 
 
-def _written(cls: type[ToolCall] | type[ContentPart]) -> BeforeValidator:
-    """Checks of the mapping that pydantic would word badly: its type and its unknown keys."""
+def _check_mapping(cls: type[ToolCall] | type[ContentPart]) -> BeforeValidator:
+    """Checks the type and the unknown keys of a mapping, with better messages than pydantic."""
     spelling = Spelling(frozenset(cls.keys))
 
     def check(raw: Any, info: ValidationInfo) -> Any:
@@ -134,15 +134,15 @@ def _find_file(part: ContentPart, info: ValidationInfo) -> ContentPart:
     return part
 
 
-def _part(raw: Any) -> Any:
+def _expand_part(raw: Any) -> Any:
     """A bare text in a list of parts is a text part."""
     return {"type": "text", "value": raw} if isinstance(raw, str) else raw
 
 
 Part = Annotated[
     ContentPart,
-    _written(ContentPart),
-    BeforeValidator(_part, json_schema_input_type=str | ContentPart),
+    _check_mapping(ContentPart),
+    BeforeValidator(_expand_part, json_schema_input_type=str | ContentPart),
     AfterValidator(_find_file),
 ]
 _PARTS: TypeAdapter[tuple[ContentPart, ...]] = TypeAdapter(
@@ -150,7 +150,7 @@ _PARTS: TypeAdapter[tuple[ContentPart, ...]] = TypeAdapter(
 )
 
 
-def _content(raw: Any, info: ValidationInfo) -> Any:
+def _validate_content(raw: Any, info: ValidationInfo) -> Any:
     if raw is None or isinstance(raw, (str, dict)):
         return raw
     if isinstance(raw, list):
@@ -160,7 +160,9 @@ def _content(raw: Any, info: ValidationInfo) -> Any:
 
 Content = Annotated[
     Any,
-    PlainValidator(_content, json_schema_input_type=str | dict[str, Any] | list[Part] | None),
+    PlainValidator(
+        _validate_content, json_schema_input_type=str | dict[str, Any] | list[Part] | None
+    ),
 ]
 
 
@@ -171,12 +173,12 @@ class Message(_Record, frozen=True):
 
     role: Role
     content: Content = None
-    tool_calls: tuple[Annotated[ToolCall, _written(ToolCall)], ...] = ()
+    tool_calls: tuple[Annotated[ToolCall, _check_mapping(ToolCall)], ...] = ()
     name: str | None = None
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
-        """What `_message` checks: it says something, and only assistants call tools."""
+        """As `_validate_message`: there is content or a tool call, which only assistants make."""
         schema: dict[str, Any] = handler(core)
         calls = {"required": ["tool_calls"], "properties": {"tool_calls": {"minItems": 1}}}
         says = {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}}
@@ -208,13 +210,11 @@ class Message(_Record, frozen=True):
 
 
 _MESSAGE_KEYS = Spelling(frozenset(Message.keys))
-
-
 _MESSAGE: TypeAdapter[Message] = TypeAdapter(Message, config=ConfigDict(defer_build=True))
 
 
-def _plain(raw: Any) -> Message | None:
-    """What most messages are: nothing in them is left to check."""
+def _plain_message(raw: Any) -> Message | None:
+    """The fast path for most messages; None for any that needs validation."""
     if type(raw) is not dict:
         return None
     content = raw.get("content")
@@ -222,10 +222,10 @@ def _plain(raw: Any) -> Message | None:
         return None
     if len(raw) == 2:
         return Message(raw["role"], content)
-    written = raw.get("tool_calls")
-    if len(raw) > 3 or type(written) is not list or raw["role"] != "assistant":
+    raw_calls = raw.get("tool_calls")
+    if len(raw) > 3 or type(raw_calls) is not list or raw["role"] != "assistant":
         return None
-    calls = [_plain_call(call) for call in written]
+    calls = [_plain_call(call) for call in raw_calls]
     return None if None in calls else Message("assistant", content, tuple(calls))  # type: ignore[arg-type]
 
 
@@ -238,19 +238,19 @@ def _plain_call(raw: Any) -> ToolCall | None:
 
 
 def plain_messages(raw: Any) -> Messages:
-    """A list of plain messages; nothing when it is anything else, which pydantic then checks."""
+    """The fast path for a list of plain messages; empty for anything else, left to pydantic."""
     if type(raw) is not list:
         return ()
     messages = []
     for item in raw:
-        if (message := _plain(item)) is None:
+        if (message := _plain_message(item)) is None:
             return ()
         messages.append(message)
     return tuple(messages)
 
 
-def _message(raw: Any, info: ValidationInfo) -> Message:
-    message = raw if isinstance(raw, Message) else _plain(raw)
+def _validate_message(raw: Any, info: ValidationInfo) -> Message:
+    message = raw if isinstance(raw, Message) else _plain_message(raw)
     if message is None:
         if type(raw) is not dict:
             raise problem("wrong-type", f"is {shown(raw)}, not a mapping")
@@ -259,12 +259,14 @@ def _message(raw: Any, info: ValidationInfo) -> Message:
     if message.content is None and not message.tool_calls:
         raise problem("missing-key", "the message has neither 'content' nor 'tool_calls'")
     if message.tool_calls and message.role != "assistant":
-        told = f"only assistants call tools, not {message.role!r}"
-        raise problem("wrong-value", told, at="tool_calls")
+        text = f"only assistants call tools, not {message.role!r}"
+        raise problem("wrong-value", text, at="tool_calls")
     return message
 
 
-WrittenMessage = Annotated[Message, PlainValidator(_message, json_schema_input_type=Message)]
+WrittenMessage = Annotated[
+    Message, PlainValidator(_validate_message, json_schema_input_type=Message)
+]
 Messages = tuple[WrittenMessage, ...]
 
 
@@ -283,7 +285,7 @@ def expand_input(raw: Any) -> Any:
 
 
 def _is_message(raw: Any) -> bool:
-    """A mapping with a role of ours, or that says something in a role; `role: admin` is data."""
+    """A mapping with a known role, or with any role and content; `role: admin` alone is data."""
     if not isinstance(raw, dict) or "role" not in raw:
         return False
     return raw["role"] in _ROLES or "content" in raw or "tool_calls" in raw
@@ -310,11 +312,11 @@ MESSAGE: dict[str, Any] = {
         {"required": ["tool_calls"]},
     ],
 }
-_WRITTEN = {"$ref": "#/$defs/Message"}
+_MESSAGE_REF = {"$ref": "#/$defs/Message"}
 _OUTPUT = {
     "if": {"type": "array", "contains": MESSAGE},
-    "then": {"items": _WRITTEN},
-    "else": {"if": MESSAGE, "then": _WRITTEN},
+    "then": {"items": _MESSAGE_REF},
+    "else": {"if": MESSAGE, "then": _MESSAGE_REF},
 }
 
 

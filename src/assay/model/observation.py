@@ -1,4 +1,4 @@
-"""What a target did: the one normal form of every transcript, trace and reply."""
+"""Observation: what a target did, the normal form of all transcripts, traces and replies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Tokens = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Usage(Record, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
-    """Tokens that a target reported; None is not reported."""
+    """Tokens that a target reported; None means not reported."""
 
     input_tokens: Tokens | None = None
     output_tokens: Tokens | None = None
@@ -27,15 +27,15 @@ class Usage(Record, frozen=True, rename="camel", omit_defaults=True, forbid_unkn
         return self.input_tokens + self.output_tokens
 
     def to_dict(self) -> dict[str, int]:
-        told: dict[str, int] = msgspec.to_builtins(self)
-        return told
+        plain: dict[str, int] = msgspec.to_builtins(self)
+        return plain
 
 
 class Observation(Record, frozen=True, eq=False):
     """One answer of a target, and everything it did on the way.
 
-    `tool_calls` is None when the target cannot tell which tools it called, and empty when
-    it called none. Everything else that is None was not reported. `raw` is what was read.
+    `tool_calls` is None when the target does not report its calls, and empty when it made none.
+    Other fields are None when not reported. `raw` is what the observation was made from.
     """
 
     response: str = ""
@@ -50,30 +50,30 @@ class Observation(Record, frozen=True, eq=False):
     raw: Any = None
 
     def __eq__(self, other: object) -> bool:
-        """Observations are equal whatever they were read from."""
+        """Compare all fields but `raw`."""
         if type(other) is not type(self):
             return NotImplemented
-        return self._told() == other._told()
+        return self._fields_but_raw() == other._fields_but_raw()
 
     def __hash__(self) -> int:
-        return hash(tuple(self._told().values()))
+        return hash(tuple(self._fields_but_raw().values()))
 
     def __repr__(self) -> str:
-        said = [f"{name}={value!r}" for name, value in self._told().items()]
-        return f"{type(self).__name__}({', '.join(said)})"
+        fields = [f"{name}={value!r}" for name, value in self._fields_but_raw().items()]
+        return f"{type(self).__name__}({', '.join(fields)})"
 
-    def _told(self) -> dict[str, Any]:
-        """All fields but what they were read from; a class made from this one may have more."""
-        told = asdict(self)
-        del told["raw"]
-        return told
+    def _fields_but_raw(self) -> dict[str, Any]:
+        """All fields but `raw`, including those of subclasses."""
+        fields = asdict(self)
+        del fields["raw"]
+        return fields
 
     def replace(self, **changes: Any) -> Self:
         """A copy with other values."""
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The interchange form, as a line of a replay file has it."""
+        """The interchange form, as in a line of a replay file."""
         result: dict[str, Any] = {"response": self.response}
         if self.tool_calls is not None:
             result["toolCalls"] = [observed(call) for call in self.tool_calls]
@@ -90,7 +90,7 @@ class Observation(Record, frozen=True, eq=False):
         if self.notes:
             result["notes"] = list(self.notes)
         if self.messages:
-            result["messages"] = [spoken(message) for message in self.messages]
+            result["messages"] = [_message_dict(message) for message in self.messages]
         return result
 
     def to_json(self, case_id: str) -> bytes:
@@ -98,8 +98,8 @@ class Observation(Record, frozen=True, eq=False):
         return as_json({"id": case_id} | self.to_dict())
 
 
-def spoken(message: Message) -> dict[str, Any]:
-    """A message as eval files have it, with what was observed of its calls."""
+def _message_dict(message: Message) -> dict[str, Any]:
+    """A message as in eval files, with what was observed of its calls."""
     result = message.to_dict()
     for call, entry in zip(message.tool_calls, result.get("tool_calls", ()), strict=True):
         pairs = {"success": call.success, "error": call.error, "notes": list(call.notes) or None}

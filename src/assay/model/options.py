@@ -1,7 +1,7 @@
-"""RunOptions: how a run goes. Each option is a field here and nowhere else.
+"""RunOptions: the options of a run. Each is defined here and nowhere else.
 
-Command line, configuration and Python take their options from these fields: the name, the
-type, the default and the sentence that explains it.
+The command line, the configuration and Python take them from these fields: the name, the type,
+the default and the help text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 _SHARD_SCHEMA = Field(json_schema_extra={"pattern": f"^{_SHARD.pattern}$"})
 
 
-def _shard(value: str) -> str:
+def _check_shard(value: str) -> str:
     match = _SHARD.fullmatch(value)
     if match is None or int(match[1]) > int(match[2]):
         message = f"{value!r} is not a part of the cases"
@@ -31,35 +31,35 @@ def _shard(value: str) -> str:
     return value
 
 
-def _listed(raw: Any) -> Any:
-    """One text stands for a list of one."""
+def _as_list(raw: Any) -> Any:
+    """Turn a single text into a list."""
     return [raw] if isinstance(raw, str) else raw
 
 
-def _entries(raw: Any) -> Any:
-    """An evaluator may be named by its type alone."""
+def _as_entries(raw: Any) -> Any:
+    """Turn a single entry into a list, and a type into an entry."""
     raw = [raw] if isinstance(raw, (str, dict)) else raw
     if isinstance(raw, (list, tuple)):
         return [{"type": entry} if isinstance(entry, str) else entry for entry in raw]
     return raw
 
 
-#: What authors may write, which is more than what there is afterwards.
+#: An entry as authors may write it.
 _Entry = str | dict[str, Any]
 Texts = Annotated[
-    tuple[Text, ...], BeforeValidator(_listed, json_schema_input_type=Text | tuple[Text, ...])
+    tuple[Text, ...], BeforeValidator(_as_list, json_schema_input_type=Text | tuple[Text, ...])
 ]
 Tiers = Annotated[
-    tuple[Tier, ...], BeforeValidator(_listed, json_schema_input_type=Tier | tuple[Tier, ...])
+    tuple[Tier, ...], BeforeValidator(_as_list, json_schema_input_type=Tier | tuple[Tier, ...])
 ]
 Entries = Annotated[
     tuple[dict[str, Any], ...],
-    BeforeValidator(_entries, json_schema_input_type=_Entry | tuple[_Entry, ...]),
+    BeforeValidator(_as_entries, json_schema_input_type=_Entry | tuple[_Entry, ...]),
 ]
 
 
 def Option(default: Any, meaning: str, *aliases: str) -> Any:  # noqa: N802 - part of a field's type
-    """A field with the sentence that explains it to users."""
+    """A field with its help text."""
     return Key(default, aliases=aliases, description=meaning)
 
 
@@ -84,7 +84,7 @@ class RunOptions(Shape):
     tag: Texts = Option((), "Only cases with this tag.")
     tier: Tiers = Option((), "Only cases of this tier.")
     limit: AtLeastOne | None = Option(None, "Only the first cases, at most this many.")
-    shard: Annotated[Text, AfterValidator(_shard), _SHARD_SCHEMA] | None = Option(
+    shard: Annotated[Text, AfterValidator(_check_shard), _SHARD_SCHEMA] | None = Option(
         None, "Only part of the cases: 1/4 is the first of four."
     )
     seed: Count = Option(0, "The seed for the order in which a live target is asked.")
@@ -115,21 +115,20 @@ class RunOptions(Shape):
     )
 
     def plan(self) -> dict[str, Any]:
-        """The options that decide what is asked of which target: a resumed run must share them."""
-        names = {*PLANNING}
-        return self.model_dump(mode="json", include=names, exclude_defaults=True)
+        """The options that decide what is asked of which target; they must be equal on resume."""
+        return self.model_dump(mode="json", include={*PLANNING}, exclude_defaults=True)
 
     def shown(self) -> dict[str, Any]:
-        """What was set, as results record it."""
+        """The options that were set, as recorded in results."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
-#: The options that decide which trials there are, and what they are asked.
+#: The options that decide which trials there are, and what is asked.
 PLANNING = (
     *("target", "judge", "repeat", "filter", "tag", "tier", "limit", "shard", "seed"),
     *("evaluators", "cache"),
 )
 
-#: What holds when neither option, case, suite nor target says otherwise.
+#: The defaults when neither an option, the case, the suite nor the target sets it.
 WORKERS = 10
 TIMEOUT_SECONDS = 120.0

@@ -1,4 +1,4 @@
-"""A case as a line of JSONL has it when there is nothing unusual about it."""
+"""The shape of plain JSONL lines, which are validated while they are decoded."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from assay.model.message import Role
 
 
 class Said(msgspec.Struct, forbid_unknown_fields=True):
-    """A message that is text and nothing else."""
+    """A message with a text and nothing else."""
 
     role: Role
     content: str
 
 
 class PlainLine(msgspec.Struct, forbid_unknown_fields=True):
-    """What is not there stays unset, so that the line can be written again as it was."""
+    """A plain case; missing keys are UNSET, so that it encodes to the same keys again."""
 
     id: str
     input: str | list[Said]
@@ -30,7 +30,7 @@ class PlainLine(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TextEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """An evaluator with a text, and nothing else but a name."""
+    """An evaluator with a text, and at most a name."""
 
     type: str
     value: Annotated[str, Meta(min_length=1)]
@@ -38,6 +38,6 @@ class TextEntry(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TextLine(PlainLine):
-    """A case whose evaluators are all like that."""
+    """A plain case whose evaluators are all a TextEntry."""
 
     evaluators: list[TextEntry]  # type: ignore[assignment]

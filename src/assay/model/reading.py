@@ -1,4 +1,4 @@
-"""Reading: what validating one file needs beyond the data, and what it notes on the way."""
+"""Reading: the context in which the data of one file is validated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.memory import Remembered
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Something to tell about one key of one raw container; the loader finds its position."""
+    """A problem with a key of a raw container, whose position the loader finds by identity."""
 
     container: object
     key: str
@@ -23,24 +23,24 @@ class Note(msgspec.Struct, frozen=True):
     hint: str = ""
 
 
-def _unnamed(name: str) -> Any:
-    raise LookupError(name)  # pragma: no cover - the shape names no file or evaluator
+def _no_finder(name: str) -> Any:
+    raise LookupError(name)  # pragma: no cover - the shape has no files or evaluators
 
 
 class Reading(msgspec.Struct):
-    """What validating one file needs beyond the data, and what it notes on the way.
+    """The context in which the data of one file is validated, and the notes that are collected.
 
-    Shapes that name no files or evaluators need nothing to find them.
+    The finders are only needed for shapes with files or evaluators.
     """
 
-    find_file: Callable[[str], Path] = _unnamed
-    find_folder: Callable[[str], Path] = _unnamed
-    find_evaluator: Callable[[str], type[Any]] = _unnamed
+    find_file: Callable[[str], Path] = _no_finder
+    find_folder: Callable[[str], Path] = _no_finder
+    find_evaluator: Callable[[str], type[Any]] = _no_finder
     evaluators: Container[str] = ()
     notes: list[Note] = []
-    #: how the types of evaluators that were met are validated, so that none is looked for twice
+    #: the validators of evaluator types that were found before
     validators: dict[str, Callable[..., Any]] = {}
-    #: whether lists of evaluators are looked at entry by entry, as something in them is wrong
+    #: whether lists of evaluators are validated entry by entry, as something in them is invalid
     careful: bool = False
-    #: entries that were met before, by their content; equal ones are one object, prepared once
+    #: a cache of entries by content, so that equal ones are one object, prepared once
     known: Remembered[bytes, Any] = msgspec.field(default_factory=Remembered)

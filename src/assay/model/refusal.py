@@ -1,4 +1,4 @@
-"""What validators raise, and how they quote what they found."""
+"""The errors that validators raise, and how their messages quote values."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 from pydantic import ValidationError, WrapValidator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-#: What a validator may raise: one problem with the value itself, or several at their places.
+#: What a validator may raise: one problem with the value itself, or several with paths.
 Refusal = PydanticCustomError | ValidationError
 Steps = tuple[str | int, ...]
 
 
 def problem(slug: str, message: str, hint: str = "", at: str | Steps = ()) -> Refusal:
-    """A validation error that keeps its slug and hint on the way through pydantic.
+    """A validation error whose slug and hint survive pydantic.
 
-    `at` is the key or the path below the validated value that the problem is about.
+    `at` is the key or the path of the problem below the validated value.
     """
-    # The message is an argument, not the template: braces in it must stay as they are.
+    # The message is an argument and not the template, because it may have braces.
     error = PydanticCustomError("assay", "{text}", {"text": message, "slug": slug, "hint": hint})
     if not at:
         return error
@@ -26,7 +26,7 @@ def problem(slug: str, message: str, hint: str = "", at: str | Steps = ()) -> Re
 
 
 def together(refusals: Iterable[Refusal], below: Steps = ()) -> ValidationError:
-    """All of these in one error, with their places `below` a path."""
+    """Combine errors into one; their paths are `below` a path."""
     details: list[InitErrorDetails] = []
     for refusal in refusals:
         if isinstance(refusal, PydanticCustomError):
@@ -45,20 +45,20 @@ def together(refusals: Iterable[Refusal], below: Steps = ()) -> ValidationError:
 
 
 def raise_all(refusals: Iterable[Refusal]) -> None:
-    """Raise what there is as one error."""
+    """Raise the errors as one, if there are any."""
     if found := list(refusals):
         raise together(found)
 
 
 def Besides(check: Callable[[Any], Iterable[Refusal]]) -> WrapValidator:  # noqa: N802 - as below
-    """What `check` finds in a raw value is reported together with what is wrong in its parts."""
+    """A validator that reports what `check` finds in the raw value together with other errors."""
     return WrapValidator(lambda raw, handler: beside(check, raw, handler))
 
 
 def beside(
     check: Callable[[Any], Iterable[Refusal]], raw: Any, handler: Callable[[Any], Any]
 ) -> Any:
-    """The value that pydantic makes of the raw one, unless it or `check` finds something wrong."""
+    """Validate the raw value with pydantic and with `check`, and raise the errors of both."""
     try:
         value = handler(raw)
     except ValidationError as error:
@@ -68,13 +68,13 @@ def beside(
 
 
 def repeated(items: Any, message: str, *keys: str, default: str = "") -> Iterator[Refusal]:
-    """Items of a list that have the name of an earlier one, under one of the keys.
+    """A problem for each item of a list that has the name of an earlier one, under any of the keys.
 
-    Items may be raw and wrong; one without a name has the `default` one, numbered by its place.
+    Items may be raw and invalid; one without a name gets the `default` with its number.
     """
     seen: set[str] = set()
     for index, item in enumerate(items if isinstance(items, (list, tuple)) else ()):
-        # What was read before has more keys than its author wrote: a name may be given to it.
+        # A validated item may have a generated name: only use the keys of the author.
         written = getattr(item, "model_fields_set", ())
         names = item if isinstance(item, dict) else {key: getattr(item, key) for key in written}
         key = next((key for key in keys if names.get(key)), keys[0])
@@ -86,7 +86,7 @@ def repeated(items: Any, message: str, *keys: str, default: str = "") -> Iterato
 
 
 def shown(value: Any, limit: int = 60) -> str:
-    """How a found value is quoted in a message: as JSON would write it, cut to size."""
+    """How a message quotes a value: similar to JSON, truncated."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -101,6 +101,6 @@ def shown(value: Any, limit: int = 60) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """How a found Python object is called in a message: by its class."""
+    """How a message names a Python object: by its class."""
     name = type(value).__name__
     return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"

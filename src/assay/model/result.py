@@ -1,4 +1,4 @@
-"""EvalCaseResult: what became of one case."""
+"""EvalCaseResult: the graded result of one case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.model.written import as_dict, as_json
 from assay.record import Record
 
 Outcome = Literal["passed", "failed", "errored", "skipped"]
-#: The outcomes of cases that were judged.
+#: The outcomes of judged cases.
 JUDGED: tuple[Outcome, ...] = ("passed", "failed")
 
 
@@ -47,8 +47,8 @@ class _Details(msgspec.Struct, omit_defaults=True, rename="camel"):
     response: str | msgspec.UnsetType = msgspec.UNSET  # last, see TrialRecord
 
 
-class _Written(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
-    """A result as a result file has it."""
+class _Entry(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
+    """A case in a result file."""
 
     id: str
     description: str
@@ -71,10 +71,10 @@ class EvaluatorResult(msgspec.Struct, frozen=True):
 
 
 class EvalCaseResult(Record, frozen=True):
-    """What became of one case. `score` is None when it could not be judged.
+    """The result of one case. `score` is None when it could not be judged.
 
-    `scores` are those of the case's evaluators, in their order; there are none when it was
-    not graded. `failures` are all reasons why it did not pass; `error` is them in one text.
+    `scores` are those of the case's evaluators, in order; empty when it was not graded.
+    `failures` are all reasons why it did not pass, and `error` is all of them in one text.
     """
 
     case: EvalCase
@@ -87,7 +87,7 @@ class EvalCaseResult(Record, frozen=True):
 
     @property
     def evaluators(self) -> tuple[EvaluatorResult, ...]:
-        """Every evaluator with its score; made when asked for, as most cases just pass."""
+        """Every evaluator with its score; created on demand, as most cases just pass."""
         pairs = zip(self.case.evaluators, self.scores, strict=False)
         return tuple(EvaluatorResult(e.name, e.type, e.weight, score) for e, score in pairs)
 
@@ -113,7 +113,7 @@ class EvalCaseResult(Record, frozen=True):
 
     @property
     def skipped_assertions(self) -> int:
-        """How many assertions could not be checked for want of seed or snapshot data."""
+        """How many assertions could not be checked for lack of seed or snapshot data."""
         count = 0
         for score in self.scores:
             if score.skipped_assertions:
@@ -125,26 +125,26 @@ class EvalCaseResult(Record, frozen=True):
         return as_dict(self._details())
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of a result file."""
-        return as_dict(self._written())
+        """The entry in a result file."""
+        return as_dict(self._entry())
 
     def to_json(self) -> bytes:
-        """The same as bytes; made without the dictionaries."""
-        return as_json(self._written())
+        """The entry in a result file, as JSON."""
+        return as_json(self._entry())
 
     def recorded(self, repeat: int, *, cached: bool = False, confirms: bool = False) -> bytes:
-        """The same as one trial of a run, without the answer: the observation has that."""
-        written = self._written()
-        written.details.response = msgspec.UNSET
-        if cached:  # nobody was asked, and so no time passed
-            written.duration_ms = 0.0
-        spent, error = written.duration_ms, written.error or ""
-        trial = _Trial(repeat, self.outcome, self.score, spent, error, cached, confirms)
-        written.details.trials = [trial]
-        return as_json(written)
+        """The JSON of one trial, without the answer, which is in the observation."""
+        entry = self._entry()
+        entry.details.response = msgspec.UNSET
+        if cached:  # the target was not asked, so no time passed
+            entry.duration_ms = 0.0
+        duration_ms, error = entry.duration_ms, entry.error or ""
+        trial = _Trial(repeat, self.outcome, self.score, duration_ms, error, cached, confirms)
+        entry.details.trials = [trial]
+        return as_json(entry)
 
-    def _written(self) -> _Written:
-        return _Written(
+    def _entry(self) -> _Entry:
+        return _Entry(
             id=self.case.id,
             description=self.case.description,
             passed=self.passed,
@@ -154,7 +154,8 @@ class EvalCaseResult(Record, frozen=True):
         )
 
     def _details(self) -> _Details:
-        seen, case = self.observation, self.case
+        observation, case = self.observation, self.case
+        calls = observation.tool_calls
         return _Details(
             self.outcome,
             self.score,
@@ -164,15 +165,15 @@ class EvalCaseResult(Record, frozen=True):
                 for spec, score in zip(case.evaluators, self.scores, strict=False)
             ],
             self.failures,
-            None if seen.tool_calls is None else [call.tool for call in seen.tool_calls],
-            seen.usage,
-            seen.cost_usd,
+            None if calls is None else [call.tool for call in calls],
+            observation.usage,
+            observation.cost_usd,
             self.skipped_assertions,
             "" if case.locate is None else case.origin.place,
-            seen.notes,
+            observation.notes,
             case.critical,
             case.cluster,
-            response=seen.response,
+            response=observation.response,
         )
 
 
@@ -186,11 +187,11 @@ def recorded_pass(
     cost_usd: float | None,
     source: str,
 ) -> bytes:
-    """The JSON of a trial in which every evaluator gave full marks, each of which is JSON."""
+    """The JSON of a trial in which every evaluator gave full marks; `evaluators` are JSON."""
     details = _Details("passed", 1.0, "pass", evaluators, (), tools, usage, cost_usd, 0, source)
     details.trials = [_Trial(0, "passed", 1.0, duration_ms)]
     return as_json(
-        _Written(
+        _Entry(
             id=identity,
             description=description,
             passed=True,

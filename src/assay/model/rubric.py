@@ -58,13 +58,13 @@ class Rubric(Shape):
 
     @property
     def max_score(self) -> float:
-        """The best score the judge can give this item."""
+        """The highest score that the judge can give this item."""
         return self._max_score
 
     @model_validator(mode="after")
     def _consistent(self) -> Rubric:
         if self.score_ranges:
-            _check_cover(self.score_ranges)
+            _check_coverage(self.score_ranges)
             self._max_score = float(max(r.score_range[1] for r in self.score_ranges))
         if self.required_min_score is not None and self.required_min_score > self._max_score:
             message = f"is above the highest score of the item, {self._max_score:g}"
@@ -72,8 +72,8 @@ class Rubric(Shape):
         return self
 
 
-def _check_cover(ranges: list[ScoreRange]) -> None:
-    """Score ranges cover every whole score from 0 to the top, once."""
+def _check_coverage(ranges: list[ScoreRange]) -> None:
+    """Score ranges must cover every integer from 0 to the highest score exactly once."""
     expected = 0
     for index in sorted(range(len(ranges)), key=lambda index: ranges[index].score_range):
         low, high = ranges[index].score_range
@@ -97,8 +97,8 @@ class Dimension(Shape):
         return rubric
 
 
-def _item(raw: Any, handler: Any, info: ValidationInfo) -> Any:
-    """A text alone is a required criterion; a mapping with `dimension` is the tier's form."""
+def _validate_item(raw: Any, handler: Any, info: ValidationInfo) -> Any:
+    """A text is a required criterion; a mapping with `dimension` is the form of the rubric tier."""
     if isinstance(raw, str):
         raw = {"description": raw, "required": True}
     elif isinstance(raw, dict) and "dimension" in raw:
@@ -108,34 +108,36 @@ def _item(raw: Any, handler: Any, info: ValidationInfo) -> Any:
     return handler(raw)
 
 
-def _numbered(items: tuple[Rubric, ...]) -> tuple[Rubric, ...]:
-    """Items without an id are called rubric-1, rubric-2 by their place."""
+def _fill_in_ids(items: tuple[Rubric, ...]) -> tuple[Rubric, ...]:
+    """Items without an id get rubric-1, rubric-2 by their position."""
     for index, item in enumerate(items, 1):
         if not item.id:
             object.__setattr__(item, "id", f"rubric-{index}")
     return items
 
 
-def _repeated_ids(items: Any) -> Iterator[Refusal]:
+def _duplicate_ids(items: Any) -> Iterator[Refusal]:
     message = "two rubric items have the id {}"
     return repeated(items, message, "dimension", "id", default="rubric-{}")
 
 
-def _repeated_dimensions(items: Any) -> Iterator[Refusal]:
+def _duplicate_dimensions(items: Any) -> Iterator[Refusal]:
     return repeated(items, "the dimension {} appears twice", "dimension")
 
 
 Rubrics = Annotated[
     tuple[
-        Annotated[Rubric, WrapValidator(_item, json_schema_input_type=Text | Rubric | Dimension)],
+        Annotated[
+            Rubric, WrapValidator(_validate_item, json_schema_input_type=Text | Rubric | Dimension)
+        ],
         ...,
     ],
     Field(min_length=1),
-    AfterValidator(_numbered),
-    Besides(_repeated_ids),
+    AfterValidator(_fill_in_ids),
+    Besides(_duplicate_ids),
 ]
 Dimensions = Annotated[
     tuple[Dimension, ...],
     Field(min_length=1),
-    Besides(_repeated_dimensions),
+    Besides(_duplicate_dimensions),
 ]

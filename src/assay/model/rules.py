@@ -1,7 +1,7 @@
-"""Rules between the keys of a shape: declared once, checked by the loader, told by the schema.
+"""Rules between the keys of a shape: declared once, checked by loaders, and in the JSON Schema.
 
-A key is given when it is written and not null; where null is a value like any other
-(`equals: null`), writing it is enough.
+A key is given when it is present and not null; where null is an ordinary value (`equals: null`),
+being present is enough.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ class Ruled(Shape):
     """A shape with rules between its keys."""
 
     @classmethod
-    def wrong_beside(cls, error: ValidationError, raw: dict[str, Any]) -> Iterator[Refusal]:
-        wrong = {str(fault["loc"][0]) for fault in error.errors(include_url=False) if fault["loc"]}
+    def broken_despite(cls, error: ValidationError, raw: dict[str, Any]) -> Iterator[Refusal]:
+        invalid = {
+            str(fault["loc"][0]) for fault in error.errors(include_url=False) if fault["loc"]
+        }
         draft = cls.draft(raw)
         for rule in cls.rules:
-            if rule.stands(wrong):
+            if rule.checkable_despite(invalid):
                 yield from rule.broken(draft)
 
     @classmethod
     def draft(cls, raw: dict[str, Any]) -> Ruled:
-        """The shape with the values as they were written; it tells which keys are given."""
+        """The shape with raw values, to check which keys are given."""
         keys = cls.spelling.canonical(raw, None)
-        # The values of switches may be spelled with dashes.
+        # The values of switches may be in kebab-case.
         values: dict[str, Any] = {
             key: value.replace("-", "_") if isinstance(value, str) else value
             for key, value in keys.items()
@@ -45,22 +47,22 @@ class Ruled(Shape):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:
         schema = super().__get_pydantic_json_schema__(core, handler)
-        if told := [said for rule in cls.rules if (said := rule.schema(cls))]:
+        if rules := [part for rule in cls.rules if (part := rule.schema(cls))]:
             body = handler.resolve_ref_schema(schema)
-            body["allOf"] = [*body.get("allOf", ()), *told]
+            body["allOf"] = [*body.get("allOf", ()), *rules]
         return schema
 
 
-class _OfKeys:
-    """A rule about keys that are given, whatever their values are."""
+class _KeyRule:
+    """A rule about which keys are given, whatever their values."""
 
     __slots__ = ()
 
-    def stands(self, wrong: Container[str]) -> bool:
+    def checkable_despite(self, invalid: Container[str]) -> bool:
         return True
 
 
-class NeedsOne(_OfKeys, msgspec.Struct, frozen=True):
+class NeedsOne(_KeyRule, msgspec.Struct, frozen=True):
     """At least one of the keys is given."""
 
     keys: tuple[str, ...]
@@ -69,7 +71,7 @@ class NeedsOne(_OfKeys, msgspec.Struct, frozen=True):
     def broken(self, shape: Shape) -> Sequence[Refusal]:
         written, values = shape.__pydantic_fields_set__, shape.__dict__
         for key in self.keys:
-            # the most of `is_given`, without the call
+            # `is_given` inlined, for speed
             if key in written and (values[key] is not None or key in shape.null_counts):
                 return ()
         return (problem("missing-key", self.message),)
@@ -78,8 +80,8 @@ class NeedsOne(_OfKeys, msgspec.Struct, frozen=True):
         return {"anyOf": [shape.given(key) for key in self.keys]}
 
 
-class Needs(_OfKeys, msgspec.Struct, frozen=True):
-    """The key means something only beside the other one."""
+class Needs(_KeyRule, msgspec.Struct, frozen=True):
+    """The key requires the other one."""
 
     key: str
     other: str
@@ -93,7 +95,7 @@ class Needs(_OfKeys, msgspec.Struct, frozen=True):
         return {"if": shape.given(self.key), "then": shape.given(self.other)}
 
 
-class Excludes(_OfKeys, msgspec.Struct, frozen=True):
+class Excludes(_KeyRule, msgspec.Struct, frozen=True):
     """When the first key is given, none of the others is."""
 
     key: str
@@ -125,15 +127,15 @@ class Excludes(_OfKeys, msgspec.Struct, frozen=True):
 
 
 class BelongsTo(msgspec.Struct, frozen=True):
-    """The key is for some values of another key; `needed`: they cannot do without it."""
+    """The key is only for some values of another key, which require it if `needed`."""
 
     key: str
     switch: str
     values: tuple[str, ...]
     needed: bool = False
 
-    def stands(self, wrong: Container[str]) -> bool:
-        return self.switch not in wrong
+    def checkable_despite(self, invalid: Container[str]) -> bool:
+        return self.switch not in invalid
 
     def broken(self, shape: Shape) -> Sequence[Refusal]:
         chosen, given = getattr(shape, self.switch), shape.is_given(self.key)
@@ -154,18 +156,18 @@ class BelongsTo(msgspec.Struct, frozen=True):
         return rule | {"then": given} if self.needed else rule
 
 
-class Asserts(_OfKeys, msgspec.Struct, frozen=True):
-    """At least one of the keys says something: it is given, not false and not empty."""
+class Asserts(_KeyRule, msgspec.Struct, frozen=True):
+    """At least one of the keys asserts something: it is given, not false and not empty."""
 
     keys: tuple[str, ...]
     message: str
     even_empty: tuple[str, ...] = ()
 
-    def said(self, shape: Shape) -> list[str]:
-        """The keys that say something."""
-        return [key for key in self.keys if self._says(shape, key)]
+    def asserting(self, shape: Shape) -> list[str]:
+        """The keys that assert something."""
+        return [key for key in self.keys if self._asserts(shape, key)]
 
-    def _says(self, shape: Shape, key: str) -> bool:
+    def _asserts(self, shape: Shape, key: str) -> bool:
         if not shape.is_given(key):
             return False
         value = getattr(shape, key)
@@ -173,26 +175,26 @@ class Asserts(_OfKeys, msgspec.Struct, frozen=True):
 
     def broken(self, shape: Shape) -> Sequence[Refusal]:
         for key in self.keys:
-            if self._says(shape, key):
+            if self._asserts(shape, key):
                 return ()
         return (problem("asserts-nothing", self.message),)
 
     def schema(self, shape: type[Shape]) -> dict[str, Any]:
-        said = [
+        assertions = [
             shape.given(key, nothing=(None, False, *(() if key in self.even_empty else ([], {}))))
             for key in self.keys
         ]
-        return {"anyOf": said}
+        return {"anyOf": assertions}
 
 
 class Holds(msgspec.Struct, frozen=True):
-    """A rule of one shape alone: its check, and what JSON Schema can say of it."""
+    """A rule of a single shape: its check, and its JSON Schema as far as that is possible."""
 
     broken: Callable[[Any], Sequence[Refusal]]
-    told: dict[str, Any] = {}
+    json_schema: dict[str, Any] = {}
 
-    def stands(self, wrong: Container[str]) -> bool:
+    def checkable_despite(self, invalid: Container[str]) -> bool:
         return False
 
     def schema(self, shape: type[Shape]) -> dict[str, Any]:
-        return self.told
+        return self.json_schema

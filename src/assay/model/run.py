@@ -1,4 +1,4 @@
-"""RunRecord and TrialRecord: what the store keeps of a run."""
+"""RunRecord and TrialRecord: a run as it is stored."""
 
 from __future__ import annotations
 
@@ -16,54 +16,54 @@ from assay.model.result import Outcome
 from assay.patterns import quick_search
 from assay.stats.sequential import Sequential
 
-#: The low bits of a position are the place of the case in its suite.
+#: The low bits of a position are the index of the case in its suite.
 _PLACE_BITS = 28
 
 
 def position_of(suite: int, place: int) -> int:
-    """Where a case stands in a run: by the number of its suite and its place there.
+    """The position of a case in a run, from the index of its suite and its index there.
 
-    So neither filters nor the length of other suites move it.
+    It does not depend on filters, nor on the length of other suites.
     """
     return suite << _PLACE_BITS | place
 
 
 def place_of(position: int) -> tuple[int, int]:
-    """The number of the suite, and the place in it."""
+    """The index of the suite, and the index in it; the inverse of `position_of`."""
     return position >> _PLACE_BITS, position & (1 << _PLACE_BITS) - 1
 
 
 def positions_of(suite: int) -> range:
-    """All positions that the cases of a suite can have."""
+    """All possible positions of the cases of a suite."""
     return range(position_of(suite, 0), position_of(suite + 1, 0))
 
 
 def only(position: int) -> range:
-    """The positions of a single case."""
+    """The range with a single position."""
     return range(position, position + 1)
 
 
 def timestamp(moment: datetime) -> str:
-    """The time as a run records it."""
+    """The format of times in a run."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-#: What stands in place of a file for the test cases of the store.
+#: In place of a file: the test cases of the store.
 TEST_CASES = "store:"
-#: What stands in place of a file, before its name, for a suite that was made in Python.
+#: In place of a file: the prefix of the name of a suite that was created in Python.
 MADE = "suite:"
-#: How often somebody cancelled a run, in its environment; not there when nobody did.
+#: The key in the environment for how often the run was cancelled; missing if never.
 CANCELLED = "cancelled"
-#: The door through which a run was begun or resumed, in its environment, when that matters.
+#: The key in the environment for the door that started or resumed the run, if that matters.
 DOOR = "door"
 RunStatus = Literal["running", "finished", "interrupted"]
 
 
 class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a run says of one of its suites, beside its cases.
+    """What a run records about a suite, besides its cases.
 
-    `file` is relative to the project root. `selected` is how many of its cases the run asks;
-    None for a stream, of which nobody knows before it has been read. `notes` are for people.
+    `file` is relative to the project root. `selected` is how many of its cases the run asks; None
+    for a stream, as long as it has not been read. `notes` are for people.
     """
 
     name: str
@@ -80,10 +80,10 @@ class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
     """How a run ended, and why; without an exit code it has not ended.
 
-    The rest is for a run with a `baseline`, so that it can be compared again. `confirmed` are the
-    critical regressions that failed in every rerun; None when all count. `removed` are the cases
-    that are gone for good, where the run was narrowed to some of its cases. `sequential` is the
-    test of a run that was to stop when it is decided.
+    The rest is for a run with a `baseline`, so that the comparison can be repeated. `confirmed`
+    are the critical regressions that failed in every rerun; None when all count. `removed` are the
+    cases that no longer exist, if the run was filtered. `sequential` is the test of a run that was
+    to stop once it is decided.
     """
 
     exit_code: int | None = None
@@ -95,17 +95,17 @@ class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
     sequential: Sequential | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON that the store keeps; of a run with a baseline `confirmed` is always there."""
+        """The JSON in the store, without nulls, except for `confirmed` if there is a baseline."""
         written: dict[str, Any] = msgspec.to_builtins(self)
         kept = {"confirmed"} if self.baseline is not None else set[str]()
         return {key: value for key, value in written.items() if value is not None or key in kept}
 
 
 class RunRecord(msgspec.Struct, frozen=True):
-    """A run: what was asked of which target, and what came of it once it has ended.
+    """A run: what was asked of which target, and its summary once it has ended.
 
     A run whose process was killed stays `running`; like an `interrupted` one it can be resumed.
-    Times are ISO 8601 texts. `plan` is what a resumed run must share: paths and options.
+    Times are ISO 8601 texts. `plan` is what must be equal on resume: paths and options.
     """
 
     id: str
@@ -121,34 +121,34 @@ class RunRecord(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> dict[str, Any] | None:
-        """The rest of the summary: what was counted and measured; None before the end."""
+        """The summary without the verdict: what was counted and measured; None before the end."""
         counts = {name: value for name, value in (self.summary or {}).items() if name != "verdict"}
         return counts or None
 
     @property
     def door(self) -> str:
-        """Who is at work on it, or was; empty unless it matters who goes on with it."""
+        """The door that started or resumed it; empty unless it matters which one resumes it."""
         return str(self.environment.get(DOOR, ""))
 
     @property
     def cancelled(self) -> bool:
-        """Was it cancelled for good? It may take a while until it stops."""
+        """Was it cancelled? It may still take a while to stop."""
         return CANCELLED in self.environment
 
     @property
     def verdict(self) -> RunVerdict:
-        """The part of the summary that says how it ended, and why."""
+        """The part of the summary about how it ended, and why."""
         return msgspec.convert((self.summary or {}).get("verdict", {}), RunVerdict)
 
 
 class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
-    """One case asked and graded once. `position` is where the case stands in the run.
+    """One case asked and graded once. `position` is the position of the case in the run.
 
-    `result` and `observation` are JSON, kept byte for byte. The answer stands in the observation
-    alone; in an `entry` of a result file it comes last, so that it is put there in no time.
+    `result` and `observation` are JSON, stored unchanged. The answer is only in the observation; in
+    an `entry` of a result file it comes last, so that it can be inserted without parsing.
 
-    A trial that `confirms` asked again whether a regression is one; it is no repeat. One that is
-    not `final` was not asked, because the run had given up, or reached nobody; a resumed run
+    A trial that `confirms` was a rerun to confirm a regression; it is not a repeat. One that is not
+    `final` was not asked because the run had stopped, or the target was unreachable; a resumed run
     replaces it.
     """
 
@@ -176,7 +176,7 @@ class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
     def entry(self) -> bytes:
         """The case's entry in a result file."""
         answer = _ANSWER.decode(self.observation).response
-        if _has_answer(self.result):  # of an evaluator; trials used to have the answer too
+        if _has_answer(self.result):  # of an evaluator, or of a trial in the old format
             entry: dict[str, Any] = msgspec.json.decode(self.result)
             entry["details"] |= {"response": answer}
             return msgspec.json.encode(entry)
@@ -184,7 +184,7 @@ class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 def entry_with(result: bytes, answer: bytes) -> bytes:
-    """The entry of a result that has no answer, with the JSON of that."""
+    """Insert the JSON of the answer into a result without one."""
     return b'%b,"response":%b}}' % (result[:-2], answer)
 
 
@@ -197,7 +197,7 @@ _has_answer = quick_search('"response":')
 
 
 class TrialFacts(msgspec.Struct, frozen=True):
-    """As much of a trial as counting and comparing need."""
+    """The fields of a trial that counting and comparing need."""
 
     position: int
     repeat: int
@@ -217,22 +217,22 @@ class TrialFacts(msgspec.Struct, frozen=True):
     final: bool
 
 
-#: The random bits of a UUID of version 7; its other 48 free bits are milliseconds.
+#: The random bits of a UUIDv7; the other 48 free bits are milliseconds.
 _RANDOM_BITS = 74
 _lock = threading.Lock()
 _last = 0
 
 
 def new_run_id(now_ms: int, random: Callable[[int], int]) -> str:
-    """A UUID of version 7; in one process each is greater than the one before.
+    """A UUIDv7; in one process each is greater than the one before.
 
-    `random` gives a number of so many random bits, as `secrets.randbits` does.
+    `random` returns a number with that many random bits, as `secrets.randbits` does.
     """
     global _last
     with _lock:
-        # A clock that stands still or jumps back must not put a run before an older one.
+        # A clock that stands still or jumps back must not sort a run before an older one.
         _last = max(now_ms << _RANDOM_BITS | random(_RANDOM_BITS), _last + 1)
         number = _last
-    head, tail = number >> 62, number & (1 << 62) - 1
-    milliseconds, twelve = head >> 12, head & 0xFFF
-    return str(UUID(int=milliseconds << 80 | 7 << 76 | twelve << 64 | 2 << 62 | tail))
+    head, random_62 = number >> 62, number & (1 << 62) - 1
+    milliseconds, random_12 = head >> 12, head & 0xFFF
+    return str(UUID(int=milliseconds << 80 | 7 << 76 | random_12 << 64 | 2 << 62 | random_62))

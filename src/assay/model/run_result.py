@@ -1,4 +1,4 @@
-"""RunResult: a run with the results of all its suites, as reports show it."""
+"""RunResult: a run with the results of all its suites, for reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.record import Record
 
 
 class RunResult(Record, frozen=True):
-    """What came of a run. `reasons` say in words why the exit code is what it is.
+    """The result of a run. `reasons` explain the exit code.
 
     `statistics` are about all suites together. `folder` has the result files, if any were written.
     """
@@ -43,7 +43,7 @@ class RunResult(Record, frozen=True):
         return self.exit_code == 0
 
     def chunks(self) -> Iterator[bytes]:
-        """The JSON document that `assay run --json` prints, in pieces."""
+        """The JSON document of `assay run --json`, in chunks."""
         yield b'{"runId":' + msgspec.json.encode(self.id) + b',"suites":['
         for index, suite in enumerate(self.suites):
             if index:
@@ -55,6 +55,6 @@ class RunResult(Record, frozen=True):
         yield b"]," + msgspec.json.encode(tail)[1:]
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole document; it holds all cases at once."""
+        """The whole document, with all cases in memory."""
         document: dict[str, Any] = msgspec.json.decode(b"".join(self.chunks()))
         return document

@@ -1,4 +1,4 @@
-"""EvaluationScore: what an evaluator says about one observation."""
+"""EvaluationScore: the score that an evaluator gives to one observation."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from assay.record import Record
 
 Verdict = Literal["pass", "borderline", "fail"]
 
-_VERDICTS: tuple[str, ...] = get_args(Verdict)  # the laxest first
+_VERDICTS: tuple[str, ...] = get_args(Verdict)  # the most lenient first
 
 PASS_FROM = 0.8
 BORDERLINE_FROM = 0.6
-#: Sums of floats miss their round value by less than this.
+#: Sums of floats are off by less than this.
 TOLERANCE = 1e-9
 
 
@@ -32,7 +32,7 @@ def verdict_of(score: float) -> Verdict:
 
 
 def _check_verdict(verdict: str, score: float) -> None:
-    """An evaluator may be stricter than its score, never laxer."""
+    """A verdict may be stricter than the score, but not more lenient."""
     if verdict not in _VERDICTS:
         known = ", ".join(_VERDICTS)
         raise ValueError(f"the verdict is {verdict!r}, which is none of {known}")
@@ -42,28 +42,28 @@ def _check_verdict(verdict: str, score: float) -> None:
 
 
 def weighted(pairs: Iterable[tuple[float, float]]) -> float:
-    """The mean of scores by weight, of (weight, score) pairs; 0 when nothing has weight."""
+    """The weighted mean of (weight, score) pairs; 0 when all weights are 0."""
     pairs = list(pairs)
     largest = max([weight for weight, _ in pairs], default=0.0)
     if not largest:
         return 0.0
     total = points = 0.0
     for weight, score in pairs:
-        share = weight / largest  # so that the sum is finite however large the weights are
+        share = weight / largest  # keeps the sum finite for huge weights
         total += share
         points += share * score
     return points / total
 
 
-def _texts(given: Any) -> tuple[str, ...]:
-    """A list is as good as a tuple, and one text is one text, not its letters."""
+def _as_texts(given: Any) -> tuple[str, ...]:
+    """Accept any iterable, or a single text."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 
 class WrittenScore(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """A score as JSON; what has a default is written when there is something to say.
+    """A score as JSON, without fields that have their default value.
 
-    In a result file it begins with the evaluator that gave it.
+    In a result file it starts with the evaluator that gave it.
     """
 
     name: str | msgspec.UnsetType
@@ -83,11 +83,10 @@ class WrittenScore(msgspec.Struct, omit_defaults=True, rename="camel"):
 class EvaluationScore(Record, frozen=True):
     """A score from 0 to 1, or the reason why there is none.
 
-    Exactly one of `score`, `error` and `skipped` is given: an evaluator that broke is not a
-    zero, and one that had nothing left to check is neither. The verdict follows from the
-    score unless a stricter one is given. `failed_gate` says which requirement inside the
-    evaluator was not met; it fails the case whatever the score. `skipped_assertions` are
-    those that could not be checked for want of seed or snapshot data.
+    Exactly one of `score`, `error` and `skipped` is given: an evaluator that raised is not a zero,
+    nor is one that had nothing to check. The verdict follows from the score unless a stricter one
+    is given. `failed_gate` is a requirement of the evaluator that was not met; it fails the case
+    whatever the score. `skipped_assertions` could not be checked for lack of seed or snapshot data.
     """
 
     score: float | None = None
@@ -104,19 +103,19 @@ class EvaluationScore(Record, frozen=True):
     def __post_init__(self) -> None:
         score = self.score
         if type(self.hits) is not tuple or type(self.misses) is not tuple:
-            force_setattr(self, "hits", _texts(self.hits))
-            force_setattr(self, "misses", _texts(self.misses))
+            force_setattr(self, "hits", _as_texts(self.hits))
+            force_setattr(self, "misses", _as_texts(self.misses))
         if type(score) is not float or not 0.0 <= score <= 1.0 or self.error or self.skipped:
             self._check()
         if score is not None:
             if self.verdict is None:
-                # Frozen for everyone else; here the record is still being made.
+                # The record is frozen, but not complete yet.
                 force_setattr(self, "verdict", verdict_of(score))
             elif self.verdict != "pass" or score < PASS_FROM:
                 _check_verdict(self.verdict, score)
 
     def _check(self) -> None:
-        """Refuse what is no score; put right what is one by rounding or by type."""
+        """Refuse invalid values; convert an int, and clip rounding errors."""
         score = self.score
         if (score is not None) + bool(self.error) + bool(self.skipped) != 1:
             raise ValueError("a score, an error or a reason to skip: exactly one is given")
@@ -132,7 +131,7 @@ class EvaluationScore(Record, frozen=True):
 
     @classmethod
     def errored(cls, reason: str, **details: Any) -> EvaluationScore:
-        """The evaluator could not judge; the reason is shown to the user."""
+        """The score of an evaluator that could not judge; the reason is shown to the user."""
         return cls(error=reason or "unknown error", details=details)
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,7 +143,7 @@ class EvaluationScore(Record, frozen=True):
         type: str | msgspec.UnsetType = msgspec.UNSET,  # noqa: A002 - the key's name
         weight: float | msgspec.UnsetType = msgspec.UNSET,
     ) -> WrittenScore:
-        """What is written of it, behind the evaluator that gave it."""
+        """The score as JSON, after the evaluator that gave it."""
         return WrittenScore(
             name,
             type,
@@ -154,32 +153,33 @@ class EvaluationScore(Record, frozen=True):
             self.hits,
             self.misses,
             self.reasoning,
-            self.details or _NOTHING,
+            self.details or _NO_DETAILS,
             self.failed_gate,
             self.error,
             self.skipped,
         )
 
 
-class _NoDetails(dict[str, Any]):
-    """The empty details of a score that many results share: nobody may write into them."""
+class _SharedDetails(dict[str, Any]):
+    """The empty details of a score that many results share, and so must not be changed."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         hint = "msgspec.structs.replace(score, details={...}) is a copy with others"
         raise TypeError(f"the details of full marks are shared and cannot be changed: {hint}")
 
-    __setitem__ = setdefault = update = __ior__ = _refuse  # what else changes finds nothing
+    # The other methods that change a dict have no effect on an empty one.
+    __setitem__ = setdefault = update = __ior__ = _refuse
 
 
-#: What is written of them.
-_NOTHING: dict[str, Any] = {}
-_FULL_MARKS = EvaluationScore(1.0, "pass", details=_NoDetails())
+#: Empty details in JSON: msgspec omits nothing but a plain dict.
+_NO_DETAILS: dict[str, Any] = {}
+_FULL_MARKS = EvaluationScore(1.0, "pass", details=_SharedDetails())
 
 
 def full_marks(hits: tuple[str, ...]) -> EvaluationScore:
-    """The score of an answer that missed nothing: a copy, as there is nothing to be checked.
+    """The score of an answer without misses; a copy, as that skips the checks.
 
-    Whoever makes it may give it to any number of results; so its details cannot be written into.
+    Any number of results may share it; so its details cannot be changed.
     """
     score: EvaluationScore = _FULL_MARKS.__copy__()  # type: ignore[attr-defined]
     force_setattr(score, "hits", hits)
@@ -187,7 +187,7 @@ def full_marks(hits: tuple[str, ...]) -> EvaluationScore:
 
 
 def checks(hits: Iterable[str], misses: Iterable[str], **rest: Any) -> EvaluationScore:
-    """The share of checks that held; hits and misses name them."""
+    """A score that is the share of checks that passed; hits and misses name them."""
     hits, misses = tuple(hits), tuple(misses)
     total = len(hits) + len(misses)
     return EvaluationScore(len(hits) / total if total else 1.0, hits=hits, misses=misses, **rest)

@@ -1,4 +1,4 @@
-"""A program as an author writes it: arguments, or one text for the platform's shell."""
+"""A program to run: a list of arguments, or one text for the shell of the platform."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from assay.model.refusal import problem, shown
 
 
 def shell_argv(script: str) -> list[str]:
-    """A script written as one text goes to the platform's shell."""
+    """The arguments that run a script in the shell of the platform."""
     return ["cmd.exe", "/c", script] if os.name == "nt" else ["sh", "-c", script]
 
 
-def _script(raw: Any) -> Any:
+def _as_argv(raw: Any) -> Any:
     if isinstance(raw, str):
         if not raw.strip():
             raise problem("wrong-value", "the script is empty")
@@ -30,6 +30,6 @@ Script = Annotated[
     list[Text],
     Field(min_length=1),
     BeforeValidator(
-        _script, json_schema_input_type=Words | Annotated[list[Text], Field(min_length=1)]
+        _as_argv, json_schema_input_type=Words | Annotated[list[Text], Field(min_length=1)]
     ),
 ]

@@ -1,13 +1,12 @@
 """Shape: the base of all wire shapes.
 
-A wire shape is a pydantic model of something an author writes. It is the only
-description of that thing: validation, JSON Schema and the tables in docs/ come from it.
-Aliases are declared beside the field, in `Key(...)`.
+A wire shape is a pydantic model of something that authors write, and its only definition:
+validation, JSON Schema and the tables in docs/ are derived from it. Aliases are declared with the
+field, in `Key(...)`.
 
-pydantic reports faults by path; a few things it cannot say (unknown keys with the
-nearest known one, an alias that was ignored) are left as notes in a `Reading`, which a
-loader passes in as the validation context. Without a `Reading`, unknown keys are plain
-validation errors.
+pydantic reports faults by path. What it cannot report (unknown keys with the nearest known one,
+ignored aliases) becomes a note in the `Reading` that a loader passes as the validation context.
+Without a `Reading`, unknown keys are ordinary validation errors.
 """
 
 from __future__ import annotations
@@ -30,23 +29,23 @@ from pydantic_core import CoreSchema
 from assay.model.refusal import Refusal, together
 from assay.model.spelling import Spelling
 
-# The first validator that is built makes pydantic look for its own plugins in the metadata of all
-# packages, and no later one does. Metadata that cannot be read breaks this one, which nobody needs.
+# Only the first validator that is built makes pydantic look for plugins in the metadata of all
+# packages. If some metadata cannot be read, that breaks this validator, which is not used.
 with suppress(Exception):
     TypeAdapter(bool)
 
 
 class Rule(Protocol):
-    """What must hold between the keys of one shape."""
+    """A rule between the keys of one shape."""
 
     def broken(self, shape: Shape) -> Sequence[Refusal]:
-        """Every place where the shape breaks the rule."""
+        """Every violation of the rule."""
 
-    def stands(self, wrong: Container[str]) -> bool:
-        """Whether it can be told although these keys have wrong values."""
+    def checkable_despite(self, invalid: Container[str]) -> bool:
+        """Whether the rule can be checked although the values of these keys are invalid."""
 
     def schema(self, shape: type[Shape]) -> dict[str, Any]:
-        """The same in JSON Schema; empty when that cannot say it."""
+        """The rule in JSON Schema; empty when that cannot express it."""
 
 
 class Shape(BaseModel):
@@ -55,9 +54,9 @@ class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     spelling: ClassVar[Spelling] = Spelling(frozenset())
-    #: what must hold between the keys; for shapes that are Ruled
+    #: the rules between its keys; only for subclasses of Ruled
     rules: ClassVar[tuple[Rule, ...]] = ()
-    #: the keys that take any JSON value, so that null is one
+    #: the keys that take any JSON value, including null
     null_counts: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
@@ -67,14 +66,14 @@ class Shape(BaseModel):
         cls.null_counts = frozenset(key for key, info in fields.items() if info.annotation is Any)
 
     def is_given(self, key: str) -> bool:
-        """Whether the key is written and not null, unless null is a value there."""
+        """Whether the key is present and not null, unless it takes null as a value."""
         return key in self.__pydantic_fields_set__ and (
             self.__dict__[key] is not None or key in self.null_counts
         )
 
     @classmethod
     def given(cls, key: str, nothing: tuple[Any, ...] = (None,)) -> dict[str, Any]:
-        """The same in JSON Schema; the value is not one of `nothing`."""
+        """The same in JSON Schema; `nothing` are the values that count as not given."""
         written = cls.spelling.written(key)
         if key in cls.null_counts:
             return written
@@ -84,25 +83,25 @@ class Shape(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _read(cls, raw: Any, handler: Callable[[Any], Self], info: ValidationInfo) -> Self:
-        """Keys before the values, rules after them; one step, as every call from pydantic costs."""
+        """Check the keys, the values, then the rules; in one validator, as each call takes time."""
         written = raw
         if type(raw) is not dict or not cls.spelling.known.issuperset(raw):
             written = cls.spelling.canonical(raw, info.context)
         try:
             shape = handler(written)
         except ValidationError as error:
-            if cls.rules and type(raw) is dict and (broken := [*cls.wrong_beside(error, raw)]):
+            if cls.rules and type(raw) is dict and (broken := [*cls.broken_despite(error, raw)]):
                 raise together([error, *broken]) from None
             raise
-        # Nothing is collected before something is found: most shapes break nothing.
+        # Collect only once something is found: most shapes break no rule.
         for rule in cls.rules:
             if rule.broken(shape):
                 raise together([found for rule in cls.rules for found in rule.broken(shape)])
         return shape
 
     @classmethod
-    def wrong_beside(cls, error: ValidationError, raw: dict[str, Any]) -> Iterable[Refusal]:
-        """Rules that are broken whatever the values that are wrong should have been."""
+    def broken_despite(cls, error: ValidationError, raw: dict[str, Any]) -> Iterable[Refusal]:
+        """The rules that are broken whatever the invalid values should have been."""
         return ()
 
     @classmethod
@@ -115,4 +114,4 @@ class Shape(BaseModel):
 
     @classmethod
     def describe_keys(cls, properties: dict[str, Any]) -> None:
-        """Amend what JSON Schema says about single keys."""
+        """Amend the JSON Schema of single keys."""

@@ -1,4 +1,4 @@
-"""Where a project gets data from before a run: a file, a function or a program."""
+"""Sources of data for a project before a run: a file, a function or a program."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Source(Ruled):
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         if self.callable is not None:
             return f"python:{self.callable}"
         return self.file if self.file is not None else f"command {(self.command or [''])[-1]!r}"
 
 
-def _written_out(raw: Any) -> Any:
-    """A text is short for a mapping: `python:...`, `command:...`, or the path of a file."""
+def _expand(raw: Any) -> Any:
+    """Expand a text: `python:...`, `command:...`, or the path of a file."""
     if raw is None or isinstance(raw, dict):
         return raw
     if not isinstance(raw, str):
@@ -49,16 +49,16 @@ def _written_out(raw: Any) -> Any:
     return {"file": raw} if key is None else {key: rest}
 
 
-def _no_file(source: Source | None) -> Source | None:
+def _refuse_file(source: Source | None) -> Source | None:
     if source is not None and source.file is not None:
         hint = "for example 'python:my_module:capture' or 'command:./capture.sh'"
         raise problem("wrong-value", f"{source.file!r} is neither a function nor a program", hint)
     return source
 
 
-#: A text or a mapping; as a text, one that is neither a function nor a program is a file.
+#: A mapping or a text; a text that is neither a function nor a program is a file.
 AnySource = Annotated[
-    Source | None, BeforeValidator(_written_out, json_schema_input_type=Text | Source | None)
+    Source | None, BeforeValidator(_expand, json_schema_input_type=Text | Source | None)
 ]
-#: The same without a file: what is captured anew for every run.
-LiveSource = Annotated[AnySource, AfterValidator(_no_file)]
+#: The same without files: captured for every run.
+LiveSource = Annotated[AnySource, AfterValidator(_refuse_file)]

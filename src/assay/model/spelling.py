@@ -1,4 +1,4 @@
-"""The keys of a shape, canonical names and aliases, in files and in JSON Schema."""
+"""The keys of a shape: canonical names and aliases, in files and in JSON Schema."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ def Key(  # noqa: N802 - reads as part of the field's type
     legacy: bool = False,
     **rules: Any,
 ) -> Any:
-    """A field of a shape, with its other accepted spellings; a legacy one has no effect."""
+    """A field of a shape, with its aliases; a legacy field has no effect."""
     if "default_factory" not in rules:
         rules["default"] = default
     spelled: Any = {"aliases": aliases, "legacy": legacy}
     return Field(json_schema_extra=spelled, **rules)
 
 
-#: canonical key -> every alias that some shape declares for it; to find what the author wrote
+#: canonical key -> every alias that any shape declares for it, to find the author's spelling
 ALIASES: dict[str, list[str]] = {}
 
 
-#: How many lists of keys a shape remembers with the aliases in them.
-MANY_SPELLINGS = 100
+#: How many different lists of keys a shape caches.
+MAX_CACHED = 100
 
 
 class Spelling:
     """The keys that a shape accepts: canonical names and aliases."""
 
-    __slots__ = ("_names", "_renamed", "aliases", "any_key", "known", "legacy")
+    __slots__ = ("_known_renames", "_names", "aliases", "any_key", "known", "legacy")
 
     def __init__(self, known: frozenset[str], *, any_key: bool = False) -> None:
         self.known, self.any_key = known, any_key
         self.aliases: dict[str, str] = {}
         self._names: dict[str, list[str]] = {}
-        self._renamed: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+        self._known_renames: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         self.legacy: set[str] = set()
 
     @classmethod
@@ -63,17 +63,17 @@ class Spelling:
         return spelling
 
     def add(self, alias: str, canonical: str) -> None:
-        """Accept another spelling of a key."""
-        self._renamed.clear()
+        """Add an alias of a key."""
+        self._known_renames.clear()
         self.aliases[alias] = canonical
         self._names.setdefault(canonical, []).append(alias)
         ALIASES.setdefault(canonical, []).append(alias)
 
     def canonical(self, raw: Any, reading: Reading | None) -> Any:
-        """Aliases become canonical keys; `x-` keys and `$schema` go; the rest is noted."""
+        """Rename aliases, and drop `x-` keys and `$schema`; other keys are noted."""
         if type(raw) is not dict or self.known.issuperset(raw):
             return raw
-        aliases = self._renamed.get(keys := tuple(raw))
+        aliases = self._known_renames.get(keys := tuple(raw))
         if aliases is None:
             return self._rename(raw, keys, reading)
         result = raw.copy()
@@ -89,7 +89,7 @@ class Spelling:
             if key in known:
                 result[key] = value
             elif (canonical := aliases.get(key)) is not None:
-                winner = self.in_force(raw, canonical)
+                winner = self.effective_spelling(raw, canonical)
                 if winner == key:
                     result[canonical] = value
                 elif reading is not None:
@@ -103,15 +103,14 @@ class Spelling:
             else:
                 unknown += 1
                 reading.notes.append(self.unknown(raw, key, hinted=unknown < 100))
-        # Cases of a file mostly have the same keys: what becomes of them is found once, when
-        # all that is to be done is to rename them.
+        # Most cases of a file have the same keys: cache the renames, if nothing else is to do.
         simple = all(key in known or key in aliases for key in raw)
-        if simple and len(result) == len(raw) and len(self._renamed) < MANY_SPELLINGS:
-            self._renamed[keys] = [(key, aliases[key]) for key in keys if key not in known]
+        if simple and len(result) == len(raw) and len(self._known_renames) < MAX_CACHED:
+            self._known_renames[keys] = [(key, aliases[key]) for key in keys if key not in known]
         return result
 
-    def in_force(self, raw: Mapping[str, Any], canonical: str) -> str:
-        """The spelling of a key that counts in a mapping: the first in the order declared."""
+    def effective_spelling(self, raw: Mapping[str, Any], canonical: str) -> str:
+        """The spelling of a key that counts in a mapping: the canonical one, or the first alias."""
         if canonical not in raw:
             for alias in self.names(canonical):
                 if alias in raw:
@@ -119,28 +118,28 @@ class Spelling:
         return canonical
 
     def names(self, canonical: str) -> list[str]:
-        """The other spellings of a key."""
+        """The aliases of a key."""
         return self._names.get(canonical, [])
 
-    def has_slip_of(self, raw: Mapping[str, Any], canonical: str) -> bool:
-        """Whether a mapping has an unknown key whose nearest known one is this, in any spelling."""
+    def has_misspelling_of(self, raw: Mapping[str, Any], canonical: str) -> bool:
+        """Whether the nearest known key of some unknown key is this one or an alias of it."""
         known = [*self.known, *self.aliases]
         hints = [nearest(name, (name,)) for name in (canonical, *self.names(canonical))]
         unknown = (key for key in raw if key not in self.known and key not in self.aliases)
         return any(nearest(key, known) in hints for key in unknown)
 
     def unknown(self, raw: object, key: str, *, hinted: bool = True) -> Note:
-        """A note about a key; hints are found for the first of many only, as they take time."""
+        """A note about an unknown key; without a hint after the first of many, as it takes time."""
         hint = ""
         if hinted:
             hint = nearest(key, [*self.known, *self.aliases])
-            hint = hint or "known here: " + ", ".join(self.in_use())
+            hint = hint or "known here: " + ", ".join(self.suggested_keys())
         return Note(
             raw, key, "error", "unknown-key", f"the key {shown(key)} is not known here", hint
         )
 
-    def in_use(self) -> list[str]:
-        """The names that authors write: no dead ones, and no mere snake_case of another."""
+    def suggested_keys(self) -> list[str]:
+        """The keys to suggest: no legacy ones, and no mere snake_case aliases."""
         other = {a for a, name in self.aliases.items() if a.replace("_", "") != name.lower()}
         return sorted((self.known | other) - self.legacy)
 
@@ -157,47 +156,47 @@ class Spelling:
         required = set(body.pop("required", ()))
         for canonical in dict.fromkeys(self.aliases.values()):
             described = self.value_of(canonical, properties[canonical])
-            if others := self._described(canonical):
+            if others := self._schema_aliases(canonical):
                 body["allOf"] = [*body.get("allOf", ()), *described["allOf"]]
                 properties.update((alias, {"deprecated": True}) for alias in others)
         for name in sorted(required):
-            if self._described(name):
+            if self._schema_aliases(name):
                 body["allOf"].append(self.written(name))
             else:
                 body.setdefault("required", []).append(name)
 
-    def _described(self, canonical: str) -> list[str]:
-        """The other spellings of a key that a JSON Schema tells of."""
-        return [] if _PLAIN.get() else self.names(canonical)
+    def _schema_aliases(self, canonical: str) -> list[str]:
+        """The aliases of a key that are part of the JSON Schema."""
+        return [] if _CANONICAL_ONLY.get() else self.names(canonical)
 
     def written(self, canonical: str) -> dict[str, Any]:
-        """The JSON Schema of a mapping that has the key in one of its spellings."""
-        return _one_of((canonical, *self._described(canonical)))
+        """The JSON Schema of a mapping that has the key or an alias."""
+        return _one_of((canonical, *self._schema_aliases(canonical)))
 
     def value_of(self, canonical: str, schema: dict[str, Any]) -> dict[str, Any]:
-        """The JSON Schema of a mapping in which the value of the key, if any, fits a schema."""
+        """The JSON Schema of a mapping in which the value of the key, if present, fits a schema."""
         result: dict[str, Any] = {"properties": {canonical: schema}}
         earlier = [canonical]
-        for alias in self._described(canonical):
+        for alias in self._schema_aliases(canonical):
             fits = {"properties": {alias: schema}}
-            # A spelling that is ignored may hold anything.
+            # An ignored alias may have any value.
             result.setdefault("allOf", []).append({"if": _one_of(earlier), "else": fits})
             earlier.append(alias)
         return result
 
 
-#: Do the schemas that are being made tell of canonical keys only?
-_PLAIN: ContextVar[bool] = ContextVar("plain", default=False)
+#: Whether JSON Schemas are generated without aliases.
+_CANONICAL_ONLY: ContextVar[bool] = ContextVar("plain", default=False)
 
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """JSON Schemas that are made meanwhile leave out all other spellings of keys."""
-    before = _PLAIN.set(True)
+    """Generate JSON Schemas without aliases."""
+    before = _CANONICAL_ONLY.set(True)
     try:
         yield
     finally:
-        _PLAIN.reset(before)
+        _CANONICAL_ONLY.reset(before)
 
 
 def _one_of(keys: Sequence[str]) -> dict[str, Any]:

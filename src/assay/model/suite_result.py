@@ -1,7 +1,7 @@
-"""EvalSuiteResult: what became of a suite in one run, and how it is written as JSON.
+"""EvalSuiteResult: the result of a suite in one run, and its JSON.
 
-A suite may have a million cases. They are never held: whoever wants them reads them anew, one
-by one, and the document is written in pieces.
+A suite may have a million cases. They are never kept in memory: they are read one by one each
+time, and the document is written in chunks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from assay.record import Record
 
 
 class CaseResult(msgspec.Struct, frozen=True, rename="camel"):
-    """The recorded result of one case, all repeats together: an entry of a result file."""
+    """The stored result of one case over all repeats: an entry of a result file."""
 
     id: str
     description: str
@@ -49,7 +49,7 @@ class CaseResult(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def source(self) -> tuple[str, int]:
-        """The file and line it was written at; an empty name when that is not known."""
+        """The file and line of the case; an empty name when unknown."""
         file, _, line = str(self.details.get("source", "")).rpartition(":")
         return (file, int(line)) if line.isdigit() else ("", 0)
 
@@ -63,9 +63,9 @@ _CASE = msgspec.json.Decoder(CaseResult)
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel"):
-    """Counts of cases. `coverage` is judged / planned, None when that is nothing or not known.
+    """Counts of cases. `coverage` is judged / planned; None when nothing is planned, or unknown.
 
-    `selected` is how many cases the run was to ask, where it did not come to all of them.
+    `selected` is how many cases the run was to ask, if it did not reach all of them.
     """
 
     total_cases: int = 0
@@ -90,18 +90,18 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
         return max(self.total_cases, self.selected or 0) - self.skipped
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of a result file; what is not known is not there, the coverage aside."""
+        """The JSON of a result file, without nulls except for the coverage."""
         result: dict[str, Any] = msgspec.to_builtins(self)
         return {k: v for k, v in result.items() if v is not None or k == "coverage"}
 
 
 class Written(Protocol):
-    """The cases of a suite and their keys as a result file has them, in any pieces."""
+    """The cases of a suite and their comparability keys as in a result file, in any chunks."""
 
     def entries(self) -> Iterator[bytes]: ...
     def keys(self) -> Iterator[bytes]: ...
     def becomes(self, file: Path, head: bytes, tail: Iterator[bytes]) -> bool:
-        """Make it the file, with what stands before and after the cases; false if it cannot be."""
+        """Turn it into the file, with what precedes and follows the cases; False if it cannot."""
         ...
 
 
@@ -126,16 +126,16 @@ def head_of(
 
 
 def pair_of(identity: str, key: str) -> bytes:
-    """A case and its comparability key, as a result file has them."""
+    """A case and its comparability key, as in a result file."""
     return b'%b:"%b"' % (msgspec.json.encode(identity), key.encode())
 
 
 class EvalSuiteResult(Record, frozen=True):
-    """What became of a suite. `entries` gives the JSON of every case anew, in file order.
+    """The result of a suite. `entries` reads the JSON of every case, in file order.
 
-    `comparability` gives the key of every case by its id. `written` has both as a result file
-    has them, where they were noted. `regressions` and the other lists of ids are
-    about the baseline, and empty when there is none.
+    `comparability` reads the id and the comparability key of every case. `written` has both as in
+    a result file, if they were spooled. `regressions` and the other lists of ids refer to the
+    baseline, and are empty without one.
     """
 
     run_id: str
@@ -164,7 +164,7 @@ class EvalSuiteResult(Record, frozen=True):
     written: Written | None = None
 
     def __repr__(self) -> str:
-        """One line, as a notebook shows it: the fields would fill a page."""
+        """A short form for notebooks: the fields would fill a page."""
         counts = f"{self.summary.passed} of {self.summary.total_cases} passed"
         return f"<EvalSuiteResult {printable(self.name)}: {counts}>"
 
@@ -175,11 +175,11 @@ class EvalSuiteResult(Record, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Has every case that was to be judged passed?"""
+        """Did every planned case pass?"""
         return self.summary.passed == self.summary.planned
 
     def chunks(self) -> Iterator[bytes]:
-        """The JSON document in pieces."""
+        """The JSON document in chunks."""
         yield self.head()
         yield from self._entries() if self.written is None else self.written.entries()
         yield from self.tail()
@@ -211,7 +211,7 @@ class EvalSuiteResult(Record, frozen=True):
             yield b"," + pair_of(identity, key) if index else pair_of(identity, key)
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole document; it holds all cases at once."""
+        """The whole document, with all cases in memory."""
         document: dict[str, Any] = msgspec.json.decode(b"".join(self.chunks()))
         return document
 

@@ -1,4 +1,4 @@
-"""TargetSpec: the settings of a target, as a configuration writes them."""
+"""TargetSpec: the settings of a target in the configuration."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class RateLimits(Shape):
 
 
 class Need(NamedTuple):
-    """What a target cannot work without, as far as it can be looked at before it is asked.
+    """Something that a target requires, and that can be checked before it is asked.
 
-    A key is named by its environment variable; `given` says whether it is there.
+    A key is named by its environment variable; `given` says whether it is set.
     """
 
     kind: Literal["program", "address", "key"]
@@ -45,15 +45,15 @@ class TargetSpec(RateLimits):
     `connect()` returns a Target; it opens nothing until the target is asked.
     """
 
-    # A wrong setting may be, or hold, a secret.
+    # An invalid value may be, or contain, a secret.
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    #: The key that the text after the colon of an inline target gives: `openai:gpt-4`.
+    #: The key for the text after the colon of an inline target: `openai:gpt-4`.
     inline_key: ClassVar[str] = ""
-    #: Its answers were recorded before: nobody is called. Large suites are then graded as a
-    #: stream, so that its target has all of `assay.engine.stream.Answers`.
+    #: Its answers were recorded earlier. Large suites are then graded as a stream, so its target
+    #: must implement `assay.engine.stream.Answers`.
     recorded: ClassVar[bool] = False
-    #: The environment variable with the API key when the settings give none.
+    #: The environment variable for the API key if it is not in the settings.
     key_variable: ClassVar[str] = ""
 
     name: Text = ""
@@ -61,7 +61,7 @@ class TargetSpec(RateLimits):
 
     @classmethod
     def inline(cls, provider: str, name: str) -> dict[str, Any] | None:
-        """The settings that an inline name gives; None when it does not name this provider."""
+        """The settings of an inline name; None when it names another provider."""
         start, colon, setting = name.partition(":")
         if not colon or start != provider:
             return None
@@ -69,23 +69,23 @@ class TargetSpec(RateLimits):
 
     @property
     def label(self) -> str:
-        """What results call the target."""
+        """The name of the target in results."""
         return self.name or self.provider
 
     def needs(self) -> Iterator[Need]:
-        """What `assay doctor` looks for; the settings themselves are right."""
+        """What `assay doctor` checks, besides the settings themselves."""
         return iter(())
 
     @property
     def identity(self) -> str:
-        """All settings but secrets and limits: what tells its answers from those of another."""
+        """The settings that affect its answers: all but secrets, limits and names."""
         hidden = {"api_key", "headers", "prices", "name", "timeout_seconds"}
         hidden |= RateLimits.model_fields.keys()
         return self.model_dump_json(exclude=hidden, warnings="none")
 
     @property
     def secrets(self) -> set[str]:
-        """The values of its secret settings, and the words of each: `Bearer` and a token."""
+        """The values of its secret settings, and each word of them, as in `Bearer` and a token."""
         values = list(_secret_values(self.model_dump(warnings="none")))
         return {text for value in values for text in (value, *value.split())}
 

@@ -1,4 +1,4 @@
-"""TestCase: a case that people keep and edit in the store, and the versions it went through."""
+"""TestCase: a case that people keep and edit in the store, and its versions."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ MAX_TAGS = 10
 #: The longest tag; none is empty.
 MAX_TAG = 50
 
-#: NUL and halves of surrogate pairs: databases do not take them.
-_UNFIT = re.compile("[\x00\ud800-\udfff]")
-#: Stands between tags: no text has this byte in UTF-8, so nothing matches across it.
+#: NUL and halves of surrogate pairs, which databases cannot store.
+_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
+#: The separator of tags: UTF-8 never has this byte, so no search matches across it.
 BETWEEN = b"\xff"
-_TICK = timedelta(microseconds=1)
+_MICROSECOND = timedelta(microseconds=1)
 
 #: A version of a test case: its id, and the number of the version.
 Pin = tuple[str, int]
 
 
 class NewTestCase(msgspec.Struct, frozen=True):
-    """What a test case is made of. Without an id it gets a random one."""
+    """A test case to add; without an id it gets a random one."""
 
     input: str
     expected_output: str
@@ -42,9 +42,9 @@ class NewTestCase(msgspec.Struct, frozen=True):
 
 
 class TestCaseChanges(msgspec.Struct, frozen=True):
-    """What is to be changed of a test case; what is UNSET stays as it is."""
+    """The changes to a test case; UNSET fields stay as they are."""
 
-    __test__ = False  # pytest takes everything called Test for a test
+    __test__ = False  # or pytest would collect the class for its name
 
     input: str | UnsetType = UNSET
     expected_output: str | UnsetType = UNSET
@@ -53,9 +53,9 @@ class TestCaseChanges(msgspec.Struct, frozen=True):
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A test case as it was from one write to the next; `version` counts the writes from 1.
+    """A version of a test case; each write adds one, and `version` numbers them from 1.
 
-    Times are UTC texts with six fractional digits, so that they sort as they follow each other.
+    Times are UTC texts with six fractional digits, so that they sort by time.
     """
 
     __test__ = False
@@ -70,21 +70,21 @@ class TestCase(msgspec.Struct, frozen=True):
     version: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The test case as the REST interface shows it."""
+        """The test case in the REST API."""
         shown = msgspec.structs.asdict(self) | {"tags": list(self.tags)}
         del shown["version"]
         return shown
 
 
 class TestCasePage(NamedTuple):
-    """Some of the test cases that were asked for, and how many there are in all."""
+    """A page of test cases, and the total number of matches."""
 
     test_cases: list[TestCase]
     total: int
 
 
 def first_version(new: NewTestCase, case_id: str, now: datetime) -> TestCase:
-    """The test case that is added."""
+    """The first version of a new test case."""
     time = utc_text(now)
     texts = new.input, new.expected_output, new.description
     return TestCase(case_id, *texts, new.tags, time, time, 1)
@@ -93,42 +93,42 @@ def first_version(new: NewTestCase, case_id: str, now: datetime) -> TestCase:
 def next_version(
     newest: TestCase, changes: TestCaseChanges, now: datetime, known: str | None = None
 ) -> TestCase:
-    """The test case after a change; its time is a later one, whatever the clock says.
+    """The version after a change; its time is later than the last one, whatever the clock says.
 
-    Raises Outdated when its time is not the one that is known.
+    Raises Outdated when the time of the last version is not the `known` one.
     """
     if known is not None and known != newest.modified_at:
         raise Outdated(newest.id, newest.modified_at)
     given = {k: v for k, v in msgspec.structs.asdict(changes).items() if v is not UNSET}
-    after = datetime.fromisoformat(newest.modified_at) + _TICK
+    after = datetime.fromisoformat(newest.modified_at) + _MICROSECOND
     return msgspec.structs.replace(
         newest, **given, modified_at=utc_text(max(now, after)), version=newest.version + 1
     )
 
 
 def utc_text(time: datetime) -> str:
-    """A moment as test cases write it: `2026-01-31T12:00:00.000000Z`."""
+    """The format of times in test cases: `2026-01-31T12:00:00.000000Z`."""
     return time.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def storable(text: str) -> bool:
-    """Can every store keep the text?"""
-    return _UNFIT.search(text) is None
+    """Can every database store the text?"""
+    return _NOT_STORABLE.search(text) is None
 
 
 def folded(tags: Sequence[str]) -> bytes:
-    """The tags as they are searched, without case; in the same order for the same tags."""
+    """The tags in the form that is searched: case-folded, sorted and joined."""
     return BETWEEN.join(sorted({tag.casefold().encode() for tag in tags}))
 
 
 def sought(tag: str) -> bytes | None:
-    """What `folded` tags are searched for; None when no tag can have it in it."""
+    """What to search for in `folded` tags; None when no tag can contain it."""
     return tag.casefold().encode() if storable(tag) else None
 
 
 def refuse_unfit(written: NewTestCase | TestCaseChanges) -> None:
-    """Raises InvalidText for the first text that some store could not keep."""
+    """Raise InvalidText for the first text that cannot be stored."""
     for name, value in msgspec.structs.asdict(written).items():
         for text in value if isinstance(value, tuple) else (value,):
-            if isinstance(text, str) and (unfit := _UNFIT.search(text)) is not None:
+            if isinstance(text, str) and (unfit := _NOT_STORABLE.search(text)) is not None:
                 raise InvalidText(name, ord(unfit[0]), unfit.start() + 1)

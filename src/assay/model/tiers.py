@@ -41,14 +41,14 @@ class TierCase(Shape):
 
     @property
     def block(self) -> ExpectBase | None:
-        """The case's `expect` block, if its tier has one."""
+        """The `expect` block, if the tier has one."""
         return getattr(self, "expect", None)
 
 
 _DATE = re.compile(r"[0-9W-]+(?:T[0-9:.,]+(?:Z|[+-][0-9:]+)?)?\Z")
 
 
-def _id_of(prefix: str) -> Any:
+def _tier_id(prefix: str) -> Any:
     shape = re.compile(rf"{prefix}-[^\s]+-[0-9]{{3,}}\Z")
 
     def check(value: str) -> str:
@@ -61,10 +61,10 @@ def _id_of(prefix: str) -> Any:
     return Annotated[str, AfterValidator(check), Field(json_schema_extra=pattern)]
 
 
-def _iso(value: str) -> str:
+def _check_iso_date(value: str) -> str:
     try:
         datetime.fromisoformat(value)
-        if not _DATE.match(value):  # fromisoformat takes any letter for the T
+        if not _DATE.match(value):  # fromisoformat accepts any character as the T
             raise ValueError
     except ValueError:
         message = f"{value!r} is not an ISO 8601 date or time"
@@ -72,8 +72,8 @@ def _iso(value: str) -> str:
     return value
 
 
-def _snapshots(raw: Any) -> Iterator[Refusal]:
-    """Tokens whose value changes from day to day, in a case that may be wrong otherwise."""
+def _snapshot_tokens(raw: Any) -> Iterator[Refusal]:
+    """A problem for every snapshot token, in a case that may also have other errors."""
     for path, text in texts_in(raw):
         for token in tokens.find(text):
             if token.source == "snapshot":
@@ -84,14 +84,14 @@ def _snapshots(raw: Any) -> Iterator[Refusal]:
 class GoldenEvalCase(TierCase):
     """A known prompt with one right tool: the routing sanity check."""
 
-    id: _id_of("gs")  # type: ignore[valid-type]
+    id: _tier_id("gs")  # type: ignore[valid-type]
     expect: GoldenExpect
 
 
 class LabeledEvalCase(TierCase):
     """Routing under ambiguity, at the edges and under attack."""
 
-    id: _id_of("ls")  # type: ignore[valid-type]
+    id: _tier_id("ls")  # type: ignore[valid-type]
     difficulty: Literal["straightforward", "ambiguous", "edge"]
     expect: Expect
 
@@ -99,16 +99,16 @@ class LabeledEvalCase(TierCase):
 class RegressionEvalCase(TierCase):
     """A bug that was found and fixed; never edited, only archived."""
 
-    id: _id_of("rg")  # type: ignore[valid-type]
+    id: _tier_id("rg")  # type: ignore[valid-type]
     difficulty: Literal["regression"]
-    createdAt: Annotated[str, AfterValidator(_iso)]
+    createdAt: Annotated[str, AfterValidator(_check_iso_date)]
     bugRef: Words
     expect: Expect
 
     @model_validator(mode="wrap")
     @classmethod
     def _takes_no_snapshot(cls, raw: Any, handler: Callable[[Any], Self]) -> Self:
-        case: Self = beside(_snapshots, raw, handler)
+        case: Self = beside(_snapshot_tokens, raw, handler)
         return case
 
 

@@ -1,6 +1,6 @@
-"""`{{seed:path}}` and `{{snapshot:path}}`: values that are known only when a run starts.
+"""`{{seed:path}}` and `{{snapshot:path}}` tokens: values that are only known when a run starts.
 
-Pure functions: data in, text out. A path is keys and positions: `a.b[0][1].c`, or `a.b.0.1.c`.
+Pure functions. A path consists of keys and indexes: `a.b[0][1].c`, or `a.b.0.1.c`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, Final, NamedTuple
 SOURCES = ("seed", "snapshot")
 
 _TOKEN = re.compile(r"\{\{\s*([A-Za-z_][\w-]*)\s*:([^{}]*)\}\}")
-#: A text that begins like a token; what `_TOKEN` does not match at the same place is a slip.
+#: The start of a token; where `_TOKEN` does not match as well, it is malformed.
 _START = re.compile(r"\{\{\s*(?:(?:seed|snapshot)(?![\w-])|:)[^{}]{0,60}\}{0,2}")
 _PATH = re.compile(r"[^.\[\]]+(?:\[[0-9]{1,9}\])*(?:\.[^.\[\]]+(?:\[[0-9]{1,9}\])*)*\Z")
 
 
-#: No value, where null is one.
+#: No value; null is one.
 MISSING: Final[Any] = object()
 _STEP = re.compile(r"[^.\[\]]+")
-_POSITION = re.compile(r"[0-9]{1,9}")
+_INDEX = re.compile(r"[0-9]{1,9}")
 
 
 class Token(NamedTuple):
-    """One token as written, with its source and its path."""
+    """A token with its source and its path."""
 
     text: str
     source: str
@@ -49,17 +49,17 @@ def find(text: str) -> Iterator[Token]:
 
 
 def slips(text: str) -> Iterator[str]:
-    """What begins like a token and is none: it would be taken as it stands."""
+    """Malformed tokens, which would not be replaced."""
     for match in _START.finditer(text):
         if not _TOKEN.match(text, match.start()):
             yield match[0]
 
 
 def resolve(text: str, sources: Mapping[str, Any]) -> str | None:
-    """`text` with every token replaced by its value; None when one has no value.
+    """Replace every token in `text` by its value; None when one has no value.
 
-    Null, a missing path and an empty text count as no value: an assertion on an empty
-    text would hold for every answer.
+    Null, a missing path and an empty text count as no value: an assertion on an empty text would
+    pass for every answer.
     """
     parts: list[str] = []
     end = 0
@@ -78,13 +78,13 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def reach(value: Any, path: str) -> Any:
-    """What stands at a path like `items[1].p` or `items.1.p`; MISSING when nothing does."""
-    if isinstance(value, dict) and path in value:  # a name may have dots in it
+    """The value at a path like `items[1].p` or `items.1.p`; MISSING when there is none."""
+    if isinstance(value, dict) and path in value:  # a key may have dots in it
         return value[path]
     for step in _steps(path):
         if isinstance(value, dict):
             value = value.get(step, MISSING)
-        elif isinstance(value, (list, tuple)) and _POSITION.fullmatch(step):
+        elif isinstance(value, (list, tuple)) and _INDEX.fullmatch(step):
             value = value[int(step)] if int(step) < len(value) else MISSING
         else:
             return MISSING
@@ -92,21 +92,21 @@ def reach(value: Any, path: str) -> Any:
 
 
 def value_of(token: Token, sources: Mapping[str, Any]) -> str | None:
-    """The text of a token's value in the data of its source."""
+    """The value of a token in the data of its source, as text."""
     value = reach(sources.get(token.source), token.path)
     return None if value is None or value is MISSING else as_text(value)
 
 
 def as_text(value: Any) -> str:
-    """Text as it is; numbers, booleans and structures as compact JSON, 2.0 as 2."""
+    """A text unchanged; other values as compact JSON, 2.0 as 2."""
     if isinstance(value, str):
         return value
-    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(_integral(value), ensure_ascii=False, separators=(",", ":"))
 
 
-def _plain(value: Any) -> Any:
+def _integral(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         return int(value)
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        return {key: _integral(item) for key, item in value.items()}
+    return [_integral(item) for item in value] if isinstance(value, list) else value

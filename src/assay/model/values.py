@@ -1,6 +1,6 @@
-"""JSON values: are two the same, what is at a path, which one is in a text.
+"""JSON values: equality, access by path, and finding them in texts.
 
-The texts come from models, so nothing here may take long or go deep, whatever they hold.
+The texts come from models, so nothing here may take long or recurse deeply, whatever they are.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from assay.model.tokens import MISSING as MISSING
 from assay.model.tokens import reach as reach
 
-#: Values nested deeper are not taken for answers; eval files have the same limit.
+#: Values that are nested deeper are not JSON here; eval files have the same limit.
 MAX_DEPTH = 100
-#: How many places of a text are tried before it is said to hold no JSON.
+#: How many positions of a text are tried before giving up.
 MAX_TRIES = 250
-#: Longer whole numbers become floats: Python converts no more digits by default.
+#: Longer integers become floats: by default Python converts no more digits.
 _MAX_DIGITS = 4300
 
 
@@ -41,19 +41,19 @@ def same(a: Any, b: Any) -> bool:
 
 
 def quoted(value: Any, limit: int = 80) -> str:
-    """A value as a message shows it, cut to size."""
+    """A value as quoted in messages, truncated."""
     if isinstance(value, str):
         return repr(cut(value, limit))
     return cut(json.dumps(value, ensure_ascii=False, default=str), limit)
 
 
 def cut(text: str, limit: int) -> str:
-    """The text in at most so many characters; `...` stands for what is left out."""
+    """The text, truncated to `limit` characters with `...` at the end."""
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def from_json(text: str) -> Any:
-    """The value that the whole text is; ValueError says why it is no JSON."""
+    """Parse a text that is JSON as a whole; raises ValueError."""
     text = text.strip(" \t\r\n")
     value, end = _decode(text, 0)
     if end < len(text):
@@ -62,7 +62,7 @@ def from_json(text: str) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """The value that the whole text is; MISSING when it is no JSON."""
+    """Parse a text that is JSON as a whole; MISSING when it is not."""
     try:
         return from_json(text)
     except ValueError:
@@ -70,19 +70,19 @@ def parse_json(text: str) -> Any:
 
 
 def find_json(text: str, kind: type = object) -> Any:
-    """The JSON value in a text, of a kind (dict, list) if that is known; MISSING without one."""
+    """The first JSON value in a text, of a type (dict, list) if given; MISSING without one."""
     return next((value for value in json_values(text) if isinstance(value, kind)), MISSING)
 
 
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
-#: Where an object or a list may start: what follows could be its first member or its end.
+#: The possible start of an object or list: followed by a first member or the end.
 _OPENING = re.compile(r'\[(?=\s*+["\[{\]\-0-9tfn])|\{(?=\s*+["}])')
-#: What matters for nesting; strings are one part, so that brackets in them do not count.
-_PART = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]|NaN|Infinity', re.DOTALL)
+#: The tokens that matter for nesting; strings are one, so that brackets in them do not count.
+_NESTING_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]|NaN|Infinity', re.DOTALL)
 
 
 def json_values(text: str) -> Iterator[Any]:
-    """The JSON values in a text: the text itself, else those in code blocks, then in prose."""
+    """The JSON values in a text: the text as a whole, else those in code blocks, then in prose."""
     whole = parse_json(text)
     if whole is not MISSING:
         yield whole
@@ -97,9 +97,9 @@ def json_values(text: str) -> Iterator[Any]:
 def _values_in_prose(text: str) -> Iterator[Any]:
     """Objects and lists, outermost first.
 
-    Where reading fails, everything before that place was right: what was closed by then is
-    a value, and what was still open cannot become one. Only what was taken for a string is
-    read again, because quotes in prose are not those of JSON.
+    Everything before a syntax error is valid: what was closed by then is a value, and what was
+    still open cannot become one. Only what was taken for a string is searched again, because quotes
+    in prose are not those of JSON.
     """
     position, effort = 0, 10 * len(text)
     for _ in range(MAX_TRIES):
@@ -110,9 +110,9 @@ def _values_in_prose(text: str) -> Iterator[Any]:
         try:
             value, position = _decode(text, start)
         except ValueError as fault:
-            stop, closed, quotation = _survey(text, start, getattr(fault, "pos", len(text)))
+            stop, closed, bracket_in_string = _survey(text, start, getattr(fault, "pos", len(text)))
             effort -= stop - start
-            position = quotation or stop
+            position = bracket_in_string or stop
             for inner in closed:
                 with suppress(ValueError):
                     yield _decode(text, inner)[0]
@@ -121,53 +121,55 @@ def _values_in_prose(text: str) -> Iterator[Any]:
 
 
 def _survey(text: str, start: int, end: int) -> tuple[int, list[int], int]:
-    """How far a text can be read, where the outermost values closed by then start, and where
-    the first bracket inside a string stands, or 0."""
+    """How far a text is valid, where the outermost values closed by then start, and where the
+    first bracket inside a string is, or 0."""
     still_open: list[int] = []
     closed: list[int] = []
-    quotation = 0
-    for part in _PART.finditer(text, start, end):
-        sign = part[0]
-        if sign in "[{":
+    bracket_in_string = 0
+    for match in _NESTING_TOKEN.finditer(text, start, end):
+        token = match[0]
+        if token in "[{":
             if len(still_open) == MAX_DEPTH:
-                return part.start(), closed, quotation
-            still_open.append(part.start())
-        elif sign in "]}" and still_open:
-            begin = still_open.pop()
-            while closed and closed[-1] > begin:
+                return match.start(), closed, bracket_in_string
+            still_open.append(match.start())
+        elif token in "]}" and still_open:
+            opened = still_open.pop()
+            while closed and closed[-1] > opened:
                 closed.pop()
-            closed.append(begin)
-        elif sign[0] != '"':
-            return part.start(), closed, quotation
-        elif not quotation and (hidden := _OPENING.search(text, part.start(), part.end())):
-            quotation = hidden.start()
-    return max(end, start + 1), closed, quotation
+            closed.append(opened)
+        elif token[0] != '"':
+            return match.start(), closed, bracket_in_string
+        elif not bracket_in_string and (
+            bracket := _OPENING.search(text, match.start(), match.end())
+        ):
+            bracket_in_string = bracket.start()
+    return max(end, start + 1), closed, bracket_in_string
 
 
-def _whole_number(digits: str) -> int | float:
+def _parse_int(digits: str) -> int | float:
     return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
 
 
-def _no_number(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         raise ValueError("a key appears twice")
     return result
 
 
-_DECODER = json.JSONDecoder(parse_int=_whole_number, parse_constant=_no_number)
-#: Refuses an object that has a key twice.
+_DECODER = json.JSONDecoder(parse_int=_parse_int, parse_constant=_refuse_constant)
+#: Refuses duplicate keys.
 UNIQUE_KEYS = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_int=_whole_number, parse_constant=_no_number
+    object_pairs_hook=_refuse_duplicates, parse_int=_parse_int, parse_constant=_refuse_constant
 )
 
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
-    """The value that starts there, and where it ends; raises ValueError."""
+    """Parse the value that starts there; returns it and its end, or raises ValueError."""
     try:
         value, end = _DECODER.raw_decode(text, start)
     except RecursionError:

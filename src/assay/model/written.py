@@ -1,4 +1,4 @@
-"""Records as JSON: valid and complete, whatever a target or a stranger's evaluator put in."""
+"""Records as JSON, which is valid whatever targets and evaluators of plugins put in."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ from typing import Any
 
 import msgspec
 
-#: What is no JSON is written as text.
+#: Values that are not JSON are encoded as text.
 _ENCODER = msgspec.json.Encoder(enc_hook=str)
 
 
 def as_json(record: msgspec.Struct | dict[str, Any]) -> bytes:
     try:
         return _ENCODER.encode(record)
-    except UnicodeEncodeError:  # half of a surrogate pair, which is no character
-        return _ENCODER.encode(_whole(msgspec.to_builtins(record, enc_hook=str)))
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return _ENCODER.encode(_replace_surrogates(msgspec.to_builtins(record, enc_hook=str)))
 
 
 def as_dict(record: msgspec.Struct) -> dict[str, Any]:
-    """The same, read again: plain data that belongs to the caller alone."""
+    """The record as plain data, which shares nothing with it."""
     plain: dict[str, Any] = msgspec.json.decode(as_json(record))
     return plain
 
 
-def _whole(value: Any) -> Any:
-    """The value with a question mark for each half of a surrogate pair."""
+def _replace_surrogates(value: Any) -> Any:
+    """Replace each half of a surrogate pair by a question mark."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
-        return {_whole(key): _whole(item) for key, item in value.items()}
-    return [_whole(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
+    return (
+        [_replace_surrogates(item) for item in value] if isinstance(value, (list, tuple)) else value
+    )
