@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import tracemalloc
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 import assay
+from assay.documents.document import MAX_SCALAR
+from assay.loaders.csv import _rows
 
 if TYPE_CHECKING:
     from unit.conftest import Project
@@ -281,3 +285,28 @@ def test_text_behind_a_closing_quote_is_told_where_it_stands(
 ) -> None:
     (problem,) = project.problems(f"id,input,expected_output\n{row}\n", "a.eval.csv")
     assert project.place(problem) == f"2:{column} csv-syntax"
+
+
+@pytest.fixture
+def cell_limit() -> Iterator[int]:
+    """The limit that a new process has for cells; as it was afterwards."""
+    usual = 131_072
+    before = csv.field_size_limit(usual)
+    yield usual
+    csv.field_size_limit(before)
+
+
+def test_loads_at_the_same_time_have_the_same_limit(cell_limit: int) -> None:
+    text = f"{'x' * 2 * cell_limit}\n" * 2
+    first, second = _rows(text, "a.csv"), _rows(text, "b.csv")
+    assert [next(first).line, next(second).line] == [1, 1]
+    assert [row.line for row in (*first, *second)] == [2, 2]
+
+
+def test_a_higher_limit_of_the_process_is_not_that_of_a_file(
+    project: Project, cell_limit: int
+) -> None:
+    csv.field_size_limit(3 * MAX_SCALAR)
+    long = "x" * (MAX_SCALAR + 1)
+    assert project.refusals(f"{HEADER}a,{long},b\n", FILE) == ["2:3 too-large"]
+    assert csv.field_size_limit() == 3 * MAX_SCALAR

@@ -92,18 +92,19 @@ def _rows(text: str, file: str) -> Iterator[_Row]:
             consumed.append(line)
             yield line
 
-    previous_limit = csv.field_size_limit(MAX_SCALAR)
+    # The limit is global, and is not lowered again: another thread may be reading.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_SCALAR))
     reader = csv.reader(lines(), strict=True)
     try:
         for cells in reader:
             if cells:
+                if max(map(len, cells)) > MAX_SCALAR:  # the limit of the process may be higher
+                    raise csv.Error("field larger than field limit")
                 yield _Row(cells, reader.line_num - len(consumed) + 1, "".join(consumed))
             consumed.clear()
     except csv.Error as error:
         line = max(reader.line_num - len(consumed) + 1, 1)
         raise EvalFileErrors([_syntax_problem(file, line, "".join(consumed), str(error))]) from None
-    finally:
-        csv.field_size_limit(previous_limit)
 
 
 def _syntax_problem(file: str, line: int, text: str, message: str) -> Problem:
