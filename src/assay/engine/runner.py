@@ -144,7 +144,7 @@ class Runner:
         self._check_limits()
 
     async def confirm(self, planned: Planned, times: int) -> bool:
-        """Ask a case again; did it fail every time? Attempts are recorded, and never repeated."""
+        """Ask a case again; was every attempt made, and none passed? Attempts are recorded."""
         known = self._store.facts(self.trials.run_id, only(planned.position))
         outcomes = {
             trial.repeat: trial.outcome for trial in known if trial.confirms and trial.final
@@ -158,7 +158,7 @@ class Runner:
         for repeat in range(planned.repeats, planned.repeats + times):
             if repeat not in outcomes and not (self.stopped or self.gave_up):
                 await self._run_lanes([ask(repeat)])
-            if outcomes.get(repeat) == "passed":
+            if outcomes.get(repeat) in ("passed", None):
                 return False
         return True
 
