@@ -25,7 +25,7 @@ from assay.blocking import wait_for
 from assay.engine import spool, stream
 from assay.engine.spool import Spool, render
 from assay.errors import EvalFileErrors, FunctionError, UsageError
-from assay.executors.processes import SHELF_BYTES, Processes
+from assay.executors.processes import SLOT_BYTES, Processes
 from assay.loaders import jsonl
 from assay.model.events import Notice
 from assay.model.run import TrialRecord
@@ -529,7 +529,7 @@ def test_large_pieces_and_large_answers_do_not_wait_for_each_other() -> None:
 
 
 def test_answers_of_any_size_and_kind_arrive_as_they_were_given() -> None:
-    sizes = [0, 1, 100_000, SHELF_BYTES - 1, SHELF_BYTES, SHELF_BYTES + 1]
+    sizes = [0, 1, 100_000, SLOT_BYTES - 1, SLOT_BYTES, SLOT_BYTES + 1]
     given = [os.urandom(size) for size in sizes * 3] + [None, "text", 3]
     found = list(Processes(2).run(lambda piece: given[piece], range(len(given))))
     assert sorted(map(repr, found)) == sorted(map(repr, given))
