@@ -100,7 +100,7 @@ def _plain(value: Any) -> Any:
         return value
     [(kind, inner)] = value.items()
     if kind == "intValue" and isinstance(inner, str):
-        return int(inner) if inner.lstrip("-").isdecimal() and len(inner) < 20 else inner
+        return int(inner) if inner.removeprefix("-").isdecimal() and len(inner) < 20 else inner
     if kind == "arrayValue" and isinstance(inner, dict):
         return [_plain(item) for item in Record(inner).items("values")]
     if kind == "kvlistValue" and isinstance(inner, dict):
