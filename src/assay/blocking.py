@@ -1,4 +1,4 @@
-"""The blocking door to the async core; works beside a running event loop, as in a notebook."""
+"""Calling the async core from blocking code, even beside a running event loop as in a notebook."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Seconds in which a thread begins, unless its start was interrupted.
-_STARTING = 5.0
+#: A thread that has not started after this long never will: its start was interrupted.
+_START_SECONDS = 5.0
 
 
 def wait_for(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """The result of a coroutine; in a thread of its own when this one has a loop already."""
+    """The result of a coroutine; run in another thread if this one has a running loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(start())
-    return _beside_a_loop(start)
+    return _run_in_thread(start)
 
 
-def _beside_a_loop(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """An interrupted wait cancels the work as well, as it may cost money."""
-    outcome: list[T] = []
-    failure: list[BaseException] = []
+def _run_in_thread(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """If the wait is interrupted, the work is cancelled too, as it may cost money."""
+    results: list[T] = []
+    errors: list[BaseException] = []
     tasks: list[asyncio.Task[Any]] = []
-    # Not `join`: once that was interrupted, it takes the thread for ended.
-    begun, ended = threading.Event(), threading.Event()
+    # Not `join`: after an interrupted one, the thread counts as ended.
+    started, ended = threading.Event(), threading.Event()
 
     async def work() -> T:
         tasks.extend(asyncio.all_tasks())
-        begun.set()
+        started.set()
         return await start()
 
     def run() -> None:
         try:
-            outcome.append(asyncio.run(work()))
+            results.append(asyncio.run(work()))
         except BaseException as error:
-            failure.append(error)
+            errors.append(error)
         finally:
-            begun.set()
+            started.set()
             ended.set()
 
     try:
         threading.Thread(target=run, name="assay").start()
         ended.wait()
     except BaseException:
-        if begun.wait(_STARTING):
+        if started.wait(_START_SECONDS):
             for task in tasks:
-                with suppress(RuntimeError):  # it has just ended, and its loop is closed
+                with suppress(RuntimeError):  # the loop was closed just now
                     task.get_loop().call_soon_threadsafe(task.cancel)
             ended.wait()
         raise
-    if failure:
-        raise failure[0]
-    return outcome[0]
+    if errors:
+        raise errors[0]
+    return results[0]

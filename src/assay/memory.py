@@ -1,8 +1,7 @@
-"""Remembering what is met again, and soon forgetting what is met once.
+"""A cache for values that are used again, and a finder of duplicate hashes, both small.
 
-A suite's own evaluators come with every case; those of a case never come again. To keep the
-latter for long would cost more than memory: whatever is made next would lie in memory that no
-cache of the processor holds.
+The evaluators of a suite come with every case, those of a case never come again. Keeping the
+latter would cost more than memory: new objects would always lie outside the processor's caches.
 """
 
 from __future__ import annotations
@@ -15,12 +14,15 @@ from typing import TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-#: How many are remembered that were met again.
-_MOST = 4096
+#: How many values that were used again are kept.
+_MAX_REUSED = 4096
 
 
 class Remembered(dict[K, V]):
-    """Values that were met again, by key; `fresh` more of those that were met once."""
+    """A cache of values that were used again, and of up to `fresh` values used only once.
+
+    Look up a key with `get`, then with `again`; if both give None, add the value with `meet`.
+    """
 
     __slots__ = ("_fresh", "_once")
 
@@ -29,23 +31,23 @@ class Remembered(dict[K, V]):
         self._once: dict[K, V] = {}
 
     def again(self, key: K) -> V | None:
-        """What was met once, and is met again now."""
+        """A value that was used once so far; from now on it counts as used again."""
         found = self._once.pop(key, None)
         if found is not None:
-            if len(self) >= _MOST:
+            if len(self) >= _MAX_REUSED:
                 self.clear()
             self[key] = found
         return found
 
     def meet(self, key: K, value: V) -> None:
-        """Remember what was not known."""
+        """Add a value on its first use."""
         if len(self._once) >= self._fresh:
             self._once.clear()
         self._once[key] = value
 
 
 class Hashes:
-    """Finds hashes of 64 bits that are met twice. They are kept, and sorted a part at a time."""
+    """Finds duplicate 64-bit hashes. Partitioned, so that only one part at a time is sorted."""
 
     PARTS = 256
 
@@ -59,5 +61,5 @@ class Hashes:
         return any(self._parts)
 
     def twice(self) -> set[int]:
-        """Those that were met more than once."""
+        """The hashes that were added more than once."""
         return {a for part in self._parts for a, b in pairwise(sorted(part)) if a == b}

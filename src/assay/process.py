@@ -1,9 +1,8 @@
-"""Run a child safely: its own process group, limits of time, output, memory and processor.
+"""Run a child process safely: in its own process group, with limits of time, output, memory, CPU.
 
-Whatever ends a run (its exit, a limit, a cancellation), nothing of the child's process group
-is left when it is over. On Linux this holds for what left the group, too, as long as it kept
-the variable that marks the child's environment. A fault is a value: `Finished` says in words
-what happened.
+However a run ends (exit, limit, cancellation), no process of the child's group survives it. On
+Linux, neither do processes that left the group, as long as they kept the environment variable
+that marks them. A failure is a value: `Finished` says in words what happened.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ State = Literal["exited", "timed_out", "too_much_output", "not_started"]
 STDERR_TAIL_BYTES = 4096
 #: How many characters of that a message quotes.
 MAX_QUOTED = 300
-#: How long pipes are read after the exit: descendants that hold them must not hold us.
+#: How long pipes are read after the exit: descendants that keep them open must not block us.
 LINGER_SECONDS = 0.25
-#: The variable whose value tells the processes of one run from all others.
+#: The environment variable whose value identifies the processes of one run.
 MARK = "ASSAY_CHILD"
-#: What starts others faster than it is found must not hold us.
-_MOST_SWEEPS = 20
+#: Bounds the search for processes that start others faster than they are found.
+_MAX_SWEEPS = 20
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What a child may use; `grace` is the time from being told to stop to being killed.
+    """What a child may use; `grace_seconds` is the time between SIGTERM and SIGKILL.
 
-    Memory and processor time are those of each process, not of the group as a whole. Without a
-    timeout whoever waits must have one, and cancel.
+    Memory and CPU time are limits of each process, not of the group as a whole. Without a
+    timeout here, the caller must have one, and cancel.
     """
 
     timeout_seconds: float | None = 60.0
@@ -55,8 +54,8 @@ class Limits(msgspec.Struct, frozen=True):
 class Finished(msgspec.Struct, frozen=True):
     """How a child ended. `fault` says what went wrong, and is empty after exit code 0.
 
-    `returncode` is negative for a signal, as in `subprocess`, and None when nothing was
-    started. `stdout` is cut at the limit; of stderr only the end is kept.
+    `returncode` is negative for a signal, as in `subprocess`, and None if nothing was started.
+    `stdout` is truncated at the limit; only the end of stderr is kept.
     """
 
     state: State
@@ -68,15 +67,15 @@ class Finished(msgspec.Struct, frozen=True):
 
     @property
     def stderr(self) -> str:
-        """The end of what the child said about it."""
+        """The end of stderr as text."""
         return self.stderr_tail.decode("utf-8", "replace").strip()
 
-    def explained(self, words: str) -> str:
-        """The words, and the end of what the child said about it, in a line."""
+    def explained(self, message: str) -> str:
+        """The message with the end of stderr, in one line."""
         if not self.stderr:
-            return words
-        said = printable(" ".join(self.stderr.split()))
-        return f"{words}; its stderr ends with: {said[-MAX_QUOTED:]}"
+            return message
+        quoted = printable(" ".join(self.stderr.split()))
+        return f"{message}; its stderr ends with: {quoted[-MAX_QUOTED:]}"
 
 
 async def run(
@@ -87,12 +86,12 @@ async def run(
     env: Mapping[str, str],
     limits: Limits,
 ) -> Finished:
-    """Run a program to its end or its limits, and everything that it started with it."""
-    fault = _obstacle(argv, cwd, env, limits)
+    """Run a program until it exits or exceeds a limit; then kill everything it has started."""
+    fault = _why_not_startable(argv, cwd, env, limits)
     if fault:
         return Finished("not_started", fault=fault)
     child = _Child(limits.max_output)
-    began = time.monotonic()
+    started_at = time.monotonic()
     starting = asyncio.ensure_future(_start(child, _limited(argv, limits), stdin, cwd, env))
     try:
         await asyncio.shield(starting)
@@ -100,7 +99,7 @@ async def run(
     except (OSError, ValueError) as error:
         return Finished("not_started", fault=f"{argv[0]!r} could not be started: {error}")
     finally:
-        await asyncio.wait([starting])  # what was cancelled halfway has a process to kill, too
+        await asyncio.wait([starting])  # if cancelled meanwhile, there is still a process to kill
         await child.stop(limits.grace_seconds)
     state: State = "timed_out" if timed_out else "exited"
     if child.overflow.done():
@@ -111,23 +110,25 @@ async def run(
         code,
         bytes(child.stdout[: limits.max_output]),
         bytes(child.stderr),
-        (time.monotonic() - began) * 1000,
+        (time.monotonic() - started_at) * 1000,
         _fault(state, code, limits),
     )
 
 
-def _obstacle(argv: Sequence[str], cwd: str, env: Mapping[str, str], limits: Limits) -> str:
-    """Why the program cannot be started; the system's own words do not tell cwd from program."""
+def _why_not_startable(
+    argv: Sequence[str], cwd: str, env: Mapping[str, str], limits: Limits
+) -> str:
+    """Why the program cannot be started; the OSError does not tell `cwd` from the program."""
     if not os.path.isdir(cwd):
         return f"the folder {cwd!r} to run in does not exist"
     if _needs_wrapper(limits) and os.name == "nt":
         return "memory and processor limits cannot be set on Windows"
     program = argv[0]
     if os.path.dirname(program):
-        place = os.path.join(cwd, program)
-        if not os.path.isfile(place):
+        path = os.path.join(cwd, program)
+        if not os.path.isfile(path):
             return f"the program {program!r} does not exist in the folder {cwd!r}"
-        return "" if os.access(place, os.X_OK) else f"the program {program!r} is not executable"
+        return "" if os.access(path, os.X_OK) else f"the program {program!r} is not executable"
     if shutil.which(program, path=env.get("PATH", os.defpath)) is None:
         return f"the program {program!r} was not found on PATH"
     return ""
@@ -147,7 +148,7 @@ async def _start(
 
 
 class _Child(asyncio.SubprocessProtocol):
-    """Collects what the child writes, and notes its exit and the end of its output."""
+    """Collects the child's output, and observes its exit and the end of its output."""
 
     def __init__(self, max_output: int) -> None:
         loop = asyncio.get_running_loop()
@@ -188,13 +189,13 @@ class _Child(asyncio.SubprocessProtocol):
         self.exited.set_result(code)
 
     async def ends_within(self, seconds: float | None) -> bool:
-        """Whether it exited, or wrote too much, in time."""
+        """Did it exit, or exceed the output limit, in time?"""
         ends: list[asyncio.Future[Any]] = [self.exited, self.overflow]
         done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         return bool(done)
 
     async def stop(self, grace: float) -> None:
-        """End the whole group: politely, then for certain; returns when the child is reaped."""
+        """Terminate the whole group, then kill it; returns when the child is reaped."""
         if self.transport is None:
             return
         try:
@@ -206,9 +207,9 @@ class _Child(asyncio.SubprocessProtocol):
             await asyncio.wait([self.exited])
             await asyncio.wait([self.closed], timeout=LINGER_SECONDS)
         finally:
-            # Also what outlived the child, and also when a second cancellation cut the above.
-            # The id cannot have become another group's: it is taken while a member lives, and
-            # when none lives too little time has passed to run through all ids.
+            # Kills what outlived the child, even if a second cancellation interrupted the above.
+            # The group id cannot have been reused: not while a member lives, and after that too
+            # little time has passed for the ids to wrap around.
             self._kill_group()
             _kill_marked(self.mark)
             await asyncio.wait([self.exited])
@@ -220,19 +221,19 @@ class _Child(asyncio.SubprocessProtocol):
     def _signal_group(self, number: int) -> None:
         assert self.transport is not None
         try:
-            if os.name == "nt":  # no groups to signal there: only the child itself can be ended
+            if os.name == "nt":  # no process groups there: only the child itself can be killed
                 self.transport.kill()
             else:
-                os.killpg(self.transport.get_pid(), number)  # a session's leader leads its group
+                os.killpg(self.transport.get_pid(), number)  # as session leader it leads the group
         except (ProcessLookupError, PermissionError):
-            pass  # nobody is left, or only what changed its user
+            pass  # no process is left, or only some that changed their user
 
 
 def _kill_marked(mark: str) -> None:
-    """End what left the group, and what that started meanwhile; only /proc can tell."""
+    """Kill processes that left the group, and those they have started; needs /proc."""
     killed: set[int] = set()
-    for _ in range(_MOST_SWEEPS):
-        found = _marked(f"{MARK}={mark}".encode()) - killed
+    for _ in range(_MAX_SWEEPS):
+        found = _find_marked(f"{MARK}={mark}".encode()) - killed
         if not found:
             return
         for pid in found:
@@ -241,13 +242,13 @@ def _kill_marked(mark: str) -> None:
         killed |= found
 
 
-def _marked(entry: bytes) -> set[int]:
-    """Our processes with this entry in their environment; none where there is no /proc."""
+def _find_marked(entry: bytes) -> set[int]:
+    """This user's processes with this entry in their environment; none without /proc."""
     found = set()
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
             with suppress(OSError):
-                # Nobody else's can be read anyway, unless we are root.
+                # Those of others could only be read by root.
                 if os.stat(f"/proc/{name}").st_uid == os.geteuid():
                     with open(f"/proc/{name}/environ", "rb") as file:
                         if entry in file.read().split(b"\0"):
@@ -255,9 +256,9 @@ def _marked(entry: bytes) -> set[int]:
     return found
 
 
-# Limits are set by a small Python program that then becomes the child. `preexec_fn` would run
-# our code between fork and exec, which can deadlock when there are threads, and asyncio has
-# some; setting them from outside is too late for a child that is quick.
+# Limits are set by a small Python program that then execs the child. `preexec_fn` would run code
+# between fork and exec, which can deadlock when there are threads, and asyncio has some; setting
+# the limits from outside would be too late for a quick child.
 _WRAPPER = """
 import os, resource as r, signal, sys
 memory, cpu, *argv = sys.argv[1:]
@@ -284,7 +285,7 @@ def _needs_wrapper(limits: Limits) -> bool:
 
 
 def _limited(argv: Sequence[str], limits: Limits) -> list[str]:
-    """The command that sets the limits and then becomes the program."""
+    """The command that sets the limits and then execs the program."""
     if not _needs_wrapper(limits):
         return list(argv)
     memory, cpu = limits.max_memory_mb, limits.max_cpu_seconds

@@ -47,17 +47,17 @@ def early(base: list[CaseOutcome], repeats: int = 1, order: list[int] | None = N
 
 def test_seven_losses_in_a_row_decide() -> None:
     test = early(before(20))
-    reasons = [test.see(seen(n)) for n in range(7)]
+    reasons = [test.add(seen(n)) for n in range(7)]
     assert reasons[:6] == [""] * 6
     words = "decided after 7 compared cases: regressed, as 7 stopped passing and 0 started to"
     assert reasons[6] == words
-    assert test.see(seen(7, "passed")) == words
+    assert test.add(seen(7, "passed")) == words
     assert (test.test.lost, test.pairs) == (7, 7)
 
 
 def test_seven_gains_decide_as_well() -> None:
     test = early(before(20, "failed"))
-    assert [test.see(seen(n, "passed")) for n in range(7)][-1].startswith("decided")
+    assert [test.add(seen(n, "passed")) for n in range(7)][-1].startswith("decided")
     assert test.test.verdict == "improved"
 
 
@@ -65,16 +65,16 @@ def test_cases_are_looked_at_in_the_order_of_the_plan() -> None:
     """Quick answers that all pass must not be counted before slow ones that fail."""
     test = early(before(20, "failed"))
     for n in range(1, 12):
-        assert test.see(seen(n, "passed")) == ""
+        assert test.add(seen(n, "passed")) == ""
     assert test.pairs == 0
-    assert test.see(seen(0, "passed")).startswith("decided after 7 ")
+    assert test.add(seen(0, "passed")).startswith("decided after 7 ")
 
 
 def test_a_case_is_looked_at_when_all_its_repeats_are_there() -> None:
     test = early(before(3), repeats=2)
-    test.see(seen(0, "passed"))
+    test.add(seen(0, "passed"))
     assert test.pairs == 0
-    test.see(seen(0, "failed", repeat=1))
+    test.add(seen(0, "failed", repeat=1))
     assert (test.pairs, test.test.lost) == (1, 1)
 
 
@@ -82,17 +82,17 @@ def test_a_case_is_looked_at_when_all_its_repeats_are_there() -> None:
 def test_what_was_not_judged_counts_for_nothing(outcome: Outcome) -> None:
     test = early(before(10))
     for n in range(9):
-        test.see(seen(n, outcome))
+        test.add(seen(n, outcome))
     assert test.pairs == 0
 
 
 def test_what_cannot_be_compared_counts_for_nothing() -> None:
     test = early(before(10, key="other"))
     for n in range(9):
-        assert test.see(seen(n)) == ""
+        assert test.add(seen(n)) == ""
     unknown = Early(before(0), range(10), lambda position: 1)
     for n in range(9):
-        assert unknown.see(seen(n)) == ""
+        assert unknown.add(seen(n)) == ""
     assert test.pairs == unknown.pairs == 0
 
 
@@ -100,33 +100,33 @@ def test_trials_that_confirm_are_no_repeats() -> None:
 
     test = early(before(10))
     for n in range(9):
-        test.see(msgspec.structs.replace(seen(n), confirms=True))
+        test.add(msgspec.structs.replace(seen(n), confirms=True))
     assert test.pairs == 0
 
 
 def test_of_a_cluster_only_the_first_move_counts() -> None:
     test = early(before(30))
     for n in range(20):
-        assert test.see(seen(n, cluster="one")) == ""
+        assert test.add(seen(n, cluster="one")) == ""
     assert test.test.lost == 1
-    assert [test.see(seen(n)) for n in range(20, 26)][-1].startswith("decided")
+    assert [test.add(seen(n)) for n in range(20, 26)][-1].startswith("decided")
 
 
 def test_files_without_suites_are_found_by_id() -> None:
     base = [c._replace(ref=CaseRef("", c.ref.id)) for c in before(10)]
-    assert [early(base).see(seen(0)), early(base).pairs] == ["", 0]
+    assert [early(base).add(seen(0)), early(base).pairs] == ["", 0]
     test = early(base)
-    assert [test.see(seen(n)) for n in range(7)][-1]
+    assert [test.add(seen(n)) for n in range(7)][-1]
 
 
 def test_an_interrupted_run_goes_on_where_it_was() -> None:
 
     test = early(before(20))
-    test.recall([seen(n) for n in range(5)])
-    test.recall([msgspec.structs.replace(seen(n), final=False) for n in range(5, 9)])
+    test.restore([seen(n) for n in range(5)])
+    test.restore([msgspec.structs.replace(seen(n), final=False) for n in range(5, 9)])
     assert test.pairs == 5
-    assert test.see(seen(5)) == ""
-    assert test.see(seen(6)).startswith("decided after 7 ")
+    assert test.add(seen(5)) == ""
+    assert test.add(seen(6)).startswith("decided after 7 ")
 
 
 # With the engine
@@ -274,7 +274,7 @@ def alarm(random: Random, cases: int) -> bool:
     test = early(base, order=order)
     for n in order:
         outcome: Outcome = "passed" if random.random() < rates[n] else "failed"
-        if test.see(seen(n, outcome)):
+        if test.add(seen(n, outcome)):
             return True
     return False
 
@@ -297,7 +297,7 @@ def slowly(random: Random, cases: int, lanes: int = 50) -> bool:
         ends.append((end, n))
     base = [case(f"c{n}", SAYS[b], suite=BASE) for n, (b, _) in enumerate(before_now)]
     test = early(base)
-    return any(test.see(seen(n, SAYS[before_now[n][1]])) for _, n in sorted(ends))
+    return any(test.add(seen(n, SAYS[before_now[n][1]])) for _, n in sorted(ends))
 
 
 @pytest.mark.parametrize("runs", [40, pytest.param(1000, marks=pytest.mark.full)])

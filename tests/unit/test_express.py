@@ -113,7 +113,7 @@ def trials(project: Project, found: list[Any], *, ascii_only: bool = False) -> l
 def test_both_lanes_record_the_same(streamed: Project, found: list[Any], ascii_only: bool) -> None:
     fast = trials(streamed, found, ascii_only=ascii_only)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Plan, "takes_all", property(lambda plan: False))
+        patch.setattr(Plan, "is_unfiltered", property(lambda plan: False))
         assert trials(streamed, found, ascii_only=ascii_only) == fast
 
 
@@ -151,7 +151,7 @@ def test_both_lanes_refuse_the_same(streamed: Project, entries: str) -> None:
     fast = problems()
     assert {problem.line for problem in fast} == {3}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Plan, "takes_all", property(lambda plan: False))
+        patch.setattr(Plan, "is_unfiltered", property(lambda plan: False))
         assert problems() == fast
 
 
@@ -203,7 +203,7 @@ def test_what_is_learned_of_entries_is_little(
     streamed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many names there are."""
-    monkeypatch.setattr(express, "MOST_KINDS", 9)
+    monkeypatch.setattr(express, "MAX_KINDS", 9)
     found = alike(20)
     for number, (case, _) in enumerate(found):
         case["evaluators"][0]["name"] = f"of case {number}"
@@ -216,8 +216,8 @@ def test_a_class_that_judges_in_its_own_way_is_no_check_of_a_text() -> None:
             return super().prepare(resources)
 
     entry = {"type": "contains", "value": "x"}
-    assert express._Form.of(ContainsEvaluator.model_validate(entry)) is not None
-    assert express._Form.of(Own.model_validate(entry)) is None
+    assert express._Template.of(ContainsEvaluator.model_validate(entry)) is not None
+    assert express._Template.of(Own.model_validate(entry)) is None
 
 
 def test_bytes_that_are_no_text_are_told_with_their_place(streamed: Project) -> None:

@@ -369,7 +369,7 @@ def test_what_was_prepared_is_not_kept_for_ever() -> None:
         one = Counting.model_construct(type="counting", name=str(index))
         preparation.grader(case(one))
     assert len(Counting.prepared) == 5000
-    assert len(preparation._ready) <= 1024
+    assert len(preparation._prepared) <= 1024
 
 
 # Properties

@@ -99,10 +99,10 @@ def test_what_gathers_while_a_save_is_under_way_is_saved_together_and_told_in_or
     store, told = Held(), list[int]()
 
     async def work(journal: Journal) -> None:
-        await journal.keep(finished(0))
+        await journal.add(finished(0))
         await settled()
         for position in (3, 1, 2):
-            await journal.keep(finished(position))
+            await journal.add(finished(position))
         assert (store.sizes, told) == ([1], [])
         store.let_go()
         await settled()
@@ -119,9 +119,9 @@ def test_whoever_keeps_more_than_may_be_unsaved_waits(most: int) -> None:
 
     async def work(journal: Journal) -> None:
         for position in range(most):
-            await journal.keep(finished(position))
+            await journal.add(finished(position))
         async with asyncio.TaskGroup() as group:
-            waits = group.create_task(journal.keep(finished(most)))
+            waits = group.create_task(journal.add(finished(most)))
             await settled()
             assert not waits.done()
             store.let_go()
@@ -136,7 +136,7 @@ def test_what_cannot_be_stored_takes_nothing_else_with_it() -> None:
 
     async def work(journal: Journal) -> None:
         for position in range(3):
-            await journal.keep(finished(position))
+            await journal.add(finished(position))
         await settled()
         store.let_go()
         await settled()
@@ -152,9 +152,9 @@ def test_what_was_asked_is_kept_when_the_run_is_cancelled() -> None:
     store = Held()
 
     async def work(journal: Journal) -> None:
-        await journal.keep(finished(0))
+        await journal.add(finished(0))
         await settled()
-        await journal.keep(finished(1))
+        await journal.add(finished(1))
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):

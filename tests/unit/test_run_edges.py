@@ -148,6 +148,21 @@ def test_what_was_not_confirmed_as_the_run_gave_up_is_shown_so() -> None:
     assert show(found.id).comparison == found.comparison
 
 
+def test_a_confirmation_that_the_budget_cut_short_confirms_nothing() -> None:
+    write(*numbered(3, critical=True))
+    base = run(good_but())
+
+    def bad(message: str) -> Any:
+        return assay.Observation("bad", cost_usd=0.1)
+
+    found = run(bad, baseline=base.id, budget_usd=0.35, workers=1)
+    assert found.exit_code == 3
+    assert found.comparison is not None
+    assert len(found.comparison.critical_regressions) == 3
+    assert found.comparison.gate_failures == ()
+    assert show(found.id).comparison == found.comparison
+
+
 def test_critical_cases_are_asked_although_it_is_decided() -> None:
     cases = numbered(40)
     cases[39]["critical"] = True

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 import assay
 from assay.blocking import wait_for
 from assay.engine import spool, stream
-from assay.engine.spool import Spool, noted
+from assay.engine.spool import Spool, render
 from assay.errors import EvalFileErrors, FunctionError, UsageError
-from assay.executors.processes import SHELF_BYTES, Processes
+from assay.executors.processes import SLOT_BYTES, Processes
 from assay.loaders import jsonl
 from assay.model.events import Notice
 from assay.model.run import TrialRecord
@@ -49,7 +49,7 @@ def streamed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setattr(eval_files, "STREAMED_BYTES", 0)
     monkeypatch.setattr(jsonl, "CHUNK_BYTES", 200)
     monkeypatch.setattr(jsonl, "PART_BYTES", 90)
-    monkeypatch.setattr(stream, "TOGETHER", 3)
+    monkeypatch.setattr(stream, "SAVED_TOGETHER", 3)
     return project
 
 
@@ -219,7 +219,7 @@ def test_a_resumed_stream_does_only_the_rest(
     whole = assay.run("a.eval.jsonl", target=REPLAY)
     expected = document(whole)
     graded: list[tuple[int, int]] = []
-    keep = stream.StreamRun._check
+    keep = stream.StreamRun._count
 
     def broken(self: Any, result: Any) -> None:
         keep(self, result)
@@ -228,7 +228,7 @@ def test_a_resumed_stream_does_only_the_rest(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(stream.StreamRun, "_check", broken)
+        patch.setattr(stream.StreamRun, "_count", broken)
         with pytest.raises(KeyboardInterrupt):
             assay.run("a.eval.jsonl", target=REPLAY)
     store = open_store(find_project(), None)
@@ -242,7 +242,7 @@ def test_a_resumed_stream_does_only_the_rest(
         keep(self, result)
         graded.extend((trial.position, trial.repeat) for trial in result.trials)
 
-    monkeypatch.setattr(stream.StreamRun, "_check", noted)
+    monkeypatch.setattr(stream.StreamRun, "_count", noted)
     resumed = resume("a.eval.jsonl")
     assert resumed.id == left
     assert document(resumed) == expected
@@ -326,7 +326,7 @@ def test_a_resumed_stream_knows_the_judges_of_what_was_graded_before(
     streamed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged_project(streamed, [[judge("truth")]] + [[judge("tone")]] + [[judge("style")]] * 6)
-    keep, chunks = stream.StreamRun._settle, []
+    keep, chunks = stream.StreamRun._drain_saves, []
 
     def broken(self: Any, under_way: Any) -> None:
         keep(self, under_way)
@@ -335,7 +335,7 @@ def test_a_resumed_stream_knows_the_judges_of_what_was_graded_before(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(stream.StreamRun, "_settle", broken)
+        patch.setattr(stream.StreamRun, "_drain_saves", broken)
         with pytest.raises(KeyboardInterrupt):
             assay.run("a.eval.jsonl", target=REPLAY)
     resumed = resume("a.eval.jsonl")
@@ -409,18 +409,18 @@ def trial(position: int) -> TrialRecord:
 
 
 def added(spool: Spool, chunk: int, trials: list[TrialRecord]) -> None:
-    spool.add(chunk, trials, noted(trials))
+    spool.add(chunk, trials, render(trials))
 
 
 def test_a_spool_has_the_order_of_the_file(tmp_path: Path) -> None:
     found = Spool(tmp_path / "new", b"head")
     for chunk in (1, 5, 9):
-        found.promise(chunk)
+        found.announce(chunk)
     added(found, 9, [trial(9)])
     added(found, 1, [trial(1), trial(2)])
-    assert not found.is_kept
+    assert not found.is_complete
     added(found, 5, [])
-    assert found.is_kept
+    assert found.is_complete
     cases = json.loads(b"[" + b"".join(found.entries()) + b"]")
     assert [case["id"] for case in cases] == ["c1", "c2", "c9"]
     assert cases[0]["details"] == {"outcome": "passed", "response": "yes"}
@@ -436,7 +436,7 @@ def test_a_spool_becomes_the_result_file(tmp_path: Path, can_be_named: bool) -> 
     found = Spool(tmp_path, b"[")
     assert found._entries is not None
     found._entries.can_be_named &= can_be_named
-    found.promise(1)
+    found.announce(1)
     added(found, 1, [trial(1), trial(2)])
     assert b"".join(found.entries()).count(b"\n") == 1
     file = tmp_path / "found.json"
@@ -475,15 +475,15 @@ def test_result_files_are_the_same_where_no_file_is_nameless(
 def test_a_spool_that_would_hold_too_much_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool, "MOST_WAITING", 2)
+    monkeypatch.setattr(spool, "MAX_WAITING", 2)
     found = Spool(tmp_path, b"")
     for chunk in range(5):
-        found.promise(chunk)
+        found.announce(chunk)
     for chunk in range(1, 5):
         added(found, chunk, [trial(chunk)])
-    assert not found.is_kept
+    assert not found.is_complete
     added(found, 0, [trial(0)])
-    assert not found.is_kept
+    assert not found.is_complete
 
 
 class _OnAFullDisk(Nameless):
@@ -498,9 +498,9 @@ def test_a_spool_on_a_full_disk_gives_up_or_is_left_in_peace(
 ) -> None:
     monkeypatch.setattr(spool, "Nameless", _OnAFullDisk)
     found = Spool(tmp_path, b"head")
-    found.promise(0)
+    found.announce(0)
     added(found, 0, [trial(n) for n in range(200)])
-    assert not found.is_kept
+    assert not found.is_complete
     Spool(tmp_path, b"head").close()
 
 
@@ -529,7 +529,7 @@ def test_large_pieces_and_large_answers_do_not_wait_for_each_other() -> None:
 
 
 def test_answers_of_any_size_and_kind_arrive_as_they_were_given() -> None:
-    sizes = [0, 1, 100_000, SHELF_BYTES - 1, SHELF_BYTES, SHELF_BYTES + 1]
+    sizes = [0, 1, 100_000, SLOT_BYTES - 1, SLOT_BYTES, SLOT_BYTES + 1]
     given = [os.urandom(size) for size in sizes * 3] + [None, "text", 3]
     found = list(Processes(2).run(lambda piece: given[piece], range(len(given))))
     assert sorted(map(repr, found)) == sorted(map(repr, given))
@@ -673,7 +673,7 @@ def test_a_resumed_stream_tells_its_warnings_once(
 ) -> None:
     write(streamed, [warned(0), *map(case, range(1, 9))], [seen(n) for n in range(9)])
     saves: list[int] = []
-    keep = stream.StreamRun._settle
+    keep = stream.StreamRun._drain_saves
 
     def broken(self: Any, most: int) -> None:
         keep(self, most)
@@ -682,7 +682,7 @@ def test_a_resumed_stream_tells_its_warnings_once(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(stream.StreamRun, "_settle", broken)
+        patch.setattr(stream.StreamRun, "_drain_saves", broken)
         with pytest.raises(KeyboardInterrupt):
             assay.run("a.eval.jsonl", target=REPLAY)
     _, problems, _ = told(resume="", strict=True)
@@ -807,7 +807,7 @@ def test_whole_numbers_are_written_the_same_however_a_run_came_to_its_end(
     write(streamed, cases, answers)
     expected = text(assay.run("a.eval.jsonl", target=REPLAY))
     saves: list[int] = []
-    keep = stream.StreamRun._settle
+    keep = stream.StreamRun._drain_saves
 
     def broken(self: Any, most: int) -> None:
         keep(self, 0)
@@ -816,7 +816,7 @@ def test_whole_numbers_are_written_the_same_however_a_run_came_to_its_end(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(stream.StreamRun, "_settle", broken)
+        patch.setattr(stream.StreamRun, "_drain_saves", broken)
         with pytest.raises(KeyboardInterrupt):
             assay.run("a.eval.jsonl", target=REPLAY)
     assert text(resume("a.eval.jsonl")) == expected

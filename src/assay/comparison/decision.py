@@ -1,6 +1,6 @@
-"""What a comparison comes to: the decision, whether the gate fails, and both in plain words.
+"""The outcome of a comparison: the decision, whether the gate fails, and both in plain words.
 
-The decision stands on passed and failed cases alone. Graded scores are told beside it.
+The decision depends only on which cases passed and failed. Graded scores are reported beside it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,23 @@ from assay.stats.repeats import at_least_by_chance
 from assay.stats.sequential import Sequential
 
 GATES = get_args(Gate)
-#: A p-value below this one is more than chance.
+#: Differences with a p-value below this are significant.
 ALPHA = 0.05
-#: So many cases are named in one reason; the lists of the comparison name all.
+#: How many cases the reasons name; the lists of the comparison name all.
 NAMED = 10
-_MOST_CASES = 10_000_000
-#: The name of the test that may be looked at after every case.
+_MAX_CASES = 10_000_000
+#: The name of the test that may be evaluated after every case.
 E_PROCESS = "e-process"
-_NO_TEST = PValue(1.0, E_PROCESS)
+_NOT_SIGNIFICANT = PValue(1.0, E_PROCESS)
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """When the gate fails, as the options of a run say.
+    """When the gate fails, by the options of a run.
 
-    `confirmed` are the critical regressions that failed in every rerun. Give it for a live
-    target: then no other critical regression counts. None is for recorded observations,
-    where asking again would change nothing. `min_pass_rate` is for the cases without a
-    baseline; all of them must pass when it is None. `sequential` decides in place of the usual
-    test, when the candidate was to stop as soon as it is decided.
+    `confirmed` are the critical regressions that failed in every rerun of a live target: no other
+    ones count. None is for recorded observations, where asking again would change nothing.
+    `min_pass_rate` is for cases without a baseline; all of them must pass if it is None.
+    `sequential` replaces the usual test if the candidate was to stop once decided.
     """
 
     gate: Gate = "regression"
@@ -54,7 +53,7 @@ class Rules(msgspec.Struct, frozen=True):
     sequential: Sequential | None = None
 
     def checked(self) -> Rules:
-        """These rules, or a UsageError that says what is wrong with them."""
+        """These rules; raises UsageError if they are invalid."""
         if self.gate not in GATES:
             raise UnknownName("gate", self.gate, GATES)
         if not 0 <= self.margin <= 1:
@@ -65,7 +64,7 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """The numbers, and what they say."""
+    """The counts, and what follows from them."""
 
     pairs: Pairs
     decision: Decision
@@ -74,16 +73,17 @@ class Finding(msgspec.Struct, frozen=True):
     sequential: Sequential | None = None
 
     def test_dict(self) -> dict[str, Any] | None:
-        """The test for JSON, with the counts that it stands on."""
+        """The test for JSON, with the counts that it is based on."""
         if self.test is None:
             return None
-        seen = self.sequential
-        counted = self.pairs if seen is None else seen
-        told: dict[str, Any] = {"name": self.test.method, "pValue": self.test.value}
-        told["discordant"] = [counted.lost, counted.gained]
-        if seen is not None:
-            told["eValue"] = seen.e_value if math.isfinite(seen.e_value) else None
-        return told
+        sequential = self.sequential
+        counts = self.pairs if sequential is None else sequential
+        found: dict[str, Any] = {"name": self.test.method, "pValue": self.test.value}
+        found["discordant"] = [counts.lost, counts.gained]
+        if sequential is not None:
+            e_value = sequential.e_value
+            found["eValue"] = e_value if math.isfinite(e_value) else None
+        return found
 
 
 def decide(
@@ -93,10 +93,10 @@ def decide(
     clusters: Sequence[int] = (),
     sequential: Sequential | None = None,
 ) -> Finding:
-    """The decision. `changes` (-1, 0, 1) and `clusters` of all pairs are given if any is in one.
+    """Decide. `changes` (-1, 0 or 1) and `clusters` of all pairs are needed if any has a cluster.
 
-    Cases of a cluster move together, so that fewer things happened than cases changed. Then
-    the larger p-value counts, and the interval that has room for both.
+    Cases of a cluster are not independent. With clusters, the larger of the plain and the
+    clustered p-value counts, and the interval covers both intervals.
     """
     difference = newcombe(pairs)
     if difference is None:
@@ -105,9 +105,9 @@ def decide(
     if clusters:
         test, difference = _clustered(test, difference, changes, clusters)
     if sequential is not None:
-        # After looking at every case no other test keeps its promise.
+        # No other test is valid after checking at every case.
         test = PValue(min(1.0, 1 / sequential.e_value), E_PROCESS)
-        decision = sequential.verdict or _decision(pairs, difference, _NO_TEST, margin)
+        decision = sequential.verdict or _decision(pairs, difference, _NOT_SIGNIFICANT, margin)
         return Finding(pairs, decision, difference, test, sequential)
     return Finding(pairs, _decision(pairs, difference, test, margin), difference, test)
 
@@ -126,7 +126,7 @@ def _clustered(
     test: PValue, difference: Estimate, changes: Sequence[int], clusters: Sequence[int]
 ) -> tuple[PValue, Estimate]:
     wide, error = clustered_t(changes, clusters), clustered_error(changes, clusters)
-    if wide is None or error == 0:  # all pairs did the same; their spread cannot be seen
+    if wide is None or error == 0:  # all pairs are equal: the spread is unknown
         return test, difference
     p = 1.0
     if error is not None:
@@ -140,19 +140,20 @@ def _clustered(
 
 @lru_cache(maxsize=1024)
 def more_cases(pairs: Pairs, margin: float) -> int | None:
-    """How many more cases like these would settle it; None when no number within reach would.
+    """How many more cases like these would settle it; None if no realistic number would.
 
-    Either the difference shows with a chance of 80 %, or it is known to be within the margin.
+    Settled means that the difference is significant with a power of 80 %, or that the interval
+    lies within the margin.
     """
     difference, share = pairs.difference or 0.0, pairs.discordant / pairs.n
-    shows = cases_needed(difference, share) if difference else None
-    within = _within(pairs, margin) if abs(difference) < margin else None
-    found = [cases - pairs.n for cases in (shows, within) if cases is not None]
+    significant = cases_needed(difference, share) if difference else None
+    within = _cases_within(pairs, margin) if abs(difference) < margin else None
+    found = [cases - pairs.n for cases in (significant, within) if cases is not None]
     return max(min(found), 1) if found else None
 
 
-def _within(pairs: Pairs, margin: float) -> int | None:
-    """At how many cases the interval would fit into the margin, if all shares stay."""
+def _cases_within(pairs: Pairs, margin: float) -> int | None:
+    """How many cases with the same shares bring the interval within the margin."""
 
     def fits(cases: int) -> bool:
         parts = (pairs.both, pairs.lost, pairs.gained, pairs.neither)
@@ -162,7 +163,7 @@ def _within(pairs: Pairs, margin: float) -> int | None:
     low, high = pairs.n, 2 * pairs.n
     while not fits(high):
         low, high = high, 2 * high
-        if high > _MOST_CASES:
+        if high > _MAX_CASES:
             return None
     while high - low > max(low // 100, 1):
         middle = (low + high) // 2
@@ -171,7 +172,7 @@ def _within(pairs: Pairs, margin: float) -> int | None:
 
 
 def scores_of(differences: Mapping[str, Sequence[float]]) -> tuple[dict[str, Any], ...]:
-    """How graded scores differ, by suite; their p-values are adjusted among themselves."""
+    """The differences of graded scores by suite, with p-values adjusted for multiple tests."""
     found = []
     for suite, values in differences.items():
         estimate, test = score_difference(values), score_test(values)
@@ -186,14 +187,14 @@ def scores_of(differences: Mapping[str, Sequence[float]]) -> tuple[dict[str, Any
 
 
 class Watched(msgspec.Struct):
-    """The cases that the gate looks at one by one."""
+    """The cases that the gate checks individually."""
 
     regressions: list[CaseRef] = []
     critical: list[CaseRef] = []
     flips: list[CaseRef] = []
-    #: Of the flips, the fewest trials in both runs together.
+    #: The fewest trials, of both runs together, that any of the flips has.
     flip_trials: int = 0
-    #: How many cases passed some of their trials only.
+    #: How many cases passed only some of their trials.
     flaky: int = 0
     failed_added: list[CaseRef] = []
     failed_changed: list[CaseRef] = []
@@ -203,9 +204,9 @@ class Watched(msgspec.Struct):
     def real_flips(self) -> list[CaseRef]:
         """The flips, unless the flaky cases of the same two runs explain them.
 
-        A case that passes every second time fails all trials after it passed all of them now
-        and then: with t trials in both runs once in 2^t, while it shows itself flaky in all but
-        four of 2^t. So the flaky cases tell how many flips to expect by chance.
+        A case that passes half of the time, with t trials in both runs together, passes all of
+        the first run and none of the second once in 2^t, and is seen to be flaky in all but four
+        of 2^t. So the number of flaky cases tells how many flips to expect by chance.
         """
         chance = 0.5**self.flip_trials
         expected = self.flaky * chance / (1 - 4 * chance) if self.flips else 0.0
@@ -213,9 +214,9 @@ class Watched(msgspec.Struct):
 
 
 def gate_failures(finding: Finding, watched: Watched, rules: Rules) -> list[str]:
-    """Why the gate fails, in words; nothing when it passes."""
-    kinds = {"regression": _regression, "strict": _strict, "non-inferiority": _inferiority}
-    return [*kinds[rules.gate](finding, watched, rules), *_without_baseline(watched, rules)]
+    """Why the gate fails; empty if it passes."""
+    gates = {"regression": _regression, "strict": _strict, "non-inferiority": _inferiority}
+    return [*gates[rules.gate](finding, watched, rules), *_without_baseline(watched, rules)]
 
 
 def _regression(finding: Finding, watched: Watched, rules: Rules) -> Iterable[str]:
@@ -228,7 +229,7 @@ def _regression(finding: Finding, watched: Watched, rules: Rules) -> Iterable[st
         "a critical case passed before and fails now",
         [ref for ref in watched.critical if ref in counted],
     )
-    # A case that is told as critical need not be told again.
+    # Critical cases have been named already.
     flips = [ref for ref in watched.real_flips if ref not in counted]
     yield from each("a case that always passed before never passes now", flips)
 
@@ -259,14 +260,14 @@ def _without_baseline(watched: Watched, rules: Rules) -> Iterable[str]:
 
 
 def each(what: str, refs: Sequence[CaseRef]) -> Iterable[str]:
-    """One reason a case; the last says that there are more."""
+    """One reason per case, and one for the number of those that are not named."""
     yield from (f"{what}: {ref}" for ref in refs[:NAMED])
     if len(refs) > NAMED:
         yield f"{what}: {len(refs) - NAMED:,} more"
 
 
 def explain(finding: Finding, margin: float, unpaired: Mapping[str, int]) -> str:
-    """Two sentences for readers who never took statistics."""
+    """The finding in two sentences, for readers without statistics."""
     if finding.difference is None or finding.test is None:
         return _nothing_to_compare(unpaired)
     pairs = finding.pairs
@@ -293,7 +294,7 @@ def explain(finding: Finding, margin: float, unpaired: Mapping[str, int]) -> str
 
 
 def _stopped(finding: Finding, test: Sequential) -> str:
-    """Of the test that decided while the run went on."""
+    """As `explain`, for a sequential test that decided while the run went on."""
     word = "worse" if finding.decision == "regressed" else "better"
     moved = f"{test.lost:,} stopped passing and {test.gained:,} started to"
     first = f"The candidate is {word}: {moved}, which decided it."
@@ -317,7 +318,7 @@ def _settling(pairs: Pairs, margin: float) -> str:
 
 
 def _chance(p: float) -> str:
-    """A p-value as how often it happens."""
+    """A p-value in words, as a frequency."""
     if p < 0.001:
         share = "fewer than 1 of 1,000"
     elif p < 0.05:
@@ -330,7 +331,7 @@ def _chance(p: float) -> str:
 
 
 def rates(pairs: Pairs) -> str:
-    """Both pass rates, and the cases behind them."""
+    """Both pass rates, and the counts behind them."""
     before, now = (pairs.both + pairs.lost) / pairs.n, (pairs.both + pairs.gained) / pairs.n
     moved = f"{pairs.lost:,} stopped passing and {pairs.gained:,} started to"
     return f"of {_cases(pairs.n)}, {moved}, from {percent(before)} to {percent(now)}"
@@ -354,6 +355,6 @@ def _cases(count: int) -> str:
 
 
 def _rounded(count: int) -> int:
-    """Two digits: more would promise too much."""
+    """Rounded up to two digits: more would suggest too much precision."""
     step: int = 10 ** max(len(str(count)) - 2, 0)
     return math.ceil(count / step) * step

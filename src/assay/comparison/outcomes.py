@@ -1,4 +1,4 @@
-"""The outcomes of a run, wherever it is: in the store, under a name, or in a file."""
+"""Finds a run by id, name or file, and reads its outcomes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from assay.settings import shown_path
 
 LATEST = "latest"
 SUFFIXES = (".json", ".jsonl")
-#: A run is known by so many first characters of its id.
+#: The shortest prefix of an id by which a run is found.
 SHORTEST = 6
 MAX_NAME = 100
-_START_OF_ID = re.compile(r"[0-9a-f-]+")
-#: What `check_name` takes, but for characters that are not printable.
+_ID_PREFIX = re.compile(r"[0-9a-f-]+")
+#: The names that `check_name` accepts, except that it also refuses unprintable characters.
 NAME_PATTERN = rf"^(?!\s*$)(?!{LATEST}$)(?!.*\.jsonl?$)"
 NAME_PATTERN += rf"(?!(?=[A-Fa-f]*[0-9-])[0-9A-Fa-f-]{{{SHORTEST},}}$).+$"
 _PAGE = 50
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """The cases of a run, to be read again and again, and what a comparison calls it."""
+    """The cases of a run, which can be read repeatedly, and its name in comparisons."""
 
     label: str
     run_id: str
@@ -41,27 +41,27 @@ class Outcomes(msgspec.Struct, frozen=True):
         return self.read()
 
     def not_empty(self) -> Outcomes:
-        """This one; comparing with nothing would look like an answer."""
+        """This object; raises UsageError if there is no case, as comparing would be meaningless."""
         if next(self.read(), None) is None:
             raise UsageError(f"the run {self.name} has no result of any case")
         return self
 
     @property
     def name(self) -> str:
-        """What a comparison calls it."""
+        """The name of the run in comparisons."""
         return self.run_id or self.label
 
 
 def names_file(reference: str) -> bool:
-    """Is it a file by its name? Then no store is needed."""
+    """Is it a file, judging by its name? Then no store is needed."""
     return reference.endswith(SUFFIXES)
 
 
 def outcomes_of(reference: str, store: Store, root: Path) -> Outcomes:
-    """The run that a user means; raises NotInStore, UsageError or ResultFileError.
+    """The run that a reference means; raises NotInStore, UsageError or ResultFileError.
 
-    A name that ends with .json or .jsonl is a file, relative to `root`. Else it is `latest`, the
-    name of a baseline, a run's id or the start of one; and at last a file of another name.
+    A name that ends with .json or .jsonl is a file, relative to `root`. Otherwise it is `latest`,
+    the name of a baseline, the id of a run or a prefix of one, or else a file of another name.
     """
     if not names_file(reference):
         try:
@@ -73,13 +73,13 @@ def outcomes_of(reference: str, store: Store, root: Path) -> Outcomes:
 
 
 def in_file(file: Path) -> Outcomes:
-    """The results of a file."""
+    """The run in a result file."""
     results = read_results(file)
     return Outcomes(shown_path(file), results.run_id, results.read)
 
 
 def stored(run: RunRecord, store: Store, label: str = "") -> Outcomes:
-    """A run of the store."""
+    """A run in the store."""
     label = label or run.id
     unfinished = f"the run {run.id} is not complete: it is {run.status}"
     notes = [] if run.status == "finished" else [unfinished]
@@ -93,23 +93,23 @@ def stored(run: RunRecord, store: Store, label: str = "") -> Outcomes:
 
 
 def find_run(reference: str, store: Store) -> RunRecord:
-    """The run called so: `latest`, the name of a baseline, an id or the start of one."""
+    """Find a run by `latest`, the name of a baseline, its id or a prefix of that."""
     if reference == LATEST:
         return _latest(store)
     baselines = store.baselines()
     if reference in baselines:
         return store.run(baselines[reference])
-    # No database keeps such a text, and some say so in words of their own.
+    # Databases cannot store other texts, and some raise errors of their own for them.
     if "\0" not in reference and reference.isprintable():
         with suppress(NotInStore):
             return store.run(reference)
-        if found := _by_start(reference.lower(), store):
+        if found := _by_prefix(reference.lower(), store):
             return found
     raise NotInStore("run or baseline", reference, [*baselines, LATEST])
 
 
 def check_name(name: str) -> None:
-    """A baseline's name must not be one that means something else."""
+    """Raise UsageError for a baseline name that is invalid, or could mean something else."""
     wrong = ""
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME:
         wrong = f"a name has 1 to {MAX_NAME} printable characters"
@@ -117,14 +117,14 @@ def check_name(name: str) -> None:
         wrong = "it stands for the newest run"
     elif names_file(name):
         wrong = "it would be taken for a file"
-    elif len(name) >= SHORTEST and _START_OF_ID.fullmatch(name.lower()) and not name.isalpha():
+    elif len(name) >= SHORTEST and _ID_PREFIX.fullmatch(name.lower()) and not name.isalpha():
         wrong = "it would be taken for the id of a run"
     if wrong:
         raise UsageError(f"a baseline cannot be called {name!r}: {wrong}")
 
 
 def newest_first(store: Store) -> Iterator[RunRecord]:
-    """All runs of a store, read page by page."""
+    """All runs of a store, newest first, read page by page."""
     before: str | None = None
     while page := store.runs(_PAGE, before):
         yield from page
@@ -132,19 +132,19 @@ def newest_first(store: Store) -> Iterator[RunRecord]:
 
 
 def _latest(store: Store) -> RunRecord:
-    """The newest run that is complete, and had something to ask."""
+    """The newest finished run with at least one case."""
     for run in newest_first(store):
         if run.status == "finished" and (run.summary or {}).get("totalCases", 1):
             return run
     raise UsageError("the store has no finished run")
 
 
-def _by_start(start: str, store: Store) -> RunRecord | None:
-    """The only run whose id starts so."""
-    if len(start) < SHORTEST or not _START_OF_ID.fullmatch(start):
+def _by_prefix(prefix: str, store: Store) -> RunRecord | None:
+    """The only run whose id starts with the prefix."""
+    if len(prefix) < SHORTEST or not _ID_PREFIX.fullmatch(prefix):
         return None
-    # Ids are made of hexadecimal digits, so 'g' comes after all that start so.
-    found = [run for run in store.runs(2, before=f"{start}g") if run.id.startswith(start)]
+    # Ids have only hexadecimal digits and hyphens, so `prefix + "g"` sorts after all matches.
+    found = [run for run in store.runs(2, before=f"{prefix}g") if run.id.startswith(prefix)]
     if len(found) > 1:
-        raise UsageError(f"more than one run starts with {start!r}: write more of its id")
+        raise UsageError(f"more than one run starts with {prefix!r}: write more of its id")
     return found[0] if found else None

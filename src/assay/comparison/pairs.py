@@ -1,8 +1,8 @@
-"""The cases of two runs side by side, in little memory.
+"""Pairs the cases of two runs, in little memory.
 
-Two runs of the same files have their cases in the same order, and are walked together. From
-the first difference on, what is left of the base goes into a table: packed records in one
-buffer, and a hash index in arrays. That is about 100 bytes a case.
+Two runs of the same files have their cases in the same order, and are iterated together. From
+the first difference on, the rest of the base goes into a table: packed records in one buffer,
+and a hash index in arrays. That takes about 100 bytes per case.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _decode = msgspec.msgpack.Decoder(CaseOutcome).decode
 def pair(base: Iterable[CaseOutcome], candidate: Iterable[CaseOutcome]) -> Iterator[Pair]:
     """Every case once: those of the candidate in their order, then those only the base has.
 
-    A case is known by its suite and id. Files of other tools know no suites: when the first
-    case of either run has none, the id alone decides. Should a run have a case twice, the
-    first goes with the first, the second with the second.
+    Cases are matched by suite and id. Files of other tools have no suites: if the first case of
+    either run has none, the id alone counts. If a run has a case twice, the first is paired with
+    the first, the second with the second.
     """
     before, after = iter(base), iter(candidate)
     old, new = next(before, None), next(after, None)
@@ -41,8 +41,8 @@ def pair(base: Iterable[CaseOutcome], candidate: Iterable[CaseOutcome]) -> Itera
     table = _Table(before if old is None else chain((old,), before), by_id)
     for case in after if new is None else chain((new,), after):
         yield table.take(case.ref), case
-    for left in table.left():
-        yield left, None
+    for rest in table.remaining():
+        yield rest, None
 
 
 def _key(ref: CaseRef, by_id: bool) -> CaseRef | str:
@@ -50,7 +50,7 @@ def _key(ref: CaseRef, by_id: bool) -> CaseRef | str:
 
 
 class _Table:
-    """Cases by their key, each to be taken once. Equal hashes are chained in order."""
+    """A hash table of cases, each to be taken once. Rows of a slot are chained in order."""
 
     def __init__(self, cases: Iterable[CaseOutcome], by_id: bool) -> None:
         self._by_id = by_id
@@ -65,12 +65,12 @@ class _Table:
         self._heads = array("l", [_NONE]) * (self._mask + 1)
         self._next = array("l", [_NONE]) * len(hashes)
         self._taken = bytearray(len(hashes))
-        for row in reversed(range(len(hashes))):  # so that the first row ends up first
+        for row in reversed(range(len(hashes))):  # so that chains start with the first row
             slot = hashes[row] & self._mask
             self._next[row], self._heads[slot] = self._heads[slot], row
 
     def take(self, ref: CaseRef) -> CaseOutcome | None:
-        """The first case with this key that was not taken yet."""
+        """Take the first remaining case with this key."""
         key = _key(ref, self._by_id)
         slot = hash(key) & self._mask
         previous, row = _NONE, self._heads[slot]
@@ -82,7 +82,7 @@ class _Table:
             previous, row = row, self._next[row]
         return None
 
-    def left(self) -> Iterator[CaseOutcome]:
+    def remaining(self) -> Iterator[CaseOutcome]:
         """The cases that were not taken, in order."""
         return (self._case(row) for row, taken in enumerate(self._taken) if not taken)
 

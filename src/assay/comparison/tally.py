@@ -1,4 +1,4 @@
-"""Two runs to a Comparison: their cases are paired, counted, decided on and explained."""
+"""Compares two runs: pairs and counts their cases, decides, and explains the decision."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ MAX_SUITES = 20
 
 
 def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
-    """The trials of a run, in their order, as one outcome a case.
+    """Combine the ordered trials of a run into one outcome per case.
 
-    Trials that only confirm a regression are no repeats: they do not count, but may excuse it.
+    Trials that only confirm a regression do not count as repeats, but may excuse it.
     """
     for trials in by_case(facts):
         first = trials[0]
         ref = CaseRef(first.suite, first.case_id)
         rest = (first.comparability, first.critical, first.cluster)
-        if len(trials) == 1:  # most are, and this is hot
+        if len(trials) == 1:  # a fast path for the most common case
             judged = first.outcome in JUDGED
             passes = first.outcome == "passed"
             yield CaseOutcome(ref, first.outcome, int(passes), int(judged), first.score, *rest)
         else:
             excused = any(t.confirms and t.outcome == "passed" for t in trials)
-            together = _together(repeats_of(trials))
-            yield CaseOutcome(ref, *together, *rest, excused=excused)
+            combined = _combine(repeats_of(trials))
+            yield CaseOutcome(ref, *combined, *rest, excused=excused)
 
 
-def _together(trials: Sequence[TrialFacts]) -> tuple[Outcome, int, int, float | None]:
+def _combine(trials: Sequence[TrialFacts]) -> tuple[Outcome, int, int, float | None]:
     """Outcome, passes, judged trials and mean score of several trials."""
     judged = [trial for trial in trials if trial.outcome in JUDGED]
     passes = sum(trial.outcome == "passed" for trial in judged)
@@ -64,9 +64,9 @@ def compare(
     names: tuple[str, str] = ("base", "candidate"),
     notes: Iterable[str] = (),
 ) -> Comparison:
-    """Two runs case by case. `names` are what to call them, `notes` what else there is to say.
+    """Compare two runs case by case; `names` and `notes` are for the report.
 
-    With a live target call it once, ask the `critical_regressions` again, and call it again
+    With a live target, call it once, ask the `critical_regressions` again, and call it again
     with those that failed every time as `Rules.confirmed`.
     """
     rules = rules or Rules()
@@ -99,7 +99,7 @@ def _exit_code(failed: bool, decision: str, strict: bool) -> int:
 
 
 class _Tally(msgspec.Struct):
-    """What is counted while the pairs go by; little is kept of pairs that agree."""
+    """Counts and lists of all pairs; little is kept of pairs without a change."""
 
     both: int = 0
     lost: int = 0
@@ -120,6 +120,7 @@ class _Tally(msgspec.Struct):
     differences: dict[str, array[float]] = {}
     changes: array[int] = msgspec.field(default_factory=lambda: array("b"))
     clusters: array[int] = msgspec.field(default_factory=lambda: array("l"))
+    #: A number for each named cluster.
     numbers: dict[str, int] = {}
 
     def add(self, before: CaseOutcome | None, now: CaseOutcome | None) -> None:
@@ -128,36 +129,36 @@ class _Tally(msgspec.Struct):
                 self.removed.append(before.ref)
         elif before is None:
             self.added.append(now.ref)
-            self._alone(now, self.watched.failed_added)
+            self._add_unpaired(now, self.watched.failed_added)
         elif not comparable(before.comparability, now.comparability):
             self.not_comparable.append(now.ref)
-            self._alone(now, self.watched.failed_changed)
+            self._add_unpaired(now, self.watched.failed_changed)
         elif "errored" in (before.outcome, now.outcome):
             self.unjudged.append(now.ref)
         elif "skipped" in (before.outcome, now.outcome):
-            self._skip(before, now)
+            self._add_skipped(before, now)
         else:
-            self._pair(before, now)
+            self._add_pair(before, now)
 
-    def _alone(self, now: CaseOutcome, failed: list[CaseRef]) -> None:
-        """A case that counts as if there were no baseline."""
+    def _add_unpaired(self, now: CaseOutcome, failed: list[CaseRef]) -> None:
+        """Add a case that counts as if there were no baseline."""
         self.watched.judged_without_baseline += now.outcome in JUDGED
         if now.outcome == "failed":
             failed.append(now.ref)
 
-    def _skip(self, before: CaseOutcome, now: CaseOutcome) -> None:
-        """It was not to be judged. That is news only when it happened in one of the runs."""
+    def _add_skipped(self, before: CaseOutcome, now: CaseOutcome) -> None:
+        """Add a skipped case, which is reported only if it was skipped in just one of the runs."""
         if before.outcome != now.outcome:
             self.skipped.append(now.ref)
         else:
             self.skipped_twice += 1
 
-    def _pair(self, before: CaseOutcome, now: CaseOutcome) -> None:
+    def _add_pair(self, before: CaseOutcome, now: CaseOutcome) -> None:
         passed, passes = before.outcome == "passed", now.outcome == "passed"
         if passed and passes:
             self.both += 1
         elif passed:
-            self._lose(before, now)
+            self._add_regression(before, now)
         elif passes:
             self.gained += 1
             self.new_passes.append(now.ref)
@@ -168,9 +169,9 @@ class _Tally(msgspec.Struct):
             if 0 < before.passes < before.judged or 0 < now.passes < now.judged:
                 self.flaky.append(now.ref)
                 self.watched.flaky += 1
-        self._keep(before, now, passes - passed)
+        self._add_change(before, now, passes - passed)
 
-    def _lose(self, before: CaseOutcome, now: CaseOutcome) -> None:
+    def _add_regression(self, before: CaseOutcome, now: CaseOutcome) -> None:
         self.lost += 1
         self.watched.regressions.append(now.ref)
         if now.critical and not now.excused:
@@ -180,10 +181,11 @@ class _Tally(msgspec.Struct):
             self.watched.flip_trials = min(self.watched.flip_trials or trials, trials)
             self.watched.flips.append(now.ref)
 
-    def _keep(self, before: CaseOutcome, now: CaseOutcome, change: int) -> None:
+    def _add_change(self, before: CaseOutcome, now: CaseOutcome, change: int) -> None:
+        """Add what clustered and score statistics need."""
         self.changes.append(change)
         cluster = before.cluster if now.cluster is None else now.cluster
-        if cluster is None:  # a cluster of its own; those with a name count from 0 up
+        if cluster is None:  # a cluster of its own, with a negative number; named ones have 0 up
             self.clusters.append(-len(self.changes))
         else:
             self.clusters.append(self.numbers.setdefault(cluster, len(self.numbers)))
@@ -201,12 +203,12 @@ class _Tally(msgspec.Struct):
 
     @property
     def clustered(self) -> tuple[array[int], array[int]]:
-        """What `decide` needs of clusters: nothing when there are none."""
+        """The arguments of `decide` for clusters: empty if there are none."""
         return (self.changes, self.clusters) if self.numbers else (array("b"), array("l"))
 
     @property
     def lists(self) -> dict[str, Any]:
-        """The cases of each kind, as a Comparison calls them."""
+        """The lists of cases, by the fields of a Comparison."""
         kinds = ("new_passes", "added", "removed", "not_comparable", "unjudged", "flaky")
         return {
             "regressions": tuple(self.watched.regressions),
@@ -225,18 +227,18 @@ class _Tally(msgspec.Struct):
         }
 
     def scores(self) -> dict[str, array[float]]:
-        """Differences of scores by suite, if both runs have scores between 0 and 1."""
+        """Score differences by suite; empty unless both runs have scores between 0 and 1."""
         if not (self.graded_before and self.graded_now):
             return {}
         if len(self.differences) <= MAX_SUITES:
             return self.differences
-        everything = array("d")
-        for some in self.differences.values():
-            everything += some
-        return {"": everything}
+        together = array("d")
+        for differences in self.differences.values():
+            together += differences
+        return {"": together}
 
     def notes(self, rules: Rules) -> Iterator[str]:
-        """What a reader should know beside the decision."""
+        """What a reader should know besides the decision."""
         if rules.sequential is not None:
             yield (
                 "the run was to stop once decided, so an e-process decides, which may be looked"

@@ -1,7 +1,7 @@
-"""The comparability key: trials of two runs compare only when it is the same.
+"""The comparability key: trials of two runs are compared only when their keys are equal.
 
-It is a hash of what the case asks and expects, and of all that its judgement depends on. Where
-the case was written, what it is called and described as, its tags: none of that counts.
+The key is a hash of what the case asks and expects, and of everything that its evaluation depends
+on. The case's place, id, description and tags are not part of it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _encode = msgspec.json.Encoder(order="sorted", enc_hook=repr).encode
 
 
 def key(grader: Grader) -> str:
-    """The key of a case with its evaluators made ready."""
-    return hashed(_content(grader.case), [ready.fingerprint for ready in grader.ready])
+    """The key of a case with prepared evaluators."""
+    return _hash(_content(grader.case), [one.fingerprint for one in grader.evaluators])
 
 
 def plain_key(line: PlainLine, threshold: float | None, fingerprints: list[bytes]) -> str:
-    """The key of the case that a plain line stands for."""
+    """The same key for a plain line, of which no case is made."""
     said = [Said("user", line.input)] if isinstance(line.input, str) else line.input
-    return hashed((said, [], None, _threshold(threshold), None, {}, None), fingerprints)
+    return _hash((said, [], None, _threshold(threshold), None, {}, None), fingerprints)
 
 
-def hashed(content: tuple[Any, ...], fingerprints: list[bytes]) -> str:
+def _hash(content: tuple[Any, ...], fingerprints: list[bytes]) -> str:
     parts = (_encode(content), *fingerprints)
     return blake2b(b"\0".join(parts), digest_size=8).hexdigest()
 
@@ -43,8 +43,8 @@ def _threshold(given: float | None) -> float:
 
 def _content(case: EvalCase) -> tuple[Any, ...]:
     return (
-        said(case.input_messages),
-        said(case.expected_messages),
+        encoded_messages(case.input_messages),
+        encoded_messages(case.expected_messages),
         case.expected_outcome,
         _threshold(case.threshold),
         case.reference_data,
@@ -53,21 +53,21 @@ def _content(case: EvalCase) -> tuple[Any, ...]:
     )
 
 
-def said(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Messages as JSON; a file that they name counts with its content, as that is what is asked."""
-    return [_said(message) for message in messages]
+def encoded_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Messages as JSON values; files are included by a hash, as their contents are asked too."""
+    return [_encoded(message) for message in messages]
 
 
-def _said(message: Message) -> dict[str, Any]:
-    written = message.to_dict()
+def _encoded(message: Message) -> dict[str, Any]:
+    encoded = message.to_dict()
     parts = message.content if isinstance(message.content, tuple) else ()
     if digests := [_digest(part) for part in parts if part.type == "file"]:
-        written["files"] = digests
-    return written
+        encoded["files"] = digests
+    return encoded
 
 
 def _digest(part: ContentPart) -> str:
-    """A hash of the file; empty when it cannot be read, which the target will report."""
+    """The hash of a file; empty if it cannot be read, which the target will report."""
     try:
         with open(part.path or part.value, "rb") as file:
             return file_digest(file, "sha256").hexdigest()

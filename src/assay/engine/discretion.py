@@ -1,4 +1,4 @@
-"""Discretion: neither a judge nor the cache gets to see a secret."""
+"""Discretion: keeps secrets from judges and from the cache."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from assay.redaction import Redactor
 from assay.roster.retries import Retrying
 
 
-class DiscreetJudge:
-    """A judge that is not shown secrets."""
+class RedactedJudge:
+    """A judge whose requests are redacted."""
 
     def __init__(self, judge: Retrying, redactor: Redactor) -> None:
         self.name, self.identity = judge.name, judge.identity
@@ -27,13 +27,13 @@ class DiscreetJudge:
         return await self._judge.ask(replace(request, messages=messages))
 
     async def close(self) -> None:
-        """The roster closes it."""
+        """Does nothing: the roster closes the judge."""
 
 
-class DiscreetCache:
-    """A cache that keeps no reply with a secret in it.
+class SecretFreeCache:
+    """A cache that does not store replies that contain a secret.
 
-    Without the secret it would be another reply, and be judged otherwise than the first time.
+    They are not redacted instead: a redacted reply might be graded differently from the original.
     """
 
     def __init__(self, cache: Cache, redactor: Redactor) -> None:

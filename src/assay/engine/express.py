@@ -1,9 +1,9 @@
-"""The express lane: recorded answers to plain cases that are judged by checks of their text.
+"""The express lane: a fast path for recorded answers to plain cases that only check their text.
 
-A large suite is one form filled in with other texts, and most of its cases pass. For those no
-record is made of the case, its evaluators and their scores: the checks are tried, and the JSON
-is written. Of a case that fails only as much is made as its result needs. Whatever has anything
-more to it takes the usual way. Both lanes give the same, byte for byte.
+The cases of a large suite differ mostly in their texts, and most of them pass. For those no objects
+are made for the case, its evaluators and their scores: the checks are run, and the JSON is written
+directly. For a case that fails, only what its result needs is built. All other cases take the
+usual path. Both give the same results, byte for byte.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ from assay.observations.own import PlainRecord, of_plain
 from assay.ports import CaseStream
 
 _encode = msgspec.json.Encoder().encode
-#: A text that no author writes, to find where in a fingerprint the text stands.
+#: A placeholder that occurs in no eval file, to find the place of the text in a fingerprint.
 _BLANK = "\ue000blank\ue000"
+#: The type of an entry, with its name if it has one.
 _Kind = str | tuple[str, str]
-#: How many kinds of entries are learned.
-MOST_KINDS = 1000
+#: How many kinds of entries are cached.
+MAX_KINDS = 1000
 
 
 class PlainAnswers(Protocol):
-    """Recorded answers of which some are plain."""
+    """Recorded answers, some of which are plain."""
 
     def plain(self, case_id: str) -> tuple[int, PlainRecord, bytes] | None:
-        """The number of an answer, what it says, and its JSON; None when it is not plain."""
+        """The number of an answer, its content, and its JSON; None if it is not plain."""
         ...
 
 
-class _Part(msgspec.Struct, frozen=True):
-    """An evaluator of a case: its check, what is written when that holds, and its fingerprint.
+class _Check(msgspec.Struct, frozen=True):
+    """An evaluator of a case: its check, the JSON of a passing score, and its fingerprint.
 
-    `spec` may have another text; nothing else about it differs.
+    `spec` may have a different text, but is otherwise the evaluator.
     """
 
     spec: Any
@@ -56,10 +57,11 @@ class _Part(msgspec.Struct, frozen=True):
     fingerprint: bytes
 
 
-class _Taken(msgspec.Struct):
-    """Position, id, outcome, score, duration, cost and key of trials, and in pairs their JSON.
+class _Batch(msgspec.Struct):
+    """Graded trials: `facts` has position, id, outcome, score, duration, cost and key of each.
 
-    `used` are the numbers of the answers, `responses` what they say.
+    `documents` has two items a trial, the JSON of its result and of its observation. `used` has
+    the numbers of the answers, `responses` their texts.
     """
 
     facts: list[tuple[int, str, Outcome, float | None, float, float | None, str]] = []
@@ -69,7 +71,7 @@ class _Taken(msgspec.Struct):
 
 
 class Express:
-    """Takes lines of a stream."""
+    """Grades those lines of a stream that are plain."""
 
     def __init__(
         self, suite: int, stream: CaseStream, trials: Trials, answers: PlainAnswers
@@ -77,145 +79,157 @@ class Express:
         self._suite, self._trials, self._answers = suite, trials, answers
         self._file, self._name = trials.files[suite], stream.name
         self._reading, self._threshold = stream.reading, stream.inherited.threshold
-        #: By type, and name if there is one: what is known of such entries, and the last of them.
-        self._forms: dict[_Kind, _Form | None] = {}
-        self._last: dict[_Kind, _Part] = {}
-        self._taken = _Taken()
+        #: What is known about entries of a kind; None if they are not checks of a text.
+        self._templates: dict[_Kind, _Template | None] = {}
+        #: The last check of each kind.
+        self._last: dict[_Kind, _Check] = {}
+        self._batch = _Batch()
 
     def take(self, number: int, line: TextLine) -> bool:
-        """Take the case on a line of the file, if it can be."""
-        parts = self._filled(line.evaluators)
-        found = self._answers.plain(line.id) if parts else None
+        """Grade the case on a line of the file; False if it must take the usual path."""
+        checks = self._checks(line.evaluators)
+        found = self._answers.plain(line.id) if checks else None
         if found is None:
             return False
         used, record, observation = found
         response = record.response
         try:
-            held = [part.holds(response) for part in parts]
+            held = [check.holds(response) for check in checks]
         except TimeoutError:
             return False
         threshold = self._threshold if line.threshold is UNSET else line.threshold
         if False in held:
-            scores = _scores(parts, held, response)
-            case = _case(line, parts, threshold, Origin(self._name, number, 1))
+            scores = _scores(checks, held, response)
+            case = _case(line, checks, threshold, Origin(self._name, number, 1))
             result = aggregate(case, of_plain(record, observation), scores)
             outcome, score, document = result.outcome, result.score, result.recorded(0)
         else:
             place = f"{self._name}:{number}"
-            outcome, score, document = "passed", 1.0, _passed(line, parts, record, place)
-        key = comparability.plain_key(line, threshold, [part.fingerprint for part in parts])
+            outcome, score, document = "passed", 1.0, _passed(line, checks, record, place)
+        key = comparability.plain_key(line, threshold, [check.fingerprint for check in checks])
         position, spent = position_of(self._suite, number - 1), record.duration_ms or 0.0
-        taken = self._taken
-        taken.facts.append((position, line.id, outcome, score, spent, record.cost_usd, key))
-        taken.documents += (document, observation)
-        taken.used.append(used)
-        taken.responses.append(response)
+        batch = self._batch
+        batch.facts.append((position, line.id, outcome, score, spent, record.cost_usd, key))
+        batch.documents += (document, observation)
+        batch.used.append(used)
+        batch.responses.append(response)
         return True
 
     def trials(self) -> tuple[list[TrialRecord], list[int], dict[int, bytes]]:
-        """What was taken since it was last asked, and the answers that were used for it.
+        """The trials graded since the last call, and the numbers of the answers they used.
 
-        Also the entries of result files by their positions, unless there was something to hide.
+        Also their entries for the result file, by position, unless something was redacted.
         """
-        taken, self._taken = self._taken, _Taken()
-        documents = self._trials.redact.all_encoded(taken.documents)
-        pairs = zip(taken.facts, documents[::2], documents[1::2], strict=True)
+        batch, self._batch = self._batch, _Batch()
+        documents = self._trials.redact.all_encoded(batch.documents)
+        rows = zip(batch.facts, documents[::2], documents[1::2], strict=True)
         run, file = self._trials.run_id, self._file
-        made = [
-            TrialRecord(  # without the names of its fields, which would cost time
+        trials = [
+            TrialRecord(  # positional: keywords take measurably longer
                 run,
                 position,
-                0,  # the repeat
+                0,  # repeat
                 file,
                 case_id,
                 outcome,
                 score,
                 spent,
                 cost,
-                None,  # the cost of judges
+                None,  # judge_cost_usd
                 key,
-                False,  # not critical
-                None,  # of no cluster
-                1.0,  # the least pass rate
-                0,  # skipped assertions
-                False,  # confirms nothing
+                False,  # critical
+                None,  # cluster
+                1.0,  # min_pass_rate
+                0,  # skipped_assertions
+                False,  # confirms
                 True,  # final
                 result,
                 observation,
             )
-            for (position, case_id, outcome, score, spent, cost, key), result, observation in pairs
+            for (
+                position,
+                case_id,
+                outcome,
+                score,
+                spent,
+                cost,
+                key,
+            ), result, observation in rows
         ]
         entries = {}
-        if documents is taken.documents:
-            for trial, response in zip(made, taken.responses, strict=True):
+        if documents is batch.documents:
+            for trial, response in zip(trials, batch.responses, strict=True):
                 entries[trial.position] = entry_with(trial.result, _encode(response))
-        return made, taken.used, entries
+        return trials, batch.used, entries
 
-    def _filled(self, entries: list[TextEntry]) -> list[_Part]:
-        """The evaluators of a case; none when one of them is no check of a text.
+    def _checks(self, entries: list[TextEntry]) -> list[_Check]:
+        """The checks of a case; empty if one of its evaluators is not a check of a text.
 
-        Most entries of a kind have either a text of their own or always the same.
+        Entries of a kind mostly have either all the same text or each its own, so the last check
+        of a kind is a sufficient cache.
         """
-        parts, last = [], self._last
+        checks, last = [], self._last
         for entry in entries:
             kind = entry.type if entry.name is UNSET else (entry.type, entry.name)
-            part = last.get(kind)
-            if part is None or part.text != entry.value:
-                part = self._part(kind, entry)
-                if part is None:
+            check = last.get(kind)
+            if check is None or check.text != entry.value:
+                check = self._check(kind, entry)
+                if check is None:
                     return []
-                last[kind] = part
-            parts.append(part)
-        return parts if len({part.name for part in parts}) == len(parts) else []
+                last[kind] = check
+            checks.append(check)
+        return checks if len({check.name for check in checks}) == len(checks) else []
 
-    def _part(self, kind: _Kind, entry: TextEntry) -> _Part | None:
-        if kind in self._forms:
-            form = self._forms[kind]
-        elif kind not in self._last and len(self._forms) + len(self._last) >= MOST_KINDS:
-            return None  # names are of one case each: nothing is gained by knowing them
+    def _check(self, kind: _Kind, entry: TextEntry) -> _Check | None:
+        if kind in self._templates:
+            template = self._templates[kind]
+        elif kind not in self._last and len(self._templates) + len(self._last) >= MAX_KINDS:
+            return None  # names seem to be unique to cases: caching them would gain nothing
         else:
-            spec = self._read(entry)
+            spec = self._parse(entry)
             if spec is None:
                 return None
-            form = _Form.of(spec)
-            if form is None or spec.free_text:  # else each text has to be read
-                self._forms[kind] = form
-        return None if form is None else form.filled(entry.value)
+            template = _Template.of(spec)
+            if template is None or spec.free_text:  # else each text has to be validated
+                self._templates[kind] = template
+        return None if template is None else template.filled(entry.value)
 
-    def _read(self, entry: TextEntry) -> Any:
-        """The evaluator of an entry; None when there is something to say about it."""
+    def _parse(self, entry: TextEntry) -> Any:
+        """The evaluator of an entry; None if it is invalid or there is a warning about it."""
         reading = self._reading
         specs = at_once([_encode(entry)], lambda _: msgspec.to_builtins(entry), reading)
         if reading.notes:
-            reading.notes.clear()  # it is said by whoever looks closer
+            reading.notes.clear()  # the usual path reports them, with their places
             return None
         return specs[0] if specs else None
 
 
-def _scores(parts: list[_Part], held: list[bool], response: str) -> list[EvaluationScore]:
+def _scores(checks: list[_Check], held: list[bool], response: str) -> list[EvaluationScore]:
     return [
-        full_marks((part.spec.hit(part.text),))
+        full_marks((check.spec.hit(check.text),))
         if holds
-        else EvaluationScore(0.0, misses=(part.spec.text_check(part.text).miss(response),))
-        for part, holds in zip(parts, held, strict=True)
+        else EvaluationScore(0.0, misses=(check.spec.text_check(check.text).miss(response),))
+        for check, holds in zip(checks, held, strict=True)
     ]
 
 
-def _case(line: TextLine, parts: list[_Part], threshold: float | None, origin: Origin) -> EvalCase:
+def _case(
+    line: TextLine, checks: list[_Check], threshold: float | None, origin: Origin
+) -> EvalCase:
     """As much of a case as its result needs."""
-    specs = tuple([part.spec for part in parts])
+    specs = tuple([check.spec for check in checks])
     more: Any = {"threshold": threshold, "locate": lambda steps: origin}
     return EvalCase(line.id, (), specs, _description(line), **more)
 
 
-def _passed(line: TextLine, parts: list[_Part], record: PlainRecord, place: str) -> bytes:
-    """The JSON of the result of a case of which every check holds."""
+def _passed(line: TextLine, checks: list[_Check], record: PlainRecord, place: str) -> bytes:
+    """The JSON of the result of a case all of whose checks hold."""
     tools = record.tool_calls
     return recorded_pass(
         line.id,
         _description(line),
         record.duration_ms or 0.0,
-        [part.passed for part in parts],
+        [check.passed for check in checks],
         None if tools is None else [call.name for call in tools],
         record.usage,
         record.cost_usd,
@@ -227,38 +241,38 @@ def _description(line: TextLine) -> str:
     return "" if line.description is UNSET else line.description
 
 
-class _Form(msgspec.Struct, frozen=True):
-    """An evaluator with a blank for its text: what stands before and after that in its JSON."""
+class _Template(msgspec.Struct, frozen=True):
+    """An evaluator with a blank for its text: the JSON before and after the blank."""
 
     spec: Any
     passed: tuple[bytes, bytes]
     fingerprint: tuple[bytes, bytes]
 
     @classmethod
-    def of(cls, spec: Any) -> _Form | None:
-        """The form of one of our checks of a text, if full marks are all that it takes to pass."""
+    def of(cls, spec: Any) -> _Template | None:
+        """The template of a built-in check of a text that has a weight and is not required."""
         if not _checks_a_text(type(spec)):
             return None
         if spec.required is not False or not spec.weight or spec.free_text not in ("", "value"):
             return None
         score = WrittenScore(spec.name, spec.type, spec.weight, 1.0, "pass", (_BLANK,), ())
         blank = spec.model_copy(update={"value": _BLANK})
-        return cls(spec, _around(_encode(score)), _around(blank.fingerprint()))
+        return cls(spec, _around_blank(_encode(score)), _around_blank(blank.fingerprint()))
 
-    def filled(self, text: str) -> _Part:
+    def filled(self, text: str) -> _Check:
         spec, (before, after) = self.spec, self.passed
         passed = msgspec.Raw(before + _encode(spec.hit(text)) + after)
         before, after = self.fingerprint
         fingerprint = before + _encode(text) + after
-        return _Part(spec, spec.name, text, spec.holder(text), passed, fingerprint)
+        return _Check(spec, spec.name, text, spec.holder(text), passed, fingerprint)
 
 
 def _checks_a_text(kind: type) -> bool:
-    """Whether its `text_check` is all that it does: a class made from it may judge otherwise."""
+    """Is `text_check` all that the class does? Not if a subclass has its own `prepare`."""
     home = {name: cls for cls in reversed(kind.__mro__) for name in vars(cls)}
     return "text_check" in home and home["text_check"] is home.get("prepare")
 
 
-def _around(data: bytes) -> tuple[bytes, bytes]:
+def _around_blank(data: bytes) -> tuple[bytes, bytes]:
     before, _, after = data.partition(_encode(_BLANK))
     return before, after

@@ -11,27 +11,27 @@ DETERMINISTIC = ("golden", "labeled", "regression")
 
 
 def rubric_refusals(plan: Plan, store: Store, run_id: str) -> dict[str, str]:
-    """Why the rubric cases of a tool are skipped, by tool; those that may run are not there."""
+    """Why the rubric cases of a tool are skipped, by tool; tools whose cases may run are absent."""
     suites = plan.suites
-    wanted = {suite.tool_name for suite in suites if suite.tier == "rubric"}
-    by_file = {
+    with_rubrics = {suite.tool_name for suite in suites if suite.tier == "rubric"}
+    tools = {
         index: suite.tool_name
         for index, suite in enumerate(suites)
-        if suite.tier in DETERMINISTIC and suite.tool_name in wanted and plan.selected[index]
+        if suite.tier in DETERMINISTIC and suite.tool_name in with_rubrics and plan.selected[index]
     }
-    if not by_file:
+    if not tools:
         return {}
     unpassed: dict[str, int] = {}
     for trials in by_case(store.facts(run_id)):
-        tool = by_file.get(place_of(trials[0].position)[0])
+        tool = tools.get(place_of(trials[0].position)[0])
         if tool is not None and outcome_of(repeats_of(trials)) in ("failed", "errored"):
             unpassed[tool] = unpassed.get(tool, 0) + 1
-    return {tool: _words(tool, count) for tool, count in unpassed.items()}
+    return {tool: _reason(tool, count) for tool, count in unpassed.items()}
 
 
-def lonely_rubrics(plan: Plan) -> list[int]:
+def ungated_rubrics(plan: Plan) -> list[int]:
     """The rubric suites whose tool has no deterministic case in this run."""
-    with_others = {
+    gated = {
         suite.tool_name
         for suite, selected in zip(plan.suites, plan.selected, strict=True)
         if suite.tier in DETERMINISTIC and selected
@@ -39,10 +39,10 @@ def lonely_rubrics(plan: Plan) -> list[int]:
     return [
         index
         for index, suite in enumerate(plan.suites)
-        if suite.tier == "rubric" and suite.tool_name not in with_others
+        if suite.tier == "rubric" and suite.tool_name not in gated
     ]
 
 
-def _words(tool: str, count: int) -> str:
+def _reason(tool: str, count: int) -> str:
     cases = "1 deterministic case" if count == 1 else f"{count} deterministic cases"
     return f"{cases} of {tool} did not pass"

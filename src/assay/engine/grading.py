@@ -1,4 +1,4 @@
-"""One observation of one case, from its evaluators' scores to an outcome."""
+"""Grading: from an observation of a case, through its evaluators' scores, to an outcome."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from assay.model.score import (
 from assay.ports import Check, Resources, Target
 from assay.scoring import failed_gate, ready, scores_of
 
-#: How many prepared evaluators are kept for further repeats of their case.
-_KEPT = 1024
-#: The same for the cases of a stream, which come once.
-_KEPT_OF_STREAM = 64
-_JUDGE_ID = 16
+#: How many prepared evaluators are cached for further repeats of their case.
+_CACHED = 1024
+#: The same for the cases of a stream, which come only once.
+_CACHED_OF_STREAM = 64
+_JUDGE_ID_LENGTH = 16
 
 
-class Ready(msgspec.Struct, eq=False):
-    """An evaluator made ready, with what tells its judges from others.
+class Prepared(msgspec.Struct, eq=False):
+    """A prepared evaluator, and the identities of its judges.
 
-    Keeping the spec keeps its id from being given to another one. `use` tells who judges, and
-    under which id a calibration is kept; it is None without a judge.
+    The reference to `spec` keeps its `id()` from being reused while it is a key of the cache.
+    `use` has the judge, and the id under which its calibration is kept; None without a judge.
     """
 
     spec: EvaluatorSpec
@@ -47,83 +47,83 @@ class Ready(msgspec.Struct, eq=False):
 
     @property
     def fingerprint(self) -> bytes:
-        """All that the judgement depends on."""
+        """Everything that the score depends on, besides the observation."""
         if not self._fingerprint:
             self._fingerprint = self.spec.fingerprint() + "".join(self.judges).encode()
         return self._fingerprint
 
 
-def _use(spec: EvaluatorSpec, judges: tuple[str, ...], names: tuple[str, ...]) -> JudgeUse:
-    told = spec.instructions() + "\0".join(judges).encode()
+def _judge_use(spec: EvaluatorSpec, judges: tuple[str, ...], names: tuple[str, ...]) -> JudgeUse:
+    hashed = spec.instructions() + "\0".join(judges).encode()
     counts = bool(spec.weight) or spec.required is not False
-    identity = sha256(told).hexdigest()[:_JUDGE_ID]
+    identity = sha256(hashed).hexdigest()[:_JUDGE_ID_LENGTH]
     return JudgeUse(identity, spec.name, spec.type, ", ".join(dict.fromkeys(names)), counts)
 
 
 class Preparation:
-    """Makes evaluators ready, each of them once for all cases that share it."""
+    """Prepares evaluators, each of them once for all cases that share it."""
 
-    def __init__(self, resources: Resources, kept: int = _KEPT) -> None:
+    def __init__(self, resources: Resources, cached: int = _CACHED) -> None:
         self.resources = replace(resources, judge=self._judge)
         self._find_judge = resources.judge
-        self._found: list[tuple[str, str]] = []
-        self._ready = Remembered[int, Ready](kept)
-        #: Every judge that was made ready, by its id and the evaluator's name.
+        #: Identity and name of each judge of the evaluator that is being prepared.
+        self._judges: list[tuple[str, str]] = []
+        self._prepared = Remembered[int, Prepared](cached)
+        #: Every judge so far, by its id and the evaluator's name.
         self.uses: dict[tuple[str, str], JudgeUse] = {}
 
     def for_stream(self) -> Preparation:
-        """The same for cases that come once: little is kept of them."""
-        other = Preparation(replace(self.resources, judge=self._find_judge), _KEPT_OF_STREAM)
+        """The same with a small cache, for cases that come only once."""
+        other = Preparation(replace(self.resources, judge=self._find_judge), _CACHED_OF_STREAM)
         other.uses = self.uses
         return other
 
     def grader(self, case: EvalCase) -> Grader:
-        """The case with its evaluators ready; raises when a judge is missing.
+        """Prepare the evaluators of a case; raises when a judge is missing.
 
-        A skipped case is not judged, so it needs no judge.
+        A skipped case is not evaluated, so it needs no judge.
         """
         specs = case.evaluators if case.skip is None else ()
-        return Grader(case, [self.ready(spec) for spec in specs])
+        return Grader(case, [self._prepare(spec) for spec in specs])
 
-    def ready(self, spec: EvaluatorSpec) -> Ready:
-        found = self._ready.get(id(spec)) or self._ready.again(id(spec))
+    def _prepare(self, spec: EvaluatorSpec) -> Prepared:
+        found = self._prepared.get(id(spec)) or self._prepared.again(id(spec))
         if found is None:
-            self._found.clear()
+            self._judges.clear()
             check = ready(spec, self.resources)
-            found = self._judged(spec, check) if self._found else Ready(spec, check)
-            self._ready.meet(id(spec), found)
+            found = self._with_judges(spec, check) if self._judges else Prepared(spec, check)
+            self._prepared.meet(id(spec), found)
         return found
 
-    def _judged(self, spec: EvaluatorSpec, check: Check) -> Ready:
-        judges, names = zip(*self._found, strict=True)
-        use = _use(spec, judges, names)
+    def _with_judges(self, spec: EvaluatorSpec, check: Check) -> Prepared:
+        judges, names = zip(*self._judges, strict=True)
+        use = _judge_use(spec, judges, names)
         known = self.uses.get((use.id, use.evaluator))
         if known is None or not known.counts:
             self.uses[use.id, use.evaluator] = use
-        return Ready(spec, check, judges, use)
+        return Prepared(spec, check, judges, use)
 
     def _judge(self, target: str | None, model: str | None) -> Target:
-        """The judge of the evaluator that is being made ready."""
+        """Find a judge, and note it for the evaluator that is being prepared."""
         judge = self._find_judge(target, model)
-        self._found.append((str(getattr(judge, "identity", judge.name)), judge.name))
+        self._judges.append((str(getattr(judge, "identity", judge.name)), judge.name))
         return judge
 
 
 class Grader:
-    """A case made ready, to grade any number of observations."""
+    """A case with prepared evaluators, to grade any number of observations."""
 
-    __slots__ = ("_checks", "_plain", "case", "ready")
+    __slots__ = ("_checks", "_full_marks_pass", "case", "evaluators")
 
-    def __init__(self, case: EvalCase, ready: list[Ready]) -> None:
-        self.case, self.ready = case, ready
-        self._checks = [one.check for one in ready]
-        #: Whether full marks of every evaluator are all that it takes to pass, as in most cases.
-        self._plain = _is_plain(case)
+    def __init__(self, case: EvalCase, evaluators: list[Prepared]) -> None:
+        self.case, self.evaluators = case, evaluators
+        self._checks = [one.check for one in evaluators]
+        self._full_marks_pass = _full_marks_pass(case)
 
     def grade(
         self, observation: Observation, repeat: int = 0
     ) -> EvalCaseResult | Awaitable[EvalCaseResult]:
-        """The result, at once when no evaluator has to wait for anything."""
+        """The result, or an awaitable if an evaluator has to wait for something."""
         case = self.case
         if case.skip is not None:
             return _unjudged(case, observation, "skipped", case.skip)
@@ -135,7 +135,7 @@ class Grader:
         return self._result(observation, scores)
 
     def _result(self, observation: Observation, scores: list[EvaluationScore]) -> EvalCaseResult:
-        if not self._plain:
+        if not self._full_marks_pass:
             return aggregate(self.case, observation, scores)
         for score in scores:
             if score.score != 1.0 or score.failed_gate:
@@ -143,7 +143,7 @@ class Grader:
         return EvalCaseResult(self.case, "passed", 1.0, "pass", tuple(scores), observation)
 
     async def graded(self, observation: Observation, repeat: int = 0) -> EvalCaseResult:
-        """The result, waited for."""
+        """As `grade`, but always awaited."""
         result = self.grade(observation, repeat)
         return result if isinstance(result, EvalCaseResult) else await result
 
@@ -153,7 +153,8 @@ class Grader:
         return self._result(observation, await scores)
 
 
-def _is_plain(case: EvalCase) -> bool:
+def _full_marks_pass(case: EvalCase) -> bool:
+    """Does a case pass if every evaluator gives full marks? Nearly all do."""
     weight = 0.0
     for spec in case.evaluators:
         if spec.required is not False:
@@ -169,7 +170,7 @@ def threshold_of(case: EvalCase) -> float:
 def aggregate(
     case: EvalCase, observation: Observation, scores: list[EvaluationScore]
 ) -> EvalCaseResult:
-    """Weights, gates and the threshold: what the scores of a case come to."""
+    """Combine the scores of a case by weights, gates and the threshold."""
     pairs = list(zip(case.evaluators, scores, strict=True))
     judged: list[tuple[float, float]] = []
     errors, gates = [], []
@@ -190,8 +191,9 @@ def aggregate(
     mean, threshold = weighted(judged), threshold_of(case)
     if gates or not reaches(mean, threshold):
         low = f"the score {mean:.3g} is below the threshold {threshold:g}"
-        told = [gate for gate in gates if gate not in _told_by_misses(pairs)]
-        failures = (*told, *_misses(pairs, gates), *errors, *([] if gates else [low]))
+        explained = _gates_with_misses(pairs)
+        named = [gate for gate in gates if gate not in explained]
+        failures = (*named, *_misses(pairs, gates), *errors, *([] if gates else [low]))
         verdict = "fail" if gates else verdict_of(mean)
         return EvalCaseResult(case, "failed", mean, verdict, tuple(scores), observation, failures)
     return EvalCaseResult(case, "passed", mean, verdict_of(mean), tuple(scores), observation)
@@ -207,15 +209,15 @@ def _unjudged(
     return EvalCaseResult(case, outcome, None, None, tuple(scores), observation, reasons)
 
 
-def _told_by_misses(pairs: list[tuple[EvaluatorSpec, EvaluationScore]]) -> set[str]:
-    """The gates of `expect` blocks that name the keys they failed on: that tells enough."""
+def _gates_with_misses(pairs: list[tuple[EvaluatorSpec, EvaluationScore]]) -> set[str]:
+    """The gates of `expect` blocks whose misses already name the failed keys."""
     return {
         failed_gate(spec, score) for spec, score in pairs if spec.type == "expect" and score.misses
     }
 
 
 def _misses(pairs: list[tuple[EvaluatorSpec, EvaluationScore]], gates: list[str]) -> list[str]:
-    """What the evaluators that did not pass missed. An `expect` says which key it was itself."""
+    """The misses of evaluators that did not pass; those of an `expect` name its key already."""
     reasons = []
     for spec, score in pairs:
         if score.score is None or (score.verdict == "pass" and not score.misses):
@@ -223,6 +225,6 @@ def _misses(pairs: list[tuple[EvaluatorSpec, EvaluationScore]], gates: list[str]
         prefix = "" if spec.type == "expect" else f"{spec.name}: "
         reasons += [f"{prefix}{miss}" for miss in score.misses]
         if not score.misses and not any(gate.startswith(f"{spec.name}: ") for gate in gates):
-            said = f" ({score.reasoning})" if score.reasoning else ""
-            reasons.append(f"{prefix}scored {score.score:.3g}{said}")
+            reasoning = f" ({score.reasoning})" if score.reasoning else ""
+            reasons.append(f"{prefix}scored {score.score:.3g}{reasoning}")
     return reasons

@@ -1,4 +1,4 @@
-"""Job: what is to be run and with what, and what is known of it before the first question."""
+"""Job: what to run and with what, and what is known about it before the first case is asked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from assay.engine.brake import Brake
-from assay.engine.gating import lonely_rubrics
+from assay.engine.gating import ungated_rubrics
 from assay.engine.plan import Plan
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison
@@ -26,16 +26,16 @@ from assay.settings import Settings
 from assay.stats.sequential import Sequential
 from assay.suites import staleness
 
-#: Compares the run of an id with its baseline. The second argument are the critical regressions
-#: that count, None says that all do; the third is the test of a run that stops when it is decided.
+#: Compares a run with its baseline. Takes the id of the run; the critical regressions that count,
+#: None for all; and the sequential test of a run that stops when it is decided.
 Compare = Callable[[str, frozenset[CaseRef] | None, Sequential | None], Comparison]
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What is to be run, and with what.
+    """What to run, and with what.
 
-    `resumed` is the run to go on with, and `origin` the one that cases or answers are taken from.
-    `targets` are the only targets and judges that may be asked by name; None when all may.
+    `resumed` is the run to resume, `origin` the run that cases or answers are taken from.
+    `targets` are the only targets and judges that may be called by name; None allows all.
     """
 
     settings: Settings
@@ -64,23 +64,23 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def folder(self) -> Path:
-        """Where result files are kept."""
+        """Where result files are written."""
         return results_folder(self.settings)
 
 
 def plan_of(job: Job) -> dict[str, Any]:
-    """What a resumed run must share; it is stored, and a target may have a key in its address."""
+    """What must be equal to resume a run; redacted, as the URL of a target may contain a key."""
     plan = {"paths": list(job.paths), **job.options.plan(), **job.origin}
     redacted: dict[str, Any] = Redactor(job.secrets).json(plan)
     return redacted
 
 
 class FileHashes:
-    """The hashes of large eval files, made while other things are done."""
+    """The hashes of streamed eval files, computed in the background."""
 
     def __init__(self, suites: Iterable[Suite]) -> None:
         pool = ThreadPoolExecutor(1)
-        self._found = {
+        self._hashes = {
             suite.file: pool.submit(staleness.file_hash, Path(suite.file))
             for suite in suites
             if suite.streamed
@@ -88,9 +88,9 @@ class FileHashes:
         pool.shutdown(wait=False)
 
     def of(self, suite: Suite) -> str | None:
-        """The hash of the suite's file; None when it is not large."""
-        found = self._found.get(suite.file)
-        return None if found is None else found.result()
+        """The hash of the suite's file; None if the suite is not streamed."""
+        future = self._hashes.get(suite.file)
+        return None if future is None else future.result()
 
 
 def headers_of(
@@ -99,13 +99,13 @@ def headers_of(
     target_of: Callable[[int], str] = lambda index: "",
     hash_of: Callable[[Suite], str | None] = lambda suite: None,
 ) -> list[SuiteHeader]:
-    """What is known of each suite before the first question."""
+    """The header of each suite, as known before the first case is asked."""
     registry = staleness.load_registry(job.settings)
-    lonely = lonely_rubrics(plan)
+    ungated = ungated_rubrics(plan)
     headers = []
     for index, suite in enumerate(plan.suites):
         asked = bool(plan.selected[index]) or index in plan.streams
-        notes = ["run without the deterministic cases of its tool"] if index in lonely else []
+        notes = ["run without the deterministic cases of its tool"] if index in ungated else []
         headers.append(
             SuiteHeader(
                 name=suite.name,
@@ -114,7 +114,7 @@ def headers_of(
                 tool_name=suite.tool_name,
                 target=target_of(index),
                 metadata=staleness.suite_metadata(suite, registry, hash_of(suite)),
-                # What is wrong with cases that are not asked is no news of this run.
+                # Warnings about cases that are not asked do not concern this run.
                 staleness_warnings=staleness.warnings(suite, registry) if asked else [],
                 selected=None if suite.streamed else plan.selected[index],
                 notes=notes if asked else [],
@@ -124,7 +124,7 @@ def headers_of(
 
 
 def project_path(file: str, settings: Settings) -> str:
-    """A path as results name it: relative to the project root when it is below it."""
+    """A path as results show it: relative to the project root if below it."""
     if file.startswith(TEST_CASES):
         return TEST_CASES
     if file.startswith(MADE):

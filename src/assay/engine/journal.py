@@ -1,7 +1,7 @@
-"""Journal: finished trials on their way to the store, while others are asked.
+"""Journal: saves finished trials in the background, while others are asked.
 
-One save is under way at a time. What is finished meanwhile gathers and is saved together, so that
-neither a lane nor the disk waits for each trial by itself.
+One save is in progress at a time. Trials that finish meanwhile are saved together as the next
+batch, so that neither the lanes nor the disk wait for each trial by itself.
 """
 
 from __future__ import annotations
@@ -19,63 +19,64 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 
 class Journal:
-    """Saves trials in the order in which they are kept, and tells each when it is on disk.
+    """Saves trials in the order in which they are added, and reports each once it is on disk.
 
-    `spawn` starts a task in the group of the lanes: a fault of the store ends them all, and the
-    group waits for what is not saved yet. When a lane goes on, no more than `most` trials are
-    unsaved: were the process killed, a resumed run would ask them again.
+    `spawn` starts a task in the task group of the lanes: an error of the store ends them all, and
+    the group waits for unsaved trials. No lane continues while more than `max_unsaved` trials are
+    unsaved: if the process were killed, a resumed run would have to ask them again.
     """
 
     def __init__(
-        self, store: Store, tell: Callable[[Finished], None], spawn: Spawn, most: int
+        self, store: Store, report: Callable[[Finished], None], spawn: Spawn, max_unsaved: int
     ) -> None:
-        self._store, self._tell, self._spawn, self._most = store, tell, spawn, most
-        self._gathered: list[Finished] = []
+        self._store, self._report, self._spawn = store, report, spawn
+        self._max_unsaved = max_unsaved
+        self._batch: list[Finished] = []
         self._unsaved = 0
         self._is_saving = False
         self._saved = asyncio.Event()
 
-    async def keep(self, finished: Finished) -> None:
-        """Save it soon; waits only when too much is unsaved."""
-        self._gathered.append(finished)
+    async def add(self, finished: Finished) -> None:
+        """Save a trial soon; waits only while too many are unsaved."""
+        self._batch.append(finished)
         self._unsaved += 1
         if not self._is_saving:
             self._is_saving = True
-            self._spawn(self._save())
-        while self._unsaved > self._most:
+            self._spawn(self._save_all())
+        while self._unsaved > self._max_unsaved:
             self._saved.clear()
             await self._saved.wait()
 
-    async def _save(self) -> None:
+    async def _save_all(self) -> None:
         try:
-            while group := self._gathered:
-                self._gathered = []
-                await self._together(group)
-                self._unsaved -= len(group)
+            while batch := self._batch:
+                self._batch = []
+                await self._save_batch(batch)
+                self._unsaved -= len(batch)
                 self._saved.set()
-                for finished in group:
-                    self._tell(finished)
+                for finished in batch:
+                    self._report(finished)
             self._is_saving = False
         finally:
-            # The run was cancelled: what was asked is saved all the same, but not reported.
-            if self._gathered:
-                self._store.save(*_records(self._gathered))
+            # When the run is cancelled, answers are still saved, but not reported.
+            if self._batch:
+                self._store.save(*_records(self._batch))
 
-    async def _together(self, group: list[Finished]) -> None:
+    async def _save_batch(self, batch: list[Finished]) -> None:
         try:
-            await self._hand_in(group)
+            await self._save(batch)
         except StoreError:
-            if len(group) == 1:
+            if len(batch) == 1:
                 raise
-            # It may be about one of them: all others are kept.
-            saves = [self._hand_in([finished]) for finished in group]
-            for fault in await asyncio.gather(*saves, return_exceptions=True):
-                if fault is not None:
-                    raise fault from None
+            # A single trial may be the cause: save all others.
+            saves = [self._save([finished]) for finished in batch]
+            for error in await asyncio.gather(*saves, return_exceptions=True):
+                if error is not None:
+                    raise error from None
 
-    def _hand_in(self, group: list[Finished]) -> asyncio.Future[None]:
-        return asyncio.wrap_future(self._store.save(*_records(group)))
+    def _save(self, batch: list[Finished]) -> asyncio.Future[None]:
+        return asyncio.wrap_future(self._store.save(*_records(batch)))
 
 
-def _records(group: list[Finished]) -> list[TrialRecord]:
-    return [finished.record for finished in group]
+def _records(batch: list[Finished]) -> list[TrialRecord]:
+    return [finished.record for finished in batch]

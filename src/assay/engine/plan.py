@@ -1,8 +1,8 @@
 """Plan: which cases of which suites are asked, how often, and in which order.
 
-Every case has a position: the number of its suite and its place there, so that neither filters
-nor other suites move it. The plan holds a few bytes a case; cases are read when their turn comes.
-Suites that are read as a stream are no part of it: `engine/stream.py` asks them.
+Every case has a position, made of the number of its suite and its index there, so that neither
+filters nor other suites change it. The plan needs a few bytes per case; cases are read when their
+turn comes. Streamed suites are not part of it: see `engine/stream.py`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from assay.model.run import place_of, position_of
 
 #: The tiers in the order in which they are asked. Rubric cases wait for all others.
 TIERS: tuple[Tier, ...] = ("golden", "labeled", "regression", "suite", "rubric")
-#: How many bits of a trial's number are the repeat; the rest are the position.
+#: The lower bits of a trial's number are the repeat, the others the position.
 _REPEAT_BITS = 16
 
 
 class Planned(NamedTuple):
-    """A case of the plan: where it stands, in which suite, and how often it is asked."""
+    """A selected case: its position, its suite, and how often it is asked."""
 
     position: int
     suite: int
@@ -42,7 +42,7 @@ class Trial(NamedTuple):
 
 
 class Done:
-    """The trials that are done, as (position, repeat) in their order: eight bytes each."""
+    """A set of finished trials in eight bytes each; takes (position, repeat) in ascending order."""
 
     __slots__ = ("_numbers",)
 
@@ -53,22 +53,22 @@ class Done:
         return bool(self._numbers) and self.has_number(_number(position, repeat))
 
     def has_number(self, number: int) -> bool:
-        place = bisect_left(self._numbers, number)
-        return place < len(self._numbers) and self._numbers[place] == number
+        index = bisect_left(self._numbers, number)
+        return index < len(self._numbers) and self._numbers[index] == number
 
 
 def _number(position: int, repeat: int) -> int:
     return position << _REPEAT_BITS | repeat
 
 
-def _every(suite: int, case: EvalCase) -> bool:
+def _any_case(suite: int, case: EvalCase) -> bool:
     return True
 
 
 class Plan:
-    """The selected cases of some suites; `defaults` judge those that name no evaluator.
+    """The selected cases of some suites; `defaults` are for cases that name no evaluator.
 
-    `wanted` may say no to a case of a suite, given by its number.
+    `wanted` is one more filter: it gets the number of a suite and a case of it.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Plan:
         wanted: Callable[[int, EvalCase], bool] | None = None,
     ) -> None:
         self.suites, self.options, self._defaults = tuple(suites), options, defaults
-        self._wanted = wanted or _every
+        self._wanted = wanted or _any_case
         self._positions, self._repeats = array("Q"), array("L")
         self.selected = [0] * len(self.suites)
         for planned in self._select():
@@ -89,18 +89,18 @@ class Plan:
 
     @property
     def streams(self) -> list[int]:
-        """The numbers of the suites that are read as a stream; of those, the wanted ones."""
+        """The numbers of the streamed suites of the selected tiers."""
         return [i for i, s in enumerate(self.suites) if s.streamed and self._has_tier(s)]
 
     @property
     def workers(self) -> int | None:
-        """How many trials run at once, as the options say, else the suites, if any."""
+        """How many trials run at once: by the options, else by the suites, else None."""
         suggested = [suite.workers for suite in self.suites if suite.workers]
         return self.options.workers or max(suggested, default=None)
 
     @property
     def planned(self) -> int:
-        """How many trials there are."""
+        """How many trials the plan has."""
         return sum(self._repeats)
 
     def __len__(self) -> int:
@@ -112,23 +112,22 @@ class Plan:
         return self._select()
 
     def at(self, position: int) -> Planned:
-        """The case at a position."""
-        suite, place = place_of(position)
-        return self.planned_case(position, suite, self.suites[suite].cases[place])
+        suite, index = place_of(position)
+        return self.planned_case(position, suite, self.suites[suite].cases[index])
 
     def trials(
         self, tiers: Collection[Tier], done: Iterable[tuple[int, int]], *, shuffled: bool
     ) -> Iterator[Trial]:
-        """The trials of some tiers that are not done yet, tier by tier in the order of TIERS.
+        """The remaining trials of some tiers, tier by tier in the order of TIERS.
 
-        `done` has (position, repeat) in their order. Shuffled by the seed, so that the order of
-        a file leads to no favourable or unfavourable moment; else in file order.
+        `done` has (position, repeat) in ascending order. Within a tier, trials are in file order,
+        or shuffled by the seed: then the order of a file cannot favour any case.
         """
         if not self._positions:
-            return  # nothing is read of what a stream has done
+            return  # do not read `done`: it may have all trials of a stream
         finished = Done(done)
         if self.options.stop_when is not None:
-            yield from self._open(self._by_case(tiers), finished)
+            yield from self._remaining(self._by_case(tiers), finished)
             return
         for tier in TIERS:
             if tier not in tiers:
@@ -136,7 +135,7 @@ class Plan:
             numbers = array("Q", self._numbers(tier))
             if shuffled:
                 Random(self.options.seed).shuffle(numbers)
-            yield from self._open(numbers, finished)
+            yield from self._remaining(numbers, finished)
 
     def order(self, tiers: Collection[Tier]) -> array[int]:
         """The positions of the cases of some tiers, all together, shuffled by the seed."""
@@ -152,11 +151,11 @@ class Plan:
         return self.suites[place_of(position)[0]].tier
 
     def _by_case(self, tiers: Collection[Tier]) -> Iterator[int]:
-        """Case after case with all repeats, so that each is soon complete."""
+        """Trial numbers case by case, so that each case is complete early."""
         for position in self.order(tiers):
             yield from (_number(position, r) for r in range(self.repeats_of(position)))
 
-    def _open(self, numbers: Iterable[int], finished: Done) -> Iterator[Trial]:
+    def _remaining(self, numbers: Iterable[int], finished: Done) -> Iterator[Trial]:
         last: Planned | None = None
         for number in numbers:
             if finished.has_number(number):
@@ -173,16 +172,16 @@ class Plan:
 
     def _select(self) -> Iterator[Planned]:
         options, found = self.options, 0
-        part, parts = map(int, (options.shard or "1/1").split("/"))
+        shard, shards = map(int, (options.shard or "1/1").split("/"))
         for index, planned in enumerate(self._matching()):
-            if index % parts == part - 1:
+            if index % shards == shard - 1:
                 yield planned
                 found += 1
                 if found == options.limit:
                     return
 
     def _matching(self) -> Iterator[Planned]:
-        """The cases that the filters let through."""
+        """The cases that match all filters."""
         for index, suite in enumerate(self.suites):
             if suite.streamed or not self._has_tier(suite):
                 continue
@@ -194,7 +193,7 @@ class Plan:
         return not self.options.tier or suite.tier in self.options.tier
 
     def matches(self, suite: int, case: EvalCase) -> bool:
-        """Do the filters let the case through?"""
+        """Does the case match all filters?"""
         patterns, tags = self.options.filter, self.options.tag
         if patterns and not any(fnmatchcase(case.id, pattern) for pattern in patterns):
             return False
@@ -203,14 +202,14 @@ class Plan:
         return self._wanted(suite, case)
 
     @property
-    def takes_all(self) -> bool:
-        """Whether every case is selected, and asked as often as itself says."""
+    def is_unfiltered(self) -> bool:
+        """Is every case selected, and asked as often as it says itself?"""
         options = self.options
-        chosen = options.filter or options.tag or options.repeat not in (None, 1)
-        return not chosen and self._wanted is _every
+        narrowed = options.filter or options.tag or options.repeat not in (None, 1)
+        return not narrowed and self._wanted is _any_case
 
     def planned_case(self, position: int, suite: int, case: EvalCase) -> Planned:
-        """The case as the options want it judged, and how often it is asked."""
+        """The case with default evaluators if it has none of its own, and its repeats."""
         if self._defaults and case.has_default_evaluators:
             case = case.replace(evaluators=self._defaults)
         repeats = self.options.repeat or case.repeat or 1

@@ -1,4 +1,4 @@
-"""Where a run comes from: the versions it ran with, and the revision of the project."""
+"""The provenance of a run: its software versions, and the git revision of the project."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from assay.version import __version__
 
-_SECONDS = 10
+_GIT_SECONDS = 10
 
 
 def environment_of(root: Path) -> dict[str, Any]:
-    """What a result file says of its surroundings."""
+    """The environment that result files record."""
     facts: dict[str, Any] = {"assay": __version__, "python": platform.python_version()}
     revision = _git(root, "rev-parse", "HEAD")
     if revision:
@@ -23,12 +23,12 @@ def environment_of(root: Path) -> dict[str, Any]:
 
 
 def _git(root: Path, *arguments: str) -> str | None:
-    """What git prints; None where there is no repository, or no git."""
+    """The output of git; None without a repository, or without git."""
     try:
         done = subprocess.run(
             ["git", "-C", str(root), *arguments],
             capture_output=True,
-            timeout=_SECONDS,
+            timeout=_GIT_SECONDS,
             text=True,
             errors="replace",
             stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The answers of an earlier run as a target: grading again asks nobody."""
+"""The answers of an earlier run as a target, for grading again without asking anyone."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from assay.redaction import MARK
 
 
 class StoredAnswers:
-    """What the target of a recorded run did, by case and repeat."""
+    """The observations of a stored run, by case and repeat."""
 
-    #: Nobody is called, and no time is to be measured.
+    #: Nothing is called, so there is no time to measure.
     recorded = True
 
     def __init__(self, run: RunRecord, store: Store) -> None:
         self.name = run.target
         self.identity = f"run:{run.id}"
         self._run, self._store = run.id, store
-        self._is_whole = run.status == "finished"
+        self._is_complete = run.status == "finished"
         self._positions: dict[tuple[str, str], int] = {
             (trial.suite, trial.case_id): trial.position for trial in store.facts(run.id)
         }
-        #: How many observations are not the original text: secrets were taken out of them.
+        #: How many observations had secrets removed, and so are not the original text.
         self.redacted = 0
 
     def has(self, suite: str, case: EvalCase) -> bool:
-        """Was the case in the run, in the suite of this file?"""
+        """Was the case in the run? `suite` is the file of its suite."""
         return (suite, case.id) in self._positions
 
     async def ask(self, request: Request) -> Observation:
@@ -52,9 +52,9 @@ class StoredAnswers:
         pass
 
     def remarks(self) -> Iterator[str]:
-        """What there is to say about the answers once all are given."""
+        """Notes on the answers, once all are given."""
         yield f"the observations are those of the run {self._run}; no target was asked"
-        if not self._is_whole:
+        if not self._is_complete:
             yield f"the run {self._run} did not end: cases that it did not come to are left out"
         if self.redacted:
             graded = "observation was" if self.redacted == 1 else "observations were"
@@ -70,7 +70,7 @@ class StoredAnswers:
 
 
 def was_asked(trial: TrialRecord) -> bool:
-    """Is there an observation? There is none when the run had given up, or skipped the case."""
+    """Has the trial an observation? Not if the run had given up, or the case was skipped."""
     if trial.outcome == "skipped":
         record: dict[str, Any] = msgspec.json.decode(trial.observation)
         return record != {"id": trial.case_id, "response": ""}

@@ -1,4 +1,4 @@
-"""Which run is resumed, and whether it may be."""
+"""Resuming: which run to resume, and whether it still fits its files and options."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from assay.ports import Store
 
 
 def resumable(job: Job, named: RunRecord | None) -> RunRecord:
-    """The run to resume: the one that is named, else the newest unfinished one that fits."""
-    record = named or _newest(job)
+    """The run to resume: the named one, else the newest unfinished run that fits."""
+    record = named or _find_newest(job)
     check_unfinished(record)
     if record.plan != plan_of(job):
         raise UsageError(
@@ -31,10 +31,10 @@ def resumable(job: Job, named: RunRecord | None) -> RunRecord:
 
 
 def _check_files(record: RunRecord, headers: Sequence[SuiteHeader]) -> None:
-    """A run is of one version of its eval files: its trials are known by their place in them."""
+    """Eval files must not have changed: trials are identified by their positions in them."""
     now = {header.file: header for header in headers}
     for header in record.suites:
-        if header.file not in now or not _same(now[header.file], header):
+        if header.file not in now or not _has_same_cases(now[header.file], header):
             raise _outdated(f"{header.file} changed", record)
     known = {header.file for header in record.suites}
     for file in now:
@@ -45,9 +45,9 @@ def _check_files(record: RunRecord, headers: Sequence[SuiteHeader]) -> None:
 def check_cases(
     record: RunRecord, plan: Plan, grader: Callable[[EvalCase], Grader], store: Store
 ) -> None:
-    """Cases that were asked before are still the same; more than their own file may tell that.
+    """Cases that were asked must be the same; they depend on more than their own eval file.
 
-    Streams are no part of the plan, and only their own file is looked at.
+    Streams are not part of the plan; for those, only the eval file is checked.
     """
     streams = set(plan.streams)
     last = -1
@@ -64,12 +64,12 @@ def _outdated(what: str, record: RunRecord) -> UsageError:
     return UsageError(f"{what} since the run {record.id} began: start a new run")
 
 
-def reopened(store: Store, run_id: str, door: str) -> RunRecord:
-    """The run, marked as running again by the holder of its lease; raises if it was finished."""
+def reopen(store: Store, run_id: str, door: str) -> RunRecord:
+    """Mark a run as running again, by the holder of its lease; raises if it is finished."""
     record = store.run(run_id)
     check_unfinished(record)
-    # A command takes it back that the run was cancelled. A server goes on only with a run that was
-    # not: when it is now, somebody has just done so, and the run is to stop.
+    # The command line revokes a cancellation. A server only resumes runs that were not cancelled:
+    # if this one is now, that has just happened, and it must stop.
     forgotten = (DOOR,) if door else (DOOR, CANCELLED)
     kept = {name: value for name, value in record.environment.items() if name not in forgotten}
     environment = kept | ({DOOR: door} if door else {})
@@ -85,7 +85,7 @@ def check_unfinished(record: RunRecord) -> None:
         raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
 
 
-def _newest(job: Job) -> RunRecord:
+def _find_newest(job: Job) -> RunRecord:
     plan = plan_of(job)
     for record in newest_first(job.store):
         fits = record.status != "finished" and record.plan == plan
@@ -94,8 +94,8 @@ def _newest(job: Job) -> RunRecord:
     raise UsageError("there is no unfinished run with these paths, target and options to resume")
 
 
-def _same(one: SuiteHeader, other: SuiteHeader) -> bool:
-    """Are they of the same cases? How many a stream has is known only when it has been read."""
+def _has_same_cases(one: SuiteHeader, other: SuiteHeader) -> bool:
+    """Compares hashes and counts; the count of a stream is unknown until it has been read."""
     hashes = {header.metadata.get("evalFileHash") for header in (one, other)}
     counts = {one.selected, other.selected} - {None}
     return len(hashes) == 1 and len(counts) < 2

@@ -1,8 +1,8 @@
-"""All trials of a plan: lanes that ask at the same time, and when to stop.
+"""Runner: asks all trials of a plan in concurrent lanes, and decides when to stop.
 
-A trial is on disk before it is reported; whether to go on is decided as soon as it is graded. What
-the run does not ask any more, because it has given up, is recorded as errored and not final, so
-that a resumed run asks it.
+A trial is on disk before it is reported; whether to continue is decided as soon as it is graded.
+When the run gives up, the remaining trials are recorded as errored and not final, so that a
+resumed run asks them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -28,23 +29,23 @@ from assay.model.result import Outcome
 from assay.model.run import RunStatus, TrialFacts, TrialRecord, only
 from assay.model.score import TOLERANCE
 
-#: So many trials in a row that could not connect or timed out end the asking.
+#: The run gives up after this many trials in a row that could not connect or timed out.
 MOST_UNREACHABLE = 20
-#: How long trials in flight may go on after the first Ctrl-C, in seconds.
+#: How long trials in flight may continue after the first Ctrl-C.
 GRACE_SECONDS = 10.0
-#: After so many seconds without any answer it is told who is waited for; then less and less often.
+#: After this long without any answer, the trials in flight are reported; then less and less often.
 SILENCE_SECONDS = 30.0
 #: How many of them are named.
-_MOST_NAMED = 3
-#: How many saves of trials that were not asked wait for the disk at once.
-_UNDER_WAY = 256
-#: So many lanes begin together, all others one after the other: while they connect, the first
-#: questions are out already, and answers do not come back all at once for ever after.
-_BEGIN_TOGETHER = 10
+_MAX_NAMED = 3
+#: How many saves of unasked trials may be in progress at once.
+_MAX_SAVES = 256
+#: This many lanes start together, the others one by one: requests go out while later lanes still
+#: connect, and answers do not keep arriving in bursts.
+_START_TOGETHER = 10
 
 
 class Tally(msgspec.Struct):
-    """What decides whether it makes sense to go on asking."""
+    """The counts that decide whether to continue."""
 
     options: RunOptions
     cost_usd: float = 0.0
@@ -54,31 +55,30 @@ class Tally(msgspec.Struct):
 
     @property
     def has_limits(self) -> bool:
-        """Is there a limit that goes back to the beginning of the run?"""
+        """Is there a limit that counts from the start of the run, across resumptions?"""
         return self.options.budget_usd is not None or self.options.max_failures is not None
 
     def count(self, trial: TrialRecord | TrialFacts, repeats: int) -> None:
         self.cost_usd += (trial.cost_usd or 0.0) + (trial.judge_cost_usd or 0.0)
         if trial.outcome != "failed" or trial.confirms:
             return
-        known = self.failed_trials
-        known[trial.position] = failed = known.get(trial.position, 0) + 1
-        # The case fails with the first trial after which the rest cannot make up for it.
+        failed = self.failed_trials.get(trial.position, 0) + 1
+        self.failed_trials[trial.position] = failed
+        # The case fails with the trial after which it can no longer reach its pass rate.
         needed = trial.min_pass_rate * repeats - TOLERANCE
         self.failures += repeats - failed < needed <= repeats - failed + 1
 
-    def reached(self, target: str, unreachable: bool) -> None:
-        """Could the target be reached this time?"""
+    def count_reachability(self, target: str, *, unreachable: bool) -> None:
         self.unreachable[target] = self.unreachable.get(target, 0) + 1 if unreachable else 0
 
     def reason_to_stop(self) -> str:
-        """Why nothing more is asked; empty when all is well."""
-        budget, most = self.options.budget_usd, self.options.max_failures
+        """Why nothing more is asked; empty if there is no reason."""
+        budget, max_failures = self.options.budget_usd, self.options.max_failures
         if budget is not None and self.cost_usd >= budget:
             return f"the budget of ${budget:g} is spent"
-        if most is not None and self.failures >= most:
+        if max_failures is not None and self.failures >= max_failures:
             cases = "1 case" if self.failures == 1 else f"{self.failures} cases"
-            return f"{cases} failed, and max-failures is {most}"
+            return f"{cases} failed, and max-failures is {max_failures}"
         for target, count in self.unreachable.items():
             if count >= MOST_UNREACHABLE:
                 return f"{target} could not be reached {count} times in a row"
@@ -86,7 +86,7 @@ class Tally(msgspec.Struct):
 
 
 class Runner:
-    """Runs what is left of a plan. `live` is false when the answers were recorded before."""
+    """Runs the remaining trials of a plan. `live` is false if all answers are recorded ones."""
 
     def __init__(
         self,
@@ -102,215 +102,216 @@ class Runner:
         self._store, self._listen, self._brake = job.store, job.listen, job.brake
         self._tally = Tally(plan.options)
         self._lanes: list[asyncio.Task[None]] = []
-        #: The trials that are under way, and when the last one came back.
-        self._awaited: dict[tuple[int, int], Planned] = {}
-        self._heard = 0.0
-        #: Made anew for each group of lanes.
+        #: By position and repeat.
+        self._in_flight: dict[tuple[int, int], Planned] = {}
+        #: When the last answer came, by the clock of the event loop.
+        self._last_answer = 0.0
+        #: Each group of lanes has a new one.
         self._journal: Journal
         #: Was the brake pressed?
         self.stopped = False
-        #: How many trials were not asked, as the run had given up.
-        self._left = 0
-        #: Why the run gave up; empty when it did not.
+        #: How many trials were not asked because the run had given up.
+        self._unasked = 0
+        #: Why the run gave up; empty if it did not.
         self.gave_up = ""
-        #: Why the budget cannot hold; empty when it can, or there is none.
+        #: Why the budget cannot be enforced; empty if it can, or there is none.
         self.unpriced = ""
         self._early = early
-        #: Why the rest need not be asked; empty when it must be.
+        #: Why the comparison is decided, so that the rest need not be asked; empty if it is not.
         self.decided = "" if early is None else early.reason
 
     async def run(self) -> RunStatus:
-        """Every trial that the store does not have; how it ended."""
-        self._brake.connect(self._braked)
-        self._recall()
-        *deterministic, judged = TIERS
-        await self._phase(self._open(deterministic), self._one)
+        """Run every trial that is not in the store yet; returns how the run ended."""
+        self._brake.connect(self._on_brake)
+        self._restore_tally()
+        *deterministic, rubric = TIERS
+        await self._run_phase(self._remaining(deterministic), self._run_trial)
         refusals = rubric_refusals(self._plan, self._store, self.trials.run_id)
-        await self._phase(self._open([judged]), lambda trial: self._gated(trial, refusals))
-        if not self._left:
-            self.gave_up = ""  # nothing was left to be asked
+        await self._run_phase(
+            self._remaining([rubric]), lambda trial: self._run_gated(trial, refusals)
+        )
+        if not self._unasked:
+            self.gave_up = ""  # it made no difference
         return "interrupted" if self.stopped or self.gave_up else "finished"
 
-    def _recall(self) -> None:
-        """Count what an earlier process of this run has spent, and what failed there."""
+    def _restore_tally(self) -> None:
+        """Count the costs and failures of earlier processes of this run."""
         if not self._tally.has_limits:
             return
         for trial in self._store.facts(self.trials.run_id):
             if trial.outcome != "skipped" and trial.final:
                 self._tally.count(trial, self._plan.at(trial.position).repeats)
-        self._reconsider()
+        self._check_limits()
 
     async def confirm(self, planned: Planned, times: int) -> bool:
-        """Ask a case again; did it fail every time? Each attempt is recorded, and made once."""
+        """Ask a case again; was every attempt made, and none passed? Attempts are recorded."""
         known = self._store.facts(self.trials.run_id, only(planned.position))
         outcomes = {
             trial.repeat: trial.outcome for trial in known if trial.confirms and trial.final
         }
 
         async def ask(repeat: int) -> None:
-            finished = await self._answer(planned, repeat, confirms=True)
-            await self._keep(finished, planned)
+            finished = await self._ask(planned, repeat, confirms=True)
+            await self._finish(finished, planned)
             outcomes[repeat] = finished.record.outcome
 
         for repeat in range(planned.repeats, planned.repeats + times):
             if repeat not in outcomes and not (self.stopped or self.gave_up):
-                await self._together([ask(repeat)])
-            if outcomes.get(repeat) == "passed":
+                await self._run_lanes([ask(repeat)])
+            if outcomes.get(repeat) in ("passed", None):
                 return False
         return True
 
-    def _open(self, tiers: list[Tier]) -> Iterator[Trial]:
+    def _remaining(self, tiers: list[Tier]) -> Iterator[Trial]:
         done = self._store.finished(self.trials.run_id)
         return self._plan.trials(tiers, done, shuffled=self._live)
 
-    async def _phase(
+    async def _run_phase(
         self, trials: Iterator[Trial], work: Callable[[Trial], Awaitable[None]]
     ) -> None:
         async def lane() -> None:
             for trial in trials:
                 if self.stopped or self.gave_up:
-                    rest.append(trial)
+                    unasked.append(trial)
                     return
-                # The gate watches critical cases one by one: they are asked, decided or not.
+                # The gate checks every critical case: they are asked even if all is decided.
                 if self.decided and not trial.planned.case.critical:
-                    rest.append(trial)
+                    unasked.append(trial)
                 else:
                     await work(trial)
 
-        rest: list[Trial] = []
-        await self._together(lane() for _ in range(self._workers))
+        unasked: list[Trial] = []
+        await self._run_lanes(lane() for _ in range(self._workers))
         if (self.gave_up or self.decided) and not self.stopped:
-            await self._leave(rest, trials)
+            await self._record_unasked(unasked, trials)
 
-    async def _together(self, lanes: Iterable[Coroutine[Any, Any, None]]) -> None:
-        """Lanes until they end and all that they asked is saved; one's fault ends them all."""
-        watch = asyncio.create_task(self._watch())
+    async def _run_lanes(self, lanes: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Run lanes until all are done and their trials saved; an error of one ends all."""
+        watcher = asyncio.create_task(self._watch_silence())
         try:
             async with asyncio.TaskGroup() as group:
-                # A lane by itself asks on when its trial is saved; with others, each may be ahead.
-                most = self._workers - 1
-                self._journal = Journal(self._store, self._saved, group.create_task, most)
+                # A single lane waits for each save; several may each be one trial ahead.
+                max_unsaved = self._workers - 1
+                self._journal = Journal(self._store, self._saved, group.create_task, max_unsaved)
                 self._lanes = []
                 for number, lane in enumerate(lanes, 1):
                     self._lanes.append(group.create_task(lane))
-                    if number >= _BEGIN_TOGETHER:
+                    if number >= _START_TOGETHER:
                         await asyncio.sleep(0)
-        except BaseExceptionGroup as group_of_faults:
-            # Several may meet the same fault, such as a full disk: one of them tells enough.
-            raise _first(group_of_faults) from None
+        except BaseExceptionGroup as errors:
+            # Several lanes may hit the same error, such as a full disk: one of them is enough.
+            raise _first(errors) from None
         finally:
-            watch.cancel()
-            # Both know us, and the group of lanes knows the result of the run that we are part of:
-            # a store that nobody holds any more would be closed when garbage is looked for.
+            watcher.cancel()
+            # Break reference cycles: both refer to this runner, and through the task group to the
+            # result of the run. Else a dropped store would be closed only by the cyclic collector.
             del self._journal
             self._lanes = []
 
-    async def _one(self, trial: Trial) -> None:
-        finished = await self._answer(*trial)
-        await self._keep(finished, trial.planned)
+    async def _run_trial(self, trial: Trial) -> None:
+        finished = await self._ask(*trial)
+        await self._finish(finished, trial.planned)
 
-    async def _answer(self, planned: Planned, repeat: int, *, confirms: bool = False) -> Finished:
-        self._awaited[planned.position, repeat] = planned
+    async def _ask(self, planned: Planned, repeat: int, *, confirms: bool = False) -> Finished:
+        self._in_flight[planned.position, repeat] = planned
         try:
             return await self.trials.run(planned, repeat, confirms=confirms)
         finally:
-            del self._awaited[planned.position, repeat]
-            self._heard = asyncio.get_running_loop().time()
+            del self._in_flight[planned.position, repeat]
+            self._last_answer = asyncio.get_running_loop().time()
 
-    async def _watch(self) -> None:
-        """Tell who is waited for while nothing comes back."""
+    async def _watch_silence(self) -> None:
+        """Report the trials in flight when no answer comes for a while."""
         clock = asyncio.get_running_loop().time
-        self._heard, patience = clock(), SILENCE_SECONDS
+        self._last_answer, patience = clock(), SILENCE_SECONDS
         while True:
-            silent = clock() - self._heard
+            silent = clock() - self._last_answer
             if silent < SILENCE_SECONDS:
                 patience = SILENCE_SECONDS
             elif silent >= patience:
                 patience = 2 * silent
-                if self._awaited:
-                    told = f"no answer for {silent:.0f} s: waiting for {self._named()}"
-                    self._listen(Notice(told))
+                if self._in_flight:
+                    notice = f"no answer for {silent:.0f} s: waiting for {self._names_in_flight()}"
+                    self._listen(Notice(notice))
             await asyncio.sleep(patience - silent)
 
-    def _named(self) -> str:
-        """Those that are under way, the oldest first."""
-        files, awaited = self.trials.files, list(self._awaited.values())
-        named = [f"{files[p.suite]}: {p.case.id}" for p in awaited[:_MOST_NAMED]]
-        more = len(awaited) - len(named)
+    def _names_in_flight(self) -> str:
+        """The trials in flight, oldest first."""
+        files, waiting = self.trials.files, list(self._in_flight.values())
+        named = [f"{files[p.suite]}: {p.case.id}" for p in waiting[:_MAX_NAMED]]
+        more = len(waiting) - len(named)
         return ", ".join(named) + (f" and {more:,} more" if more else "")
 
-    async def _gated(self, trial: Trial, refusals: dict[str, str]) -> None:
-        """A rubric case, unless the deterministic cases of its tool did not pass."""
+    async def _run_gated(self, trial: Trial, refusals: dict[str, str]) -> None:
+        """Run a rubric trial, unless the deterministic cases of its tool did not pass."""
         planned, repeat = trial
         refusal = refusals.get(self._plan.suites[planned.suite].tool_name)
         if refusal is None or planned.case.skip is not None:
-            await self._one(trial)
+            await self._run_trial(trial)
             return
-        record = self.trials.unasked(planned, repeat, "skipped", refusal, final=True)
-        await self._keep(Finished(record), planned)
+        record = self.trials.unasked_record(planned, repeat, "skipped", refusal, final=True)
+        await self._finish(Finished(record), planned)
 
-    async def _keep(self, finished: Finished, planned: Planned) -> None:
-        """Counted at once, told when it is on disk; the lane may ask on before that."""
+    async def _finish(self, finished: Finished, planned: Planned) -> None:
+        """Count a trial and hand it to the journal, which reports it once it is saved."""
         record = finished.record
-        self._look(record)
+        self._check_decided(record)
         if record.outcome != "skipped":
             self._tally.count(record, planned.repeats)
             target = self.trials.target_of(planned)
-            self._tally.reached(target.name, finished.unreachable)
-            self._reconsider()
+            self._tally.count_reachability(target.name, unreachable=finished.unreachable)
+            self._check_limits()
             if record.outcome != "errored" and record.cost_usd is None and not target.recorded:
-                self._miss_cost(target.name)
-        await self._journal.keep(finished)
+                self._warn_unpriced(target.name)
+        await self._journal.add(finished)
 
     def _saved(self, finished: Finished) -> None:
-        self.tell(finished.record, cached=finished.cached)
+        self.report(finished.record, cached=finished.cached)
 
-    def _reconsider(self) -> None:
-        """Does it make sense to go on asking?"""
+    def _check_limits(self) -> None:
+        """Give up if the tally says so."""
         if not self.gave_up and (reason := self._tally.reason_to_stop()):
             self.gave_up = reason
             self._listen(Notice(f"stopped asking: {reason}"))
 
-    def _miss_cost(self, target: str) -> None:
-        """Tell once, while there is time to stop, that a budget does not see what is spent."""
+    def _warn_unpriced(self, target: str) -> None:
+        """Warn once, early enough to stop the run, that the budget cannot be enforced."""
         if self._plan.options.budget_usd is not None and not self.unpriced:
             self.unpriced = f"the budget does not cover {target}: its answers do not report a cost"
             self._listen(Notice(self.unpriced))
 
-    def _look(self, record: TrialRecord) -> None:
-        """Is the comparison with the baseline decided?"""
+    def _check_decided(self, record: TrialRecord) -> None:
+        """Add a trial to the comparison with the baseline, and see whether that is decided."""
         if self._early is not None and not self.decided:
-            self.decided = self._early.see(record)
+            self.decided = self._early.add(record)
             if self.decided:
                 self._listen(Notice(f"stopped asking: {self.decided}"))
 
-    async def _leave(self, rest: list[Trial], trials: Iterator[Trial]) -> None:
-        """Record what is not asked any more; for good, when that is not needed to decide."""
-        under_way: deque[Future[None]] = deque()
+    async def _record_unasked(self, taken: list[Trial], rest: Iterator[Trial]) -> None:
+        """Record the trials that are not asked: those that lanes had taken, and all others.
+
+        They are final when the run is decided, not when it gave up.
+        """
+        saves: deque[Future[None]] = deque()
         reason = f"not asked: {self.gave_up or self.decided}"
         outcome: Outcome = "errored" if self.gave_up else "skipped"
         final = not self.gave_up
 
-        def leave(trial: Trial) -> None:
+        for trial in chain(taken, rest):
             skip = trial.planned.case.skip
             if skip is None:
-                self._left += not final
-                record = self.trials.unasked(*trial, outcome, reason, final=final)
+                self._unasked += not final
+                record = self.trials.unasked_record(*trial, outcome, reason, final=final)
             else:
-                record = self.trials.unasked(*trial, "skipped", skip, final=True)
-            under_way.append(self._store.save(record))
-            self.tell(record)
+                record = self.trials.unasked_record(*trial, "skipped", skip, final=True)
+            saves.append(self._store.save(record))
+            self.report(record)
+            if len(saves) >= _MAX_SAVES:
+                await asyncio.wrap_future(saves.popleft())
+        for save in saves:
+            await asyncio.wrap_future(save)
 
-        for trial in rest:
-            leave(trial)
-        for trial in trials:
-            leave(trial)
-            if len(under_way) >= _UNDER_WAY:
-                await asyncio.wrap_future(under_way.popleft())
-        for saving in under_way:
-            await asyncio.wrap_future(saving)
-
-    def tell(self, record: TrialRecord, *, cached: bool = False) -> None:
+    def report(self, record: TrialRecord, *, cached: bool = False) -> None:
         self._listen(
             TrialFinished(
                 record.position,
@@ -324,8 +325,8 @@ class Runner:
             )
         )
 
-    def _braked(self) -> None:
-        """Take no new trials; after a while, or when pressed again, cancel those in flight."""
+    def _on_brake(self) -> None:
+        """Start no new trials; cancel those in flight after the grace period, or a second press."""
         loop = asyncio.get_running_loop()
         self.stopped = True
         if self._brake.presses > 1:
@@ -339,6 +340,6 @@ class Runner:
             lane.cancel()
 
 
-def _first(faults: BaseExceptionGroup[BaseException]) -> BaseException:
-    first = faults.exceptions[0]
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = errors.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,4 +1,4 @@
-"""A run from its plan to its result: find the targets, ask every case, compare."""
+"""Session: a run from its plan to its result."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from assay.engine.discretion import DiscreetCache, DiscreetJudge
+from assay.engine.discretion import RedactedJudge, SecretFreeCache
 from assay.engine.early import Early
 from assay.engine.grading import Preparation
 from assay.engine.job import FileHashes, Job, headers_of, plan_of, project_path
 from assay.engine.lineup import Lineup
 from assay.engine.plan import TIERS, Plan
 from assay.engine.provenance import environment_of
-from assay.engine.resuming import check_cases, reopened
+from assay.engine.resuming import check_cases, reopen
 from assay.engine.runner import Runner
 from assay.engine.spool import Spool
 from assay.engine.streams import Streams
@@ -38,7 +38,7 @@ from assay.stats.sequential import Sequential
 
 
 async def run(job: Job) -> RunResult:
-    """Ask, grade, record and compare."""
+    """Ask and grade every case, record the results, and compare them with the baseline."""
     options = job.options
     plan = job.plan()
     limits = RateLimits(
@@ -67,16 +67,16 @@ class _Session:
         self.job, self.plan, self.roster = job, plan, roster
         self.redactor = Redactor(job.secrets)
         self.lineup = Lineup(job, roster)
-        self.cache = DiscreetCache(job.store, self.redactor) if job.options.cache else None
+        self.cache = SecretFreeCache(job.store, self.redactor) if job.options.cache else None
         self.preparation = Preparation(Resources(self._judge, job.sources, self.cache))
         self.notes: list[str] = []
         self.streams = Streams(job, plan, self.lineup, self.redactor)
-        #: The critical regressions that failed in every rerun; None when all count as they are.
+        #: The critical regressions that failed in every rerun; None if all count as they are.
         self.confirmed: frozenset[CaseRef] | None = None
-        #: Does the baseline have cases that are still there and were not selected?
+        #: Does the baseline have cases that still exist, but were not selected?
         self.narrowed = False
         self.early: Early | None = None
-        # Read before the first question: a broken file should not cost a run.
+        # Read before the first case is asked: a broken file should not cost a run.
         self.calibrations = calibrations.read(job.settings.root)
 
     async def run(self) -> RunResult:
@@ -91,43 +91,44 @@ class _Session:
         try:
             self._preflight()
         except AssayError:
+            # Errors in eval files come first, as for files that are not streamed.
             if refusal := refusal_of(self.streams.faults(), strict=job.options.strict):
-                raise refusal from None  # as of files that are loaded
+                raise refusal from None
             raise
         if job.resumed is not None:
             check_cases(job.resumed, self.plan, self.preparation.grader, job.store)
-        record = job.resumed or self._record(hashes)
+        record = job.resumed or self._new_record(hashes)
         with job.store.lease(record.id):
             if job.resumed is None:
                 job.store.begin(record)
             else:
-                record = reopened(job.store, record.id, job.door)
+                record = reopen(job.store, record.id, job.door)
             runner = self._runner(record)
             with job.brake.heeded():
-                status = await self._asked(runner, record)
-                comparison = await self._compared(runner, record, status)
-            if runner.stopped or runner.gave_up:  # maybe only while it confirmed
+                status = await self._ask(runner, record)
+                comparison = await self._compare(runner, record)
+            if runner.stopped or runner.gave_up:  # perhaps only while confirming regressions
                 status = "interrupted"
                 comparison = None if runner.stopped else comparison
-            return self._finished(record, runner, status, self._selected_only(comparison))
+            return self._finish(record, runner, status, self._without_unselected(comparison))
 
     def _preflight(self) -> None:
-        """Report everything that can be found wrong before the first question."""
+        """Find everything that is wrong before the first case is asked."""
         if self.job.judge is None and self.job.options.judge is not None:
             self.roster.spec(self.job.options.judge)  # even if no case needs it
         if self.plan.streams:
-            self.lineup.of_streams()
+            self.lineup.target_of_streams()
         for planned in self.plan:
             self.preparation.grader(planned.case)
             if planned.case.skip is None:
-                self.lineup.of(planned)
-        for note in self.lineup.broken():
-            self._tell(note)
-        # What streams leave over is known at their end.
+                self.lineup.target_of(planned)
+        for note in self.lineup.unreadable():
+            self._add_note(note)
+        # With streams, the unused answers are known only when all of them have been read.
         for note in () if self.plan.streams else self.lineup.unused(self.plan):
-            self._tell(note)
+            self._add_note(note)
 
-    def _record(self, hashes: FileHashes) -> RunRecord:
+    def _new_record(self, hashes: FileHashes) -> RunRecord:
         job, now = self.job, self.job.now()
         environment = environment_of(job.settings.root)
         environment["settings"] = job.settings.recorded()
@@ -143,7 +144,7 @@ class _Session:
             plan=plan_of(job),
             options=self.redactor.json(job.options.shown()),
             environment=self.redactor.json(environment),
-            suites=headers_of(job, self.plan, self.lineup.of_suite, hashes.of),
+            suites=headers_of(job, self.plan, self.lineup.target_name_of, hashes.of),
         )
 
     def _runner(self, record: RunRecord) -> Runner:
@@ -151,7 +152,7 @@ class _Session:
         trials = Trials(
             record.id,
             [header.file for header in record.suites],
-            self.lineup.of,
+            self.lineup.target_of,
             self.preparation,
             self.redactor,
             self.cache,
@@ -164,52 +165,50 @@ class _Session:
             job,
             self.early,
             workers=self.plan.workers or self.roster.workers,
-            live=self.lineup.live,
+            live=self.lineup.is_live,
         )
 
     def _early(self, record: RunRecord) -> Early | None:
-        """What stops the run as soon as its comparison is decided, when the options say so."""
+        """The test that stops the run once its comparison is decided, if the options say so."""
         if self.job.options.stop_when is None:
             return None
         *first, last = TIERS
         order = self.plan.order(first) + self.plan.order([last])
         early = Early(self.job.base, order, self.plan.repeats_of)
         if self.job.resumed is not None:
-            early.recall(self.job.store.facts(record.id))
+            early.restore(self.job.store.facts(record.id))
         return early
 
     @property
     def _test(self) -> Sequential | None:
         return None if self.early is None else self.early.test
 
-    async def _asked(self, runner: Runner, record: RunRecord) -> RunStatus:
+    async def _ask(self, runner: Runner, record: RunRecord) -> RunStatus:
         job = self.job
         done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
         planned = None if self.plan.streams else self.plan.planned
-        if planned is not None:  # what only confirms a regression was not planned
+        if planned is not None:  # reruns that confirm a regression are not planned
             done = min(done, planned)
         job.listen(RunStarted(record.id, record.target, planned, done))
         await self.streams.run(record, runner)
         for warning in self.streams.warnings:
             job.listen(Notice(str(warning)))
         if note := self.streams.unused():
-            self._tell(note)
+            self._add_note(note)
         status = await runner.run()
         job.listen(RunFinished(status))
         return status
 
-    async def _compared(
-        self, runner: Runner, record: RunRecord, status: RunStatus
-    ) -> Comparison | None:
-        """What changed since the baseline; a live target is asked again about what is critical."""
+    async def _compare(self, runner: Runner, record: RunRecord) -> Comparison | None:
+        """Compare with the baseline; critical regressions of a live target are asked again."""
         compare, times = self.job.compare, self.job.options.confirm
         if compare is None or runner.stopped:
             return None
-        if runner.gave_up:  # nobody is asked again, so that nothing critical is confirmed
-            self.confirmed = frozenset() if self.lineup.live else None
+        if runner.gave_up:  # nothing is asked again, so no regression can be confirmed
+            self.confirmed = frozenset() if self.lineup.is_live else None
             return compare(record.id, self.confirmed, self._test)
         first = compare(record.id, None, self._test)
-        if not (self.lineup.live and times and first.critical_regressions):
+        if not (self.lineup.is_live and times and first.critical_regressions):
             return first
         confirmed: set[CaseRef] = set()
         refs = set(first.critical_regressions)
@@ -222,14 +221,14 @@ class _Session:
         self.confirmed = frozenset(confirmed)
         return compare(record.id, self.confirmed, self._test)
 
-    def _selected_only(self, comparison: Comparison | None) -> Comparison | None:
-        """Cases that are still there, and were not selected this time, are not gone."""
+    def _without_unselected(self, comparison: Comparison | None) -> Comparison | None:
+        """Cases that still exist, but were not selected this time, do not count as removed."""
         if comparison is None or not comparison.removed:
             return comparison
         gone = set(comparison.removed)
         for index, suite in enumerate(self.job.suites):
-            if index in self.plan.streams and self.plan.takes_all:
-                continue  # it would be read once more to find nothing
+            if index in self.plan.streams and self.plan.is_unfiltered:
+                continue  # all of its cases were run: do not read the file again
             file = project_path(suite.file, self.job.settings)
             for case in suite:
                 gone -= {CaseRef(file, case.id), CaseRef("", case.id)}
@@ -237,7 +236,7 @@ class _Session:
         self.narrowed = removed != comparison.removed
         return replace(comparison, removed=removed)
 
-    def _finished(
+    def _finish(
         self,
         record: RunRecord,
         runner: Runner,
@@ -246,7 +245,7 @@ class _Session:
     ) -> RunResult:
         job = self.job
         for remark in self.lineup.remarks():
-            self._tell(remark)
+            self._add_note(remark)
         if runner.stopped and job.brake.note:
             self.notes.append(job.brake.note)
         if runner.unpriced:
@@ -269,8 +268,8 @@ class _Session:
         result = conclude(result, job.options, gave_up=gave_up, faults=faults)
         summary = recorded_summary(result, self.confirmed, self._test, narrowed=self.narrowed)
         result = replace(result, record=replace(record, summary=summary))
-        folder = folder_shown(write_files(_noted(result, spools), job.folder))
-        # Last of all: a run that is called finished has its files, whenever we are killed.
+        folder = folder_shown(write_files(_with_spools(result, spools), job.folder))
+        # Last: a run that is marked as finished has its files, even if this process is killed.
         job.store.finish(record.id, status, ended, summary)
         return replace(result, folder=folder)
 
@@ -278,15 +277,15 @@ class _Session:
         return list(self.lineup.faults(self.plan, lambda: self.job.store.trials(record.id)))
 
     def _judge(self, target: str | None, model: str | None) -> Target:
-        return DiscreetJudge(self.roster.judge(target, model), self.redactor)
+        return RedactedJudge(self.roster.judge(target, model), self.redactor)
 
-    def _tell(self, note: str) -> None:
+    def _add_note(self, note: str) -> None:
         self.notes.append(note)
         self.job.listen(Notice(note))
 
 
-def _noted(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
-    """The result with its cases as they were noted, where they were."""
+def _with_spools(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
+    """The result with the cases of streamed suites as they were spooled."""
     suites = list(result.suites)
     for index, spool in spools.items():
         suites[index] = replace(suites[index], written=spool)

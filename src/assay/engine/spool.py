@@ -1,7 +1,7 @@
-"""Spool: the result file of a stream, which grows while its cases are graded.
+"""Spool: the result file of a stream, written while its cases are graded.
 
-Reading all of it back from the store would take nearly as long as grading it. The spool is a
-help and not a need: when it cannot be kept, its suite is read from the store.
+Reading all cases back from the store would take nearly as long as grading them. The spool is only
+an optimisation: if it cannot be written, the suite is read from the store.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from assay.replacement import Nameless
 from assay.results.run import Count
 from assay.results.trials import by_case, entry_of
 
-#: How many chunks may wait for one before them, which somebody is still at work on.
-MOST_WAITING = 64
+#: How many chunks may wait for an earlier one that is still being graded.
+MAX_WAITING = 64
 #: How much is read at a time.
-_PIECE = 1024 * 1024
+_READ_BYTES = 1024 * 1024
 
 
-class Noted(msgspec.Struct, array_like=True):
-    """The cases of a chunk as a result file has them: its list of cases, and their keys."""
+class Rendered(msgspec.Struct, array_like=True):
+    """The cases of a chunk as JSON for a result file: items of its case list, and their keys."""
 
     entries: bytes = b""
     keys: bytes = b""
 
 
-def noted(trials: Sequence[TrialRecord], known: Mapping[int, bytes] | None = None) -> Noted:
-    """What is to be noted of trials, which come by position and repeat.
+def render(trials: Sequence[TrialRecord], known: Mapping[int, bytes] | None = None) -> Rendered:
+    """The JSON of trials, which are ordered by position and repeat.
 
-    `known` are entries that are there already, by their positions.
+    `known` has entries that were already written, by position.
     """
     if len({trial.position for trial in trials}) == len(trials):
         known = known or {}
@@ -48,20 +48,20 @@ def noted(trials: Sequence[TrialRecord], known: Mapping[int, bytes] | None = Non
         cases = list(by_case(trials))
         firsts, entries = [case[0] for case in cases], [entry_of(case) for case in cases]
     keys = [pair_of(trial.case_id, trial.comparability) for trial in firsts]
-    return Noted(b",\n".join(entries), b",".join(keys))
+    return Rendered(b",\n".join(entries), b",".join(keys))
 
 
 class Spool:
-    """Counts the cases of a suite and keeps what was noted, in the order of the file.
+    """Counts the cases of a suite and writes their JSON in file order.
 
-    Chunks are promised in their order, and come in any.
+    Chunks are announced in order, and added in any order.
     """
 
     def __init__(self, folder: Path, head: bytes) -> None:
         self.count = Count()
         self._head, self._is_first = head, True
-        self._promised: deque[int] = deque()
-        self._waiting: dict[int, tuple[Sequence[TrialRecord], Noted]] = {}
+        self._announced: deque[int] = deque()
+        self._waiting: dict[int, tuple[Sequence[TrialRecord], Rendered]] = {}
         self._entries: Nameless | None = None
         self._keys: IO[bytes] | None = None
         try:
@@ -73,39 +73,39 @@ class Spool:
             self.close()
 
     @property
-    def is_kept(self) -> bool:
-        """Is everything in it that came?"""
+    def is_complete(self) -> bool:
+        """Has everything been written that was added?"""
         return self._entries is not None and not self._waiting
 
-    def promise(self, chunk: int) -> None:
-        """A chunk with this number comes after all that were promised before."""
-        self._promised.append(chunk)
+    def announce(self, chunk: int) -> None:
+        """The chunk with this number follows all chunks announced before."""
+        self._announced.append(chunk)
 
-    def add(self, chunk: int, trials: Sequence[TrialRecord], noted: Noted) -> None:
-        """The trials of a chunk, and what was noted of them."""
+    def add(self, chunk: int, trials: Sequence[TrialRecord], rendered: Rendered) -> None:
+        """Add the trials of a chunk, and their JSON."""
         if self._entries is None:
             return
-        self._waiting[chunk] = (trials, noted)
+        self._waiting[chunk] = (trials, rendered)
         try:
-            while self._promised and self._promised[0] in self._waiting:
-                self._keep(*self._waiting.pop(self._promised.popleft()))
-        except OSError:  # the disk is full; whoever writes the result file says so
+            while self._announced and self._announced[0] in self._waiting:
+                self._write(*self._waiting.pop(self._announced.popleft()))
+        except OSError:  # such as a full disk, which is reported when result files are written
             self.close()
-        if len(self._waiting) > MOST_WAITING:
+        if len(self._waiting) > MAX_WAITING:
             self.close()
 
     def entries(self) -> Iterator[bytes]:
-        """What stands between the brackets of the list of cases."""
+        """The JSON between the brackets of the list of cases."""
         assert self._entries is not None
-        return _pieces(self._entries.stream, len(self._head))
+        return _read(self._entries.stream, len(self._head))
 
     def keys(self) -> Iterator[bytes]:
-        """What stands between the braces of the keys."""
+        """The JSON between the braces of the keys."""
         assert self._keys is not None
-        return _pieces(self._keys)
+        return _read(self._keys)
 
     def becomes(self, file: Path, head: bytes, tail: Iterator[bytes]) -> bool:
-        """Make the entries the result file, which they have been growing into."""
+        """Turn the spool into the result file; False if that is not possible."""
         if self._entries is None or not self._entries.can_be_named or head != self._head:
             return False
         self._entries.stream.seek(0, os.SEEK_END)
@@ -116,12 +116,12 @@ class Spool:
     def close(self) -> None:
         for stream in (self._entries, self._keys):
             if stream is not None:
-                with suppress(OSError):  # what was not written yet may not fit on the disk
+                with suppress(OSError):  # flushing fails when the disk is full
                     stream.close()
         self._entries = self._keys = None
         self._waiting.clear()
 
-    def _keep(self, trials: Sequence[TrialRecord], noted: Noted) -> None:
+    def _write(self, trials: Sequence[TrialRecord], rendered: Rendered) -> None:
         assert self._entries is not None
         assert self._keys is not None
         if not trials:
@@ -132,11 +132,11 @@ class Spool:
             self._entries.stream.write(b",\n")
             self._keys.write(b",")
         self._is_first = False
-        self._entries.stream.write(noted.entries)
-        self._keys.write(noted.keys)
+        self._entries.stream.write(rendered.entries)
+        self._keys.write(rendered.keys)
 
 
-def _pieces(stream: IO[bytes], start: int = 0) -> Iterator[bytes]:
+def _read(stream: IO[bytes], start: int = 0) -> Iterator[bytes]:
     stream.seek(start)
-    while piece := stream.read(_PIECE):
-        yield piece
+    while data := stream.read(_READ_BYTES):
+        yield data

@@ -24,15 +24,15 @@ from assay.ports import Cache, Request
 from assay.redaction import Redactor
 from assay.roster.retries import Retrying
 
-#: How long evaluators may take together: each has a limit of its own, and this one holds for
-#: those that have forgotten theirs.
+#: How long all evaluators of a trial may take together. Each should have a timeout of its own;
+#: this one is for those that have none.
 GRADING_SECONDS = 1800.0
 
-_KEY = msgspec.json.Encoder(order="sorted", enc_hook=str)
+_encode_key = msgspec.json.Encoder(order="sorted", enc_hook=str).encode
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What came back, and whether the target could be reached at all."""
+class _Answer(msgspec.Struct, frozen=True):
+    """What a target answered, whether from the cache, and whether it could be reached at all."""
 
     observation: Observation
     cached: bool = False
@@ -40,7 +40,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """A trial that is over; `unreachable` tells the runner that asking on may be in vain."""
+    """A finished trial; the runner gives up after too many `unreachable` ones in a row."""
 
     record: TrialRecord
     cached: bool = False
@@ -62,29 +62,29 @@ class Trials:
     ) -> None:
         self.run_id, self.files = run_id, files
         self.target_of, self.preparation = target_of, preparation
-        #: Wins over the limits of the cases.
+        #: Overrides the timeouts of the cases.
         self._timeout_seconds = timeout_seconds
         self.redact, self._cache = redact, cache
 
     async def run(self, planned: Planned, repeat: int, *, confirms: bool = False) -> Finished:
-        """Ask the target once and grade what it did."""
+        """Ask the target once and grade its answer."""
         grader = self.preparation.grader(planned.case)
-        asked = Asked(Observation())
+        answer = _Answer(Observation())
         if planned.case.skip is None:
-            asked = await self._ask(planned, repeat)
-        result = await _graded(grader, asked.observation, repeat)
+            answer = await self._ask(planned, repeat)
+        result = await _grade(grader, answer.observation, repeat)
         record = self.record(
             planned,
             repeat,
             grader,
             result,
-            cached=asked.cached,
+            cached=answer.cached,
             confirms=confirms,
-            final=not asked.unreachable,  # nobody was there: a resumed run tries again
+            final=not answer.unreachable,  # a resumed run tries again
         )
-        return Finished(record, asked.cached, asked.unreachable)
+        return Finished(record, answer.cached, answer.unreachable)
 
-    def unasked(
+    def unasked_record(
         self, planned: Planned, repeat: int, outcome: Outcome, reason: str, *, final: bool
     ) -> TrialRecord:
         """The record of a trial that was not asked."""
@@ -102,18 +102,18 @@ class Trials:
         cached: bool = False,
         confirms: bool = False,
         final: bool = True,
-        plain: bytes | None = None,
+        observation_json: bytes | None = None,
     ) -> TrialRecord:
-        """The result as the store keeps it: as JSON, and without secrets.
+        """The result as it is stored: as JSON, without secrets.
 
-        `plain` is the JSON of the observation, when that is there already.
+        `observation_json` may be given if it is known already.
         """
-        case, seen = planned.case, result.observation
+        case, observation = planned.case, result.observation
         if self.preparation.uses:
-            result = _with_judges(grader, result)
-        if plain is None:
-            plain = seen.to_json(case.id)
-        return TrialRecord(  # without the names of the first ones, which would cost time
+            result = _with_judge_ids(grader, result)
+        if observation_json is None:
+            observation_json = observation.to_json(case.id)
+        return TrialRecord(  # mostly positional: keywords take measurably longer
             self.run_id,
             planned.position,
             repeat,
@@ -121,9 +121,9 @@ class Trials:
             case.id,
             result.outcome,
             result.score,
-            0.0 if cached else float(result.duration_ms),  # as the store gives it back
-            0.0 if cached else _number(seen.cost_usd),
-            _number(judge_cost(result.scores)),
+            0.0 if cached else float(result.duration_ms),  # as the store returns it
+            0.0 if cached else _to_float(observation.cost_usd),
+            _to_float(_judge_cost(result.scores)),
             comparability.key(grader),
             case.critical,
             case.cluster,
@@ -132,39 +132,39 @@ class Trials:
             confirms,
             final,
             result=self.redact.encoded(result.recorded(repeat, cached=cached, confirms=confirms)),
-            observation=self.redact.encoded(plain),
+            observation=self.redact.encoded(observation_json),
         )
 
-    async def _ask(self, planned: Planned, repeat: int) -> Asked:
+    async def _ask(self, planned: Planned, repeat: int) -> _Answer:
         case, target = planned.case, self.target_of(planned)
-        # What was recorded needs no cache: nobody is called.
+        # Recorded answers need no cache.
         cache, key = None if target.recorded else self._cache, ""
         suite = self.files[planned.suite]
         request = Request(case.input_messages, case, repeat, suite=suite)
         if cache is not None:
-            key = answer_key(target, case, request)
+            key = _answer_key(target, case, request)
             if (known := await asyncio.to_thread(cache.get, key)) is not None:
-                return Asked(read(known), cached=True)
+                return _Answer(read(known), cached=True)
         timeout = self._timeout_seconds or case.timeout_seconds
         try:
-            seen = await target.ask(request, timeout=timeout)
+            observation = await target.ask(request, timeout=timeout)
         except TargetError as error:
-            return Asked(Observation(error=str(error)), unreachable=error.unreachable)
+            return _Answer(Observation(error=str(error)), unreachable=error.unreachable)
         except AssayError as error:
-            return Asked(Observation(error=str(error)))
-        except Exception as error:  # whatever a stranger's target does
-            return Asked(Observation(error=f"{target.name} raised {cause_of(error)}"))
-        if cache is not None and seen.error is None:
-            cache.put(key, msgspec.json.decode(seen.to_json(case.id)))
-        return Asked(seen)
+            return _Answer(Observation(error=str(error)))
+        except Exception as error:  # a target of a plugin may raise anything
+            return _Answer(Observation(error=f"{target.name} raised {cause_of(error)}"))
+        if cache is not None and observation.error is None:
+            cache.put(key, msgspec.json.decode(observation.to_json(case.id)))
+        return _Answer(observation)
 
 
-def _number(measure: float | None) -> float | None:
-    """A measure may be a whole number; added to others it must be written as from the store."""
+def _to_float(measure: float | None) -> float | None:
+    """An int as a float, as stores return it: sums must be written the same way."""
     return None if measure is None else float(measure)
 
 
-async def _graded(grader: Grader, observation: Observation, repeat: int) -> EvalCaseResult:
+async def _grade(grader: Grader, observation: Observation, repeat: int) -> EvalCaseResult:
     result = grader.grade(observation, repeat)
     if isinstance(result, EvalCaseResult):
         return result
@@ -176,32 +176,32 @@ async def _graded(grader: Grader, observation: Observation, repeat: int) -> Eval
         return await grader.graded(observation.replace(error=late), repeat)
 
 
-def _with_judges(grader: Grader, result: EvalCaseResult) -> EvalCaseResult:
-    """The result with the id of every judge, which its calibration is found by."""
-    if not any(ready.judges for ready in grader.ready) or not result.scores:
+def _with_judge_ids(grader: Grader, result: EvalCaseResult) -> EvalCaseResult:
+    """The result with the id of every judge, under which its calibration is found."""
+    if not any(one.judges for one in grader.evaluators) or not result.scores:
         return result
     scores = [
         score
-        if ready.use is None
-        else replace(score, details=score.details | {"judgeId": ready.use.id})
-        for ready, score in zip(grader.ready, result.scores, strict=True)
+        if one.use is None
+        else replace(score, details=score.details | {"judgeId": one.use.id})
+        for one, score in zip(grader.evaluators, result.scores, strict=True)
     ]
     return replace(result, scores=tuple(scores))
 
 
-def answer_key(target: Retrying, case: EvalCase, request: Request) -> str:
-    """What an answer depends on: the target, the question, the repeat; never what is expected.
+def _answer_key(target: Retrying, case: EvalCase, request: Request) -> str:
+    """The cache key: everything an answer depends on, but nothing that is expected of it.
 
-    Beside the messages a target may be told which case it is, and the metadata of that.
+    Besides the messages, targets are given the identity of the case and its metadata.
     """
-    question = [comparability.said(request.messages), case.stubs, case.max_turns]
-    whose = [request.suite, case.id, case.conversation_id, case.metadata]
-    key = _KEY.encode([target.identity, question, whose, request.repeat])
+    question = [comparability.encoded_messages(request.messages), case.stubs, case.max_turns]
+    identity = [request.suite, case.id, case.conversation_id, case.metadata]
+    key = _encode_key([target.identity, question, identity, request.repeat])
     return "answer:" + sha256(key).hexdigest()
 
 
-def judge_cost(scores: Iterable[EvaluationScore]) -> float | None:
-    """What the judges of a case cost together; None when none was asked or one does not tell."""
+def _judge_cost(scores: Iterable[EvaluationScore]) -> float | None:
+    """The total cost of a case's judges; None if none was asked, or one reports no cost."""
     detailed = [score.details for score in scores if score.details]
     if not detailed:
         return None
@@ -212,7 +212,7 @@ def judge_cost(scores: Iterable[EvaluationScore]) -> float | None:
 
 
 def _judges(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What evaluators tell of their judges; those of a composite are among its members."""
+    """The judges in the details of a score; a composite has them in those of its members."""
     found = [details["judge"]] if "judge" in details else []
     for member in details.get("members", ()):
         found += _judges(member.get("details", {}))

@@ -1,4 +1,4 @@
-"""`local`: work is done here, one piece after the other."""
+"""`local`: works in this process, one piece after the other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class Local:
-    """The executor for little work, and for machines where processes cannot be forked."""
+    """The executor for little work, and for platforms without fork."""
 
     def run(self, work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
         return map(work, pieces)

@@ -1,8 +1,8 @@
-"""`processes`: work is spread over the cores of this machine.
+"""`processes`: spreads work over the cores of this machine.
 
-The processes are forked, so that they have everything the work needs without its being sent.
-Only pieces and results travel. One that dies, as when the system is out of memory, is replaced
-and its pieces are done again; a piece that kills twice ends it all.
+The processes are forked, so that they inherit everything the work needs; only pieces and results
+are sent. A process that dies, as when the system is out of memory, is replaced and its pieces are
+done again. If that dies on the same pieces too, an error is raised.
 """
 
 from __future__ import annotations
@@ -29,105 +29,106 @@ from assay.errors import ExecutorError
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: How many pieces a process has at hand, so that it never waits for the next.
-AT_HAND = 2
-#: An answer of up to so many bytes is not sent, but laid where the parent sees it.
-SHELF_BYTES = 1024 * 1024
-#: The collector of a process looks for garbage after so many pieces, and not in between.
-PIECES_A_COLLECTION = 50
+#: How many pieces are assigned to a process at a time, so that it never waits for the next.
+ASSIGNED = 2
+#: Results of up to this many bytes go through shared memory instead of the pipe.
+SLOT_BYTES = 1024 * 1024
+#: Processes run the garbage collector only once in this many pieces.
+PIECES_PER_COLLECTION = 50
 
 
 class Processes:
-    """As many processes as there are cores that this one may use, unless told otherwise."""
+    """Runs `count` processes; by default one for each core that this process may use."""
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or len(os.sched_getaffinity(0))
 
     def run(self, work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-        return _Answers([_Worker(work) for _ in range(self.count)], iter(pieces))
+        return _Results([_Worker(work) for _ in range(self.count)], iter(pieces))
 
 
-class _Answers(Iterator[Any]):
-    """What processes answer, in the order in which they do. At the end they are ended."""
+class _Results(Iterator[Any]):
+    """The results of processes as they arrive; at the end the processes are terminated."""
 
-    def __init__(self, workers: list[_Worker], source: Iterator[Any]) -> None:
-        self._workers, self._answers = workers, _answers(workers, source)
+    def __init__(self, workers: list[_Worker], pieces: Iterator[Any]) -> None:
+        self._workers, self._results = workers, _results(workers, pieces)
         try:
-            next(self._answers)  # they are at work from now on
+            next(self._results)  # starts the work
         except BaseException:
             self.close()
             raise
 
     def __next__(self) -> Any:
-        return next(self._answers)
+        return next(self._results)
 
     def waits_for(self) -> list[int]:
-        """Files of which one can be read when the next answer is there; none at the end."""
-        return [worker.connection.fileno() for worker in self._workers if worker.at_hand]
+        """File descriptors, one of which is readable once a result is there; none at the end."""
+        return [worker.connection.fileno() for worker in self._workers if worker.assigned]
 
     def close(self) -> None:
-        self._answers.close()
+        self._results.close()
         for worker in self._workers:
             worker.end()
 
 
-def _answers(workers: list[_Worker], source: Iterator[Any]) -> Generator[Any]:
-    """Nothing once all have pieces, then the answers."""
+def _results(workers: list[_Worker], pieces: Iterator[Any]) -> Generator[Any]:
+    """Yields None once all workers have pieces, then the results."""
     try:
         for worker in workers:
-            _feed(worker, source)
+            _assign(worker, pieces)
         yield None
-        while busy := {w.connection: w for w in workers if w.at_hand}:
+        while busy := {w.connection: w for w in workers if w.assigned}:
             for connection in wait(list(busy)):
-                yield from _taken(busy[connection], source)  # type: ignore[index]
+                yield from _receive_result(busy[connection], pieces)  # type: ignore[index]
     finally:
         for worker in workers:
             worker.end()
 
 
-def _feed(worker: _Worker, source: Iterator[Any]) -> None:
-    while len(worker.at_hand) < AT_HAND:
+def _assign(worker: _Worker, pieces: Iterator[Any]) -> None:
+    while len(worker.assigned) < ASSIGNED:
         try:
-            worker.give(next(source))
+            worker.send(next(pieces))
         except StopIteration:
             return
 
 
-def _taken(worker: _Worker, source: Iterator[Any]) -> Iterator[Any]:
-    """The next result of a process, which gets another piece for it."""
+def _receive_result(worker: _Worker, pieces: Iterator[Any]) -> Iterator[Any]:
+    """The next result of a worker, which is assigned another piece; none if it died."""
     try:
-        failed, result = worker.take()
+        failed, result = worker.receive()
     except (EOFError, OSError):
         worker.replace()
         return
     if failed:
         raise result
-    _feed(worker, source)
+    _assign(worker, pieces)
     yield result
 
 
 class _Worker:
-    """A process, and the pieces that it has not answered yet."""
+    """A process, and the pieces whose results it has not sent yet."""
 
     def __init__(self, work: Callable[[Any], Any]) -> None:
         self._work, self._deaths = work, 0
-        self.at_hand: deque[Any] = deque()
+        self.assigned: deque[Any] = deque()
         self._start()
 
-    def give(self, piece: Any) -> None:
-        self.at_hand.append(piece)
+    def send(self, piece: Any) -> None:
+        self.assigned.append(piece)
         self._send(piece)
 
-    def take(self) -> tuple[bool, Any]:
-        failed, answer = self.connection.recv()
-        if isinstance(answer, _Laid):
-            answer = self._shelf.taken(answer)
-        self.at_hand.popleft()
+    def receive(self) -> tuple[bool, Any]:
+        """Whether the work raised, and its result or exception."""
+        failed, result = self.connection.recv()
+        if isinstance(result, _Slot):
+            result = self._shared.read(result)
+        self.assigned.popleft()
         self._deaths = 0
-        return failed, answer
+        return failed, result
 
     def replace(self) -> None:
-        """Another process for one that died, with the same pieces."""
+        """Start another process for one that died, with the same pieces."""
         self._process.join()
         code = self._process.exitcode or 0
         self._deaths += 1
@@ -135,80 +136,82 @@ class _Worker:
             ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             raise ExecutorError(f"a process that graded ended with {ended}, twice on the same work")
         self.connection.close()
-        self._shelf.close()
+        self._shared.close()
         self._start()
-        for piece in self.at_hand:
+        for piece in self.assigned:
             self._send(piece)
 
     def end(self) -> None:
         self.connection.close()
-        self._shelf.close()
+        self._shared.close()
         if self._process.is_alive():
             self._process.terminate()
         self._process.join()
 
     def _send(self, piece: Any) -> None:
-        with suppress(OSError):  # it died; whoever takes its answer finds out
+        with suppress(OSError):  # the process died, which `receive` will find out
             self.connection.send(piece)
 
     def _start(self) -> None:
         context = get_context("fork")
         self.connection, other = context.Pipe()
         own: Connection = self.connection
-        self._shelf = _Shelf()
-        work = (self._work, self._shelf)
+        self._shared = _SharedMemory()
+        work = (self._work, self._shared)
         self._process = context.Process(target=_serve, args=(*work, other, own), daemon=True)
         with warnings.catch_warnings():
-            # Newer Pythons warn of threads. Ours write to the store, which no child touches.
+            # Newer Pythons warn of forking with threads. Ours write to the store, which children
+            # do not use.
             warnings.simplefilter("ignore", DeprecationWarning)
-            # What is there now is shared with the child, as long as neither looks at it.
+            # Keeps the collector of the child from touching, and so copying, inherited pages.
             gc.freeze()
             self._process.start()
             gc.unfreeze()
         other.close()
 
 
-class _Laid(NamedTuple):
-    """An answer that lies on the shelf."""
+class _Slot(NamedTuple):
+    """Where in shared memory a result is."""
 
-    place: int
+    start: int
     size: int
 
 
-class _Shelf:
-    """Memory that a process shares with its parent, with a place for each answer under way.
+class _SharedMemory:
+    """Memory that a process shares with its parent, with a slot for each assigned piece.
 
-    Through a pipe an answer would be copied four times, and wait for room in it. Places are
-    used in turn: one is free again before its turn comes, as the piece for it is given only
-    once the answer before was taken.
+    A pipe would copy a result four times, and block while it is full. Slots are used in turn: the
+    next one is always free, as its piece is assigned only after its last result was received.
     """
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, AT_HAND * SHELF_BYTES)
-        self._turn = 0
+        self._memory = mmap.mmap(-1, ASSIGNED * SLOT_BYTES)
+        self._slot = 0
 
-    def lay(self, answer: Any) -> Any:
-        """The place of the answer; itself when it is too large, or something else than bytes."""
-        self._turn = (self._turn + 1) % AT_HAND
-        if type(answer) is not bytes or len(answer) > SHELF_BYTES:
-            return answer
-        start = self._turn * SHELF_BYTES
-        self._memory[start : start + len(answer)] = answer
-        return _Laid(start, len(answer))
+    def write(self, result: Any) -> Any:
+        """The slot of the result; the result itself if it is too large, or not bytes."""
+        self._slot = (self._slot + 1) % ASSIGNED
+        if type(result) is not bytes or len(result) > SLOT_BYTES:
+            return result
+        start = self._slot * SLOT_BYTES
+        self._memory[start : start + len(result)] = result
+        return _Slot(start, len(result))
 
-    def taken(self, laid: _Laid) -> bytes:
-        return self._memory[laid.place : laid.place + laid.size]
+    def read(self, slot: _Slot) -> bytes:
+        return self._memory[slot.start : slot.start + slot.size]
 
     def close(self) -> None:
         self._memory.close()
 
 
 def _serve(
-    work: Callable[[Any], Any], shelf: _Shelf, connection: Connection, parents: Connection
+    work: Callable[[Any], Any], shared: _SharedMemory, connection: Connection, parent: Connection
 ) -> None:
-    """Answer pieces until the connection is closed. It leaves without cleaning up: what it
-    inherited, open files and databases, belongs to its parent."""
-    parents.close()
+    """The main function of a process: works on pieces until the connection is closed.
+
+    Exits without cleaning up: inherited files and database connections belong to the parent.
+    """
+    parent.close()
     gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -216,16 +219,16 @@ def _serve(
     threading.Thread(target=_receive, args=(connection, arrived), daemon=True).start()
     try:
         for number in count(1):
-            if number % PIECES_A_COLLECTION == 0:
+            if number % PIECES_PER_COLLECTION == 0:
                 gc.collect()
             if (arrival := arrived.get()) is None:
                 break
             (piece,) = arrival
             try:
-                answer = (False, shelf.lay(work(piece)))
+                reply = (False, shared.write(work(piece)))
             except Exception as error:
-                answer = (True, _portable(error))
-            connection.send(answer)
+                reply = (True, _picklable(error))
+            connection.send(reply)
     except (EOFError, OSError):
         pass
     finally:
@@ -234,10 +237,10 @@ def _serve(
 
 
 def _receive(connection: Connection, arrived: SimpleQueue[tuple[Any] | None]) -> None:
-    """Take pieces as they come, also while one is at work.
+    """Receive pieces in the background, even while one is being worked on.
 
-    Else the parent, who sends a large one, and we, who send a large answer, would wait for each
-    other.
+    Otherwise a parent that sends a large piece and a child that sends a large result would
+    deadlock.
     """
     try:
         while True:
@@ -246,10 +249,10 @@ def _receive(connection: Connection, arrived: SimpleQueue[tuple[Any] | None]) ->
         arrived.put(None)
 
 
-def _portable(error: Exception) -> Exception:
-    """The error, or its words when it cannot travel."""
+def _picklable(error: Exception) -> Exception:
+    """The error, or its message if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # whatever its class does
+    except Exception:  # its class may raise anything
         return ExecutorError(f"{type(error).__name__}: {error}")
     return error

@@ -1,4 +1,4 @@
-"""AgentV: `output_messages`, whose calls carry their results, and the output file around them."""
+"""AgentV: `output_messages`, whose calls contain their results, and the output file with them."""
 
 from __future__ import annotations
 
@@ -32,31 +32,33 @@ def read(value: Any) -> Observation:
 
 
 def _read_file(record: Record, raw: Any) -> Observation:
-    """`text` is the answer when the messages hold none."""
+    """An output file; `text` is the answer if the messages have none."""
     turns = [turn(entry) for entry in record.records("output_messages")]
-    seen = observe(turns, measures(record), raw)
+    observation = observe(turns, measures(record), raw)
     if record.get("output_messages") is None:
-        seen = seen.replace(tool_calls=None, llm_calls=None)
-    return seen if seen.response else seen.replace(response=record.text("text") or "")
+        observation = observation.replace(tool_calls=None, llm_calls=None)
+    if observation.response:
+        return observation
+    return observation.replace(response=record.text("text") or "")
 
 
 def turn(record: Record) -> Turn:
     role = role_of(record)
-    said, name = _content(record.get("content")), record.text("name")
-    if role == "tool" and said is not None:
-        result = Result(output=said, id=record.text("tool_call_id"), tool=name)
+    content, name = _content(record.get("content")), record.text("name")
+    if role == "tool" and content is not None:
+        result = Result(output=content, id=record.text("tool_call_id"), tool=name)
         return Turn(role, results=(result,), name=name)
-    return Turn(role, said, tuple(map(read_call, record.records("tool_calls"))), name=name)
+    return Turn(role, content, tuple(map(read_call, record.records("tool_calls"))), name=name)
 
 
 def message(record: Record) -> Message:
-    """A message of an eval file, with what was observed of its calls."""
+    """A message in the form of eval files, whose calls contain their results."""
     calls = tuple(map(read_call, record.records("tool_calls", "toolCalls")))
     return Message(role_of(record), _content(record.get("content")), calls, record.text("name"))
 
 
 def _content(raw: Any) -> Any:
-    """A list of parts becomes parts; every other value is itself."""
+    """A list of parts as ContentParts; any other value as it is."""
     if isinstance(raw, list) and raw and all(map(_is_part, raw)):
         return tuple(
             ContentPart("text", part)

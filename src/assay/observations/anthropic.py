@@ -1,4 +1,4 @@
-"""Anthropic Messages: calls and results are blocks of the content."""
+"""Anthropic messages: calls and results are content blocks."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ def read(value: Any) -> Observation:
     turns = [turn(entry) for entry in entries]
     if (system := joined(record.get("system"))) is not None:
         turns.insert(0, Turn("system", system))
-    seen = observe(turns, measures_of_replies(record, entries), value)
-    return seen.replace(notes=(*seen.notes, *ending(record.get("stop_reason"))))
+    observation = observe(turns, measures_of_replies(record, entries), value)
+    notes = (*observation.notes, *ending(record.get("stop_reason")))
+    return observation.replace(notes=notes)
 
 
 def turn(record: Record) -> Turn:
@@ -54,7 +55,7 @@ def turn(record: Record) -> Turn:
         return Turn(role, content)
     calls: list[ToolCall] = []
     results: list[Result] = []
-    said: list[Any] = []
+    others: list[Any] = []
     for index, raw in enumerate(content):
         block = Record(raw, f"{record.place('content')}[{index}]")
         kind = block.needed("type")
@@ -64,20 +65,20 @@ def turn(record: Record) -> Turn:
         elif kind.endswith("tool_result"):
             results.append(_result(block))
         elif kind not in ("thinking", "redacted_thinking"):
-            said.append(raw)
+            others.append(raw)
     if calls and role != "assistant":
         raise broken(record.place("content"), f"has a 'tool_use' of the role {role!r}")
-    return Turn(role, joined(said), tuple(calls), tuple(results))
+    return Turn(role, joined(others), tuple(calls), tuple(results))
 
 
 def _result(block: Record) -> Result:
     content = block.get("content")
-    said, failed = joined(content), block.flag("is_error")
+    output, failed = joined(content), block.flag("is_error")
     if isinstance(content, dict) and "error_code" in content:  # of a tool that the provider runs
-        said, failed = content["error_code"], True
+        output, failed = content["error_code"], True
     return Result(
-        output=outcome(said),
+        output=outcome(output),
         id=block.text("tool_use_id"),
         success=None if failed is None else not failed,
-        error=(as_text(said, block.at) or "the tool failed") if failed else None,
+        error=(as_text(output, block.at) or "the tool failed") if failed else None,
     )

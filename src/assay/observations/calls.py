@@ -1,4 +1,4 @@
-"""A call that carries its own result, as our form and AgentV's have it."""
+"""Calls that contain their own result, as in Assay's own form and AgentV's."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def read_call(record: Record) -> ToolCall:
         raise broken(record.at, fault)
     error, success = error_text(record.get("error")), record.flag("success")
     given, notes = record.get(*_INPUT), record.texts("notes")
-    if KEPT_AS_TEXT.isdisjoint(notes):  # else it was read before, and stays as it is
-        given, odd = arguments(given)
-        notes += odd
+    if KEPT_AS_TEXT.isdisjoint(notes):  # else the call was read before: do not parse it again
+        given, more = arguments(given)
+        notes += more
     return ToolCall(
         tool=record.needed("name", "tool"),
         input=given,
@@ -36,12 +36,12 @@ def read_call(record: Record) -> ToolCall:
         duration_ms=record.number("durationMs", "duration_ms"),
         success=False if success is None and error else success,
         error=error,
-        notes=tuple(dict.fromkeys((*notes, *slips(record.raw, _KEYS)))),
+        notes=tuple(dict.fromkeys((*notes, *misspelt(record.raw, _KEYS)))),
     )
 
 
-def slips(keys: Iterable[Any], known: frozenset[str]) -> list[str]:
-    """Other keys are the user's own, but one that is nearly ours was meant to be ours."""
-    own = [key for key in keys if isinstance(key, str) and key not in known]
-    hints = {key: nearest(key, known, 0.85) for key in own}
+def misspelt(keys: Iterable[Any], known: frozenset[str]) -> list[str]:
+    """Notes on unknown keys that resemble a known one; all others are the user's own."""
+    unknown = [key for key in keys if isinstance(key, str) and key not in known]
+    hints = {key: nearest(key, known, 0.85) for key in unknown}
     return [f"the key {key!r} is not known ({hint})" for key, hint in hints.items() if hint]

@@ -1,6 +1,6 @@
-"""Observations that a stranger's code made: their fields hold what they should.
+"""Checks the types of observations that users' code has made.
 
-A record does not check its fields when it is made, as recorded runs make one of every case.
+Observations do not check their fields when created: recorded runs create one for every case.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _SINGLE: dict[str, tuple[type, str]] = {
     "usage": (Usage, "Usage(input_tokens=..., output_tokens=...)"),
     "error": (str, "text"),
 }
-_MAYBE = ("tool_calls", "usage", "error")
+_OPTIONAL = ("tool_calls", "usage", "error")
 
 
-def checked(seen: Any) -> Observation:
-    """The observation, with tuples where lists were given; raises ObservationError."""
-    if not isinstance(seen, Observation):
-        raise ObservationError(f"it is {kind_of(seen)}, not an Observation")
-    for name, (kind, wanted) in _SINGLE.items():
-        value = getattr(seen, name)
-        if not (isinstance(value, kind) or (value is None and name in _MAYBE)):
-            raise ObservationError(f"'{name}' is {kind_of(value)}, not {wanted}")
+def checked(observation: Any) -> Observation:
+    """The observation, with lists converted to tuples; raises ObservationError."""
+    if not isinstance(observation, Observation):
+        raise ObservationError(f"it is {kind_of(observation)}, not an Observation")
+    for name, (kind, expected) in _SINGLE.items():
+        value = getattr(observation, name)
+        if not (isinstance(value, kind) or (value is None and name in _OPTIONAL)):
+            raise ObservationError(f"'{name}' is {kind_of(value)}, not {expected}")
     changes: dict[str, Any] = {}
-    for name, (kind, wanted) in _LISTS.items():
-        value = getattr(seen, name)
-        if value is None and name in _MAYBE:
+    for name, (kind, expected) in _LISTS.items():
+        value = getattr(observation, name)
+        if value is None and name in _OPTIONAL:
             continue
         if not isinstance(value, (tuple, list)):
-            raise ObservationError(f"'{name}' is {kind_of(value)}, not a tuple: ({wanted},)")
-        for index, each in enumerate(value):
-            if not isinstance(each, kind):
-                raise ObservationError(f"'{name}[{index}]' is {kind_of(each)}, not {wanted}")
+            raise ObservationError(f"'{name}' is {kind_of(value)}, not a tuple: ({expected},)")
+        for index, item in enumerate(value):
+            if not isinstance(item, kind):
+                raise ObservationError(f"'{name}[{index}]' is {kind_of(item)}, not {expected}")
         if type(value) is list:
             changes[name] = tuple(value)
-    return seen.replace(**changes) if changes else seen
+    return observation.replace(**changes) if changes else observation

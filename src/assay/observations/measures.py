@@ -1,4 +1,4 @@
-"""Usage, cost, time and failure: beside the messages of a record, in every spelling."""
+"""Usage, cost, duration and error of a record, in the spellings of all providers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from assay.observations.records import Record, error_text
 
 _INPUT = ("inputTokens", "input_tokens", "prompt_tokens", "input")
 _OUTPUT = ("outputTokens", "output_tokens", "completion_tokens", "output")
-#: Input tokens that a provider counts beside the others, not among them.
+#: Input tokens that a provider does not include in the others.
 _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens", "cached")
 
 
 class Measures(msgspec.Struct, frozen=True):
-    """What a record says beside its messages; None is not reported."""
+    """What a record reports besides its messages; None if not reported."""
 
     usage: Usage | None = None
     cost_usd: float | None = None
@@ -46,7 +46,7 @@ def measures(record: Record) -> Measures:
 
 
 def measures_of_replies(record: Record, entries: Iterable[Record]) -> Measures:
-    """The same of a list of messages: replies that were put there whole have their own usage."""
+    """As `measures`, but usage may be that of the messages: whole API responses have their own."""
     found = measures(record)
     if found.usage is not None:
         return found
@@ -54,19 +54,19 @@ def measures_of_replies(record: Record, entries: Iterable[Record]) -> Measures:
 
 
 def read_usage(record: Record | None) -> Usage | None:
-    """Tokens in any provider's words; None when there are none."""
+    """The token counts under any provider's keys; None if there are none."""
     if record is None:
         return None
-    read, written = record.count(*_INPUT), record.count(*_OUTPUT)
-    if read is None and written is None:
+    sent, generated = record.count(*_INPUT), record.count(*_OUTPUT)
+    if sent is None and generated is None:
         return None
-    if read is not None and len(record.raw) > 2:
-        read += sum(record.count(name) or 0 for name in _CACHED)
-    return Usage(read, written)
+    if sent is not None and len(record.raw) > 2:
+        sent += sum(record.count(name) or 0 for name in _CACHED)
+    return Usage(sent, generated)
 
 
 def total(usages: Iterable[Usage | None]) -> Usage | None:
-    """The sum of those that are known."""
+    """The sum of all known usages; None if none is known."""
     known = [usage for usage in usages if usage is not None]
     if not known:
         return None

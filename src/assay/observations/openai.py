@@ -1,4 +1,4 @@
-"""OpenAI chat messages: arguments are JSON texts, results are messages of their own."""
+"""OpenAI chat messages: arguments are JSON text, results are messages of their own."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def fits(value: Any) -> bool:
     found = message_list(value)
     if found is None:
         return False
-    named = isinstance(value, dict) and "messages" in value
-    return named or any(isinstance(item, dict) and "role" in item for item in found)
+    has_key = isinstance(value, dict) and "messages" in value
+    return has_key or any(isinstance(item, dict) and "role" in item for item in found)
 
 
 def read(value: Any) -> Observation:
@@ -48,21 +48,21 @@ def _completion(record: Record, raw: Any) -> Observation:
     if message is None:
         raise broken(choices[0].at, "has no 'message'")
     answer = turn(Record({**message.raw, "role": "assistant"}, message.at))
-    odd = (REFUSED,) if message.text("refusal") else ending(choices[0].get("finish_reason"))
-    seen = observe([answer], measures(record), raw)
-    return seen.replace(notes=(*seen.notes, *odd))
+    notes = (REFUSED,) if message.text("refusal") else ending(choices[0].get("finish_reason"))
+    observation = observe([answer], measures(record), raw)
+    return observation.replace(notes=(*observation.notes, *notes))
 
 
 def turn(record: Record) -> Turn:
     role, name = role_of(record), record.text("name")
-    said = joined(record.get("content"))
+    content = joined(record.get("content"))
     if role == "tool":
         call_id = record.text("tool_call_id", "id")
-        return Turn(role, results=(Result(outcome(said), call_id, name),), name=name)
+        return Turn(role, results=(Result(outcome(content), call_id, name),), name=name)
     calls = [_call(call) for call in record.records("tool_calls")]
     if (legacy := record.record("function_call")) is not None:
         calls.append(_function(legacy, None))
-    return Turn(role, said or record.text("refusal") or said, tuple(calls), name=name)
+    return Turn(role, content or record.text("refusal") or content, tuple(calls), name=name)
 
 
 def _call(record: Record) -> ToolCall:

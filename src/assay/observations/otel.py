@@ -1,8 +1,8 @@
-"""OpenTelemetry `gen_ai.*` spans: model calls tell what was said, tool spans how calls went.
+"""OpenTelemetry `gen_ai.*` spans: messages come from model spans, results of calls from tool spans.
 
-Every model call repeats the conversation so far, so a message is taken once. Messages stand
-in the attributes `gen_ai.input.messages` and `gen_ai.output.messages`, or, as older
-instrumentations have it, in events such as `gen_ai.user.message` and `gen_ai.choice`.
+Every model call repeats the conversation so far, so duplicate messages are dropped. Messages are
+in the attributes `gen_ai.input.messages` and `gen_ai.output.messages`, or, with older
+instrumentations, in events such as `gen_ai.user.message` and `gen_ai.choice`.
 """
 
 from __future__ import annotations
@@ -31,126 +31,137 @@ from assay.observations.records import (
 )
 from assay.observations.spans import Span, is_span, read_spans
 
-_MODEL = ("chat", "generate_content", "text_completion")
-_AGENT = ("invoke_agent", "invoke_workflow")
-_WRAPPED = ("resourceSpans", "resource_spans", "spans")
+_MODEL_OPERATIONS = ("chat", "generate_content", "text_completion")
+_AGENT_OPERATIONS = ("invoke_agent", "invoke_workflow")
+_WRAPPERS = ("resourceSpans", "resource_spans", "spans")
 
 
 def fits(value: Any) -> bool:
     if isinstance(value, dict):
-        return is_span(value) or any(name in value for name in _WRAPPED)
+        return is_span(value) or any(name in value for name in _WRAPPERS)
     return isinstance(value, list) and any(map(is_span, value))
 
 
 def read(value: Any) -> Observation:
     spans = read_spans(value)
-    story = _Story()
+    transcript = _Transcript()
     for span in spans:
-        story.add(span)
-    if not (story.models or story.agents or story.tools):
+        transcript.add(span)
+    models, agents, tools = transcript.models, transcript.agents, transcript.tools
+    if not (models or agents or tools):
         raise broken("", "has spans, but none of a model, an agent or a tool (gen_ai.*)")
     measured = Measures(
-        usage=total(map(_usage, story.models)) or total(map(_usage, story.agents)),
+        usage=total(map(_usage, models)) or total(map(_usage, agents)),
         duration_ms=_duration(spans),
-        error=_failure([span for span in spans if span not in story.tools]),
+        error=_error([span for span in spans if span not in tools]),
     )
-    seen = observe(story.turns, measured, value)
-    known = seen.tool_calls if story.turns else None  # without messages nobody can tell
-    return seen.replace(tool_calls=known, llm_calls=len(story.models) or None)
+    observation = observe(transcript.turns, measured, value)
+    # Without messages, it is not known whether tools were called.
+    calls = observation.tool_calls if transcript.turns else None
+    return observation.replace(tool_calls=calls, llm_calls=len(models) or None)
 
 
-class _Story(msgspec.Struct):
-    """The turns that the spans tell of, put together in the order in which spans ended."""
+class _Transcript(msgspec.Struct):
+    """The turns of a conversation, assembled from spans in the order in which those ended."""
 
     turns: list[Turn] = []
     models: list[Span] = []
     agents: list[Span] = []
     tools: list[Span] = []
-    heard: Counter[Any] = msgspec.field(default_factory=Counter)
-    ran: set[tuple[int, int]] = set()
+    #: How often each turn was seen, by its key.
+    seen: Counter[Any] = msgspec.field(default_factory=Counter)
+    #: The calls that have a tool span, as indices of turn and call.
+    executed: set[tuple[int, int]] = set()
+    #: The ids of calls whose result came from a tool span.
     answered: set[str] = set()
 
     def add(self, span: Span) -> None:
         operation = span.attributes.get("gen_ai.operation.name")
         if operation == "execute_tool" or (not operation and "gen_ai.tool.name" in span.attributes):
             self.tools.append(span)
-            self._run(span)
-        elif operation in _AGENT:
+            self._add_execution(span)
+        elif operation in _AGENT_OPERATIONS:
             self.agents.append(span)
             outputs = _outputs(span)
-            # Its model calls tell the same, and what they were asked may be worded otherwise.
-            retold = self.models and self.turns and all(self.heard[_key(t)] for t in outputs)
-            if not retold:
-                self._hear([*_inputs(span), *outputs])
-        elif operation in _MODEL or (not operation and _speaks_gen_ai(span)):
+            # Skip what its model spans have reported: their inputs may be worded differently.
+            known = self.models and self.turns and all(self.seen[_key(t)] for t in outputs)
+            if not known:
+                self._add_new([*_inputs(span), *outputs])
+        elif operation in _MODEL_OPERATIONS or (not operation and _has_gen_ai(span)):
             self.models.append(span)
-            self._hear(_inputs(span))
-            for turn in _outputs(span):  # a reply is always new, even when it repeats another
-                self.heard[_key(turn)] += 1
-                self._take(turn)
+            self._add_new(_inputs(span))
+            for turn in _outputs(span):  # a reply is always new, even if it equals another
+                self.seen[_key(turn)] += 1
+                self._append(turn)
 
-    def _hear(self, turns: list[Turn]) -> None:
-        """Take the turns that were not heard before."""
+    def _add_new(self, turns: list[Turn]) -> None:
+        """Add the turns that were not seen before; equal turns of one list are different turns."""
         here: Counter[Any] = Counter()
         for turn in turns:
             key = _key(turn)
             here[key] += 1
-            if here[key] > self.heard[key]:
-                self.heard[key] = here[key]
-                self._take(turn)
+            if here[key] > self.seen[key]:
+                self.seen[key] = here[key]
+                self._append(turn)
 
-    def _take(self, turn: Turn) -> None:
-        """A turn without the calls and results that tool spans have told already."""
+    def _append(self, turn: Turn) -> None:
+        """Append a turn without the calls and results that tool spans have reported already."""
         calls = tuple(call for call in turn.calls if call.id not in self.answered)
         results = tuple(result for result in turn.results if result.id not in self.answered)
         left = replace(turn, calls=calls, results=results)
         if left == turn or left.content is not None or calls or results:
             self.turns.append(left)
 
-    def _run(self, span: Span) -> None:
-        """Tell of a call how it went; a call that no message has is a turn of its own."""
-        call = _executed(span)
-        if call.id and call.output is not None:
-            self.answered.add(call.id)
-        place = self._find(call)
-        if place is None:
-            self.ran.add((len(self.turns), 0))
-            self.turns.append(Turn("assistant", calls=(call,)))
+    def _add_execution(self, span: Span) -> None:
+        """Add the outcome of a tool span to its call; without one, it becomes a turn itself."""
+        executed = _executed(span)
+        if executed.id and executed.output is not None:
+            self.answered.add(executed.id)
+        found = self._find(executed)
+        if found is None:
+            self.executed.add((len(self.turns), 0))
+            self.turns.append(Turn("assistant", calls=(executed,)))
             return
-        self.ran.add(place)
-        turn, calls = self.turns[place[0]], list(self.turns[place[0]].calls)
-        asked = calls[place[1]]
-        given = call if asked.input is None else call.replace(input=asked.input, notes=asked.notes)
-        calls[place[1]] = given.replace(id=asked.id or call.id)
-        self.turns[place[0]] = replace(turn, calls=tuple(calls))
+        self.executed.add(found)
+        turn_index, call_index = found
+        turn = self.turns[turn_index]
+        calls = list(turn.calls)
+        call = calls[call_index]
+        if call.input is not None:
+            executed = executed.replace(input=call.input, notes=call.notes)
+        calls[call_index] = executed.replace(id=call.id or executed.id)
+        self.turns[turn_index] = replace(turn, calls=tuple(calls))
 
-    def _find(self, ran: ToolCall) -> tuple[int, int] | None:
-        """The call that was run: by its id, else the first open one of the tool."""
-        waiting = [
+    def _find(self, executed: ToolCall) -> tuple[int, int] | None:
+        """The indices of the executed call: by its id, else the first open call of the tool."""
+        candidates = [
             ((t, c), call)
             for t, turn in enumerate(self.turns)
             for c, call in enumerate(turn.calls)
-            if (t, c) not in self.ran
+            if (t, c) not in self.executed
         ]
-        same_id = [place for place, call in waiting if ran.id and call.id == ran.id]
+        same_id = [at for at, call in candidates if executed.id and call.id == executed.id]
         same_tool = [
-            place for place, call in waiting if call.tool == ran.tool and not (ran.id and call.id)
+            at
+            for at, call in candidates
+            if call.tool == executed.tool and not (executed.id and call.id)
         ]
         return next(iter(same_id or same_tool), None)
 
 
 def _key(turn: Turn) -> Any:
-    """What makes a turn the same turn in the history of a later call."""
+    """Identifies a turn that is repeated in the history of a later call."""
     calls = tuple(call.id or call.tool for call in turn.calls)
     results = tuple(result.id or as_text(result.output) for result in turn.results)
     return turn.role, as_text(turn.content), calls, results
 
 
-def _speaks_gen_ai(span: Span) -> bool:
+def _has_gen_ai(span: Span) -> bool:
     return any(name.startswith("gen_ai.") for name in span.attributes)
 
 
 def _executed(span: Span) -> ToolCall:
+    """The call that a tool span reports."""
     record = Record(span.attributes, span.at)
     name = record.text("gen_ai.tool.name") or span.name.removeprefix("execute_tool").strip()
     given, notes = arguments(record.get("gen_ai.tool.call.arguments"))
@@ -167,11 +178,11 @@ def _executed(span: Span) -> ToolCall:
     )
 
 
-# What was said
+# Messages
 
 
 def _sources(span: Span) -> Iterator[tuple[str, Record]]:
-    """The attributes of the span and of its events, with the event's name."""
+    """The attributes of the span, then those of its events, with the name of the event."""
     yield "", Record(span.attributes, span.at)
     for name, body in span.events:
         yield name, Record(body, f"{span.at} {name}".strip())
@@ -196,16 +207,18 @@ def _outputs(span: Span) -> list[Turn]:
         turns += _messages(source, "gen_ai.output.messages")
         if name == "gen_ai.choice":
             body = _event(source)
-            said = body.get("message")
+            message = body.get("message")
             if body.get("index") in (None, 0, "0"):  # the first choice is the answer
-                message = said if isinstance(said, dict) else {**body, "content": said}
-                message = message if said is not None else body
+                if message is None:
+                    message = body
+                elif not isinstance(message, dict):
+                    message = {**body, "content": message}
                 turns.append(openai.turn(Record({**message, "role": "assistant"}, source.at)))
     return turns
 
 
 def _event(source: Record) -> dict[str, Any]:
-    """The body of an older event; its parts may be JSON in texts."""
+    """The body of an event of older instrumentations; parts of it may be JSON text."""
     names = ("gen_ai.event.content", "message", "tool_calls")
     body = {**source.raw, **{n: _decoded(source, n) for n in names if n in source.raw}}
     whole = body.pop("gen_ai.event.content", None)
@@ -213,7 +226,7 @@ def _event(source: Record) -> dict[str, Any]:
 
 
 def _decoded(source: Record, name: str) -> Any:
-    """An attribute that may be a JSON text."""
+    """The value of an attribute, which may be JSON text."""
     value = source.get(name)
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
@@ -236,32 +249,32 @@ def _messages(source: Record, name: str) -> list[Turn]:
 
 
 def _turn(record: Record) -> Turn:
-    """A message of parts."""
+    """A message that consists of parts."""
     calls: list[ToolCall] = []
     results: list[Result] = []
-    said: list[str] = []
+    texts: list[str] = []
     for part in record.records("parts"):
         kind = part.text("type")
         if kind == "text":
-            said.append(as_text(part.get("content"), part.at))
+            texts.append(as_text(part.get("content"), part.at))
         elif kind == "tool_call":
             given, notes = arguments(part.get("arguments"))
             calls.append(ToolCall(part.needed("name"), given, id=part.text("id"), notes=notes))
         elif kind == "tool_call_response":
             output = outcome(part.get("response", "result"))
             results.append(Result(output, part.text("id")))
-    content = "".join(said) if said else None
+    content = "".join(texts) if texts else None
     return Turn(role_of(record), content, tuple(calls), tuple(results), record.text("name"))
 
 
-# What was measured
+# Measures
 
 
 def _usage(span: Span) -> Usage | None:
     record = Record(span.attributes, span.at)
-    read = record.count("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-    written = record.count("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
-    return None if read is None and written is None else Usage(read, written)
+    sent = record.count("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+    generated = record.count("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+    return None if sent is None and generated is None else Usage(sent, generated)
 
 
 def _duration(spans: list[Span]) -> float | None:
@@ -272,8 +285,8 @@ def _duration(spans: list[Span]) -> float | None:
     return (max(ends) - min(starts)) / 1_000_000
 
 
-def _failure(spans: list[Span]) -> str | None:
-    """Why the whole failed: the last span that no other span is around ended in an error."""
+def _error(spans: list[Span]) -> str | None:
+    """The error of the last root span; None if that did not fail."""
     ids = {span.id for span in spans if span.id}
     roots = [span for span in spans if span.parent not in ids]
     if not roots or roots[-1].success is not False:

@@ -1,4 +1,4 @@
-"""The interchange form: a line of a replay file, and what an HTTP agent answers."""
+"""Assay's own interchange form: lines of replay files, and the answers of HTTP agents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.documents.json import is_shallow
 from assay.model.message import ToolCall
 from assay.model.observation import Observation, Usage
 from assay.observations import agentv
-from assay.observations.calls import read_call, slips
+from assay.observations.calls import misspelt, read_call
 from assay.observations.measures import measures
 from assay.observations.pairing import last_said
 from assay.observations.records import MAX_WHOLE, Record, as_text, error_text
@@ -22,7 +22,7 @@ _KEYS = frozenset(
         *("tool_calls", "cost_usd", "duration_ms", "llm_calls", "error", "notes", "messages"),
     }
 )
-#: A number that something can take.
+#: A valid measurement, as `records.is_measure` has it.
 _Measure = Annotated[int, Meta(ge=0, le=MAX_WHOLE)] | Annotated[float, Meta(ge=0, lt=1e300)]
 
 
@@ -35,7 +35,7 @@ class PlainCall(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class PlainRecord(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What nearly every line is: nothing in it has another spelling, or could be wrong."""
+    """The form of nearly every line: canonical keys only, and nothing that needs a check."""
 
     response: str
     id: str = ""
@@ -49,24 +49,24 @@ _PLAIN = msgspec.json.Decoder(PlainRecord)
 
 
 def plain_record(data: bytes) -> PlainRecord | None:
-    """What a plain line says; None when it has to be looked at closely."""
+    """Decode a plain line; None if it needs the general reader."""
     try:
-        line = _PLAIN.decode(data)
+        record = _PLAIN.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    used = line.usage
-    if used is not None and (used.input_tokens is None or used.output_tokens is None):
+    usage = record.usage
+    if usage is not None and (usage.input_tokens is None or usage.output_tokens is None):
         return None
     flat = True
-    for call in line.tool_calls or ():
+    for call in record.tool_calls or ():
         if type(call.params) is str:  # it may be JSON
             return None
         flat = flat and _is_flat(call.params) and _is_flat(call.result)
-    return line if flat or is_shallow(data) else None
+    return record if flat or is_shallow(data) else None
 
 
 def _is_flat(value: Any) -> bool:
-    """Whether nothing is nested in it."""
+    """Is it a scalar, or a mapping of scalars?"""
     if type(value) is list:
         return False
     if type(value) is dict:
@@ -76,18 +76,18 @@ def _is_flat(value: Any) -> bool:
     return True
 
 
-def of_plain(line: PlainRecord, data: bytes) -> Observation:
-    """The observation that a plain line tells of."""
+def of_plain(record: PlainRecord, data: bytes) -> Observation:
+    """The observation of a plain record; `data` is the JSON that it was decoded from."""
     calls = None
-    if line.tool_calls is not None:
+    if record.tool_calls is not None:
         calls = tuple(
             [
                 ToolCall(c.name, c.params, c.result, None, c.duration_ms, c.success)
-                for c in line.tool_calls
+                for c in record.tool_calls
             ]
         )
-    said = (line.response, calls, (), line.usage, line.cost_usd, line.duration_ms)
-    return Observation(*said, raw=msgspec.json.decode(data))
+    fields = (record.response, calls, (), record.usage, record.cost_usd, record.duration_ms)
+    return Observation(*fields, raw=msgspec.json.decode(data))
 
 
 def fits(value: Any) -> bool:
@@ -95,7 +95,7 @@ def fits(value: Any) -> bool:
 
 
 def failed(value: Any) -> bool:
-    """A mapping with an error and no answer, such as a provider's refusal."""
+    """Is it a mapping with an error and no answer, such as a provider's error response?"""
     return isinstance(value, dict) and error_text(value.get("error")) is not None
 
 
@@ -105,7 +105,7 @@ def read(value: Any) -> Observation:
     measured = measures(record)
     notes = record.texts("notes")
     if not _KEYS.issuperset(value):
-        notes = tuple(dict.fromkeys((*notes, *slips(value, _KEYS))))
+        notes = tuple(dict.fromkeys((*notes, *misspelt(value, _KEYS))))
     messages = tuple(agentv.message(m) for m in record.records("messages"))
     return Observation(
         response=last_said(messages) if response is None else as_text(response, "response"),

@@ -1,8 +1,8 @@
-"""Turns of any transcript to one Observation: each call is joined with its result.
+"""Converts the turns of any transcript to an Observation, pairing each call with its result.
 
-A result belongs to the first open call before it with the same id. A result whose id no
-call has, or that has none, belongs to the first open call that could be meant: of the same
-tool where the result names one. What is left over says so in notes.
+A result belongs to the first earlier call with the same id that has no result yet. If there is
+none, or the result has no id, it belongs to the first such call without an id, of the same tool
+if the result names one. Calls and results that remain unpaired are noted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROLES: dict[str, Role] = {
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What came back from a tool."""
+    """The result of a tool call."""
 
     output: Any = None
     id: str | None = None
@@ -59,7 +59,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 def ending(reason: Any) -> tuple[str, ...]:
-    """What is odd about an answer that ended for this reason."""
+    """A note on an answer that was cut or refused, by its stop reason; mostly none."""
     return (_ENDINGS[reason],) if isinstance(reason, str) and reason in _ENDINGS else ()
 
 
@@ -72,71 +72,74 @@ def role_of(record: Record) -> Role:
 
 
 class Pairs(msgspec.Struct):
-    """All calls so far, those of them that wait for a result, and the results of no call."""
+    """All calls so far, the indices of those without a result, and notes on unpaired results."""
 
     calls: list[ToolCall] = []
     open: list[int] = []
     notes: list[str] = []
 
     def add(self, call: ToolCall) -> int:
-        place = len(self.calls)
+        """Add a call; returns its index."""
+        index = len(self.calls)
         self.calls.append(call)
         if call.output is None:
-            self.open.append(place)
-        return place
+            self.open.append(index)
+        return index
 
     def close(self, result: Result) -> bool:
-        """Join the result with its call; false when it has none."""
-        place = self._place(result)
-        if place is None:
+        """Pair a result with its call; False if there is none."""
+        index = self._find(result)
+        if index is None:
             name = f" of {result.tool!r}" if result.tool else ""
             mark = f" with the id {result.id!r}" if result.id else ""
             self.notes.append(f"a result{name}{mark} belongs to no call")
             return False
-        self.open.remove(place)
-        call = self.calls[place]
-        self.calls[place] = call.replace(
+        self.open.remove(index)
+        call = self.calls[index]
+        self.calls[index] = call.replace(
             output=result.output,
             success=call.success if result.success is None else result.success,
             error=call.error or result.error,
         )
         return True
 
-    def _place(self, result: Result) -> int | None:
-        waiting = self.open
+    def _find(self, result: Result) -> int | None:
+        candidates = self.open
         if result.id:
-            for place in waiting:
-                if self.calls[place].id == result.id:
-                    return place
-            waiting = [place for place in waiting if self.calls[place].id is None]
-        for place in waiting:
-            if result.tool is None or self.calls[place].tool == result.tool:
-                return place
+            for index in candidates:
+                if self.calls[index].id == result.id:
+                    return index
+            candidates = [index for index in candidates if self.calls[index].id is None]
+        for index in candidates:
+            if result.tool is None or self.calls[index].tool == result.tool:
+                return index
         return None
 
     def finish(self) -> None:
-        for place in self.open:
-            call = self.calls[place]
+        """Add a note to calls that have no result, unless they say how they ended."""
+        for index in self.open:
+            call = self.calls[index]
             if call.success is None and call.error is None:
-                self.calls[place] = call.replace(notes=(*call.notes, NO_RESULT))
+                self.calls[index] = call.replace(notes=(*call.notes, NO_RESULT))
 
 
 def observe(
     turns: Iterable[Turn], measures: Measures, raw: Any, *, llm_calls: int | None = None
 ) -> Observation:
-    """The observation of a transcript; every assistant turn is a model call unless told."""
-    pairs, said, replies = Pairs(), list[tuple[Turn, list[int]]](), 0
+    """The observation of a transcript; `llm_calls` defaults to the number of assistant turns."""
+    # Turns with the indices of their calls: results may complete those later.
+    pairs, kept, replies = Pairs(), list[tuple[Turn, list[int]]](), 0
     for turn in turns:
-        places = [pairs.add(call) for call in turn.calls]
+        indices = [pairs.add(call) for call in turn.calls]
         orphans = [result for result in turn.results if not pairs.close(result)]
-        said += [(Turn("tool", r.output, name=r.tool), []) for r in orphans]
-        if turn.content is not None or places or not turn.results:
-            said.append((turn, places))
+        kept += [(Turn("tool", r.output, name=r.tool), []) for r in orphans]
+        if turn.content is not None or indices or not turn.results:
+            kept.append((turn, indices))
         replies += turn.role == "assistant"
     pairs.finish()
     messages = tuple(
-        Message(turn.role, turn.content, tuple(pairs.calls[p] for p in places), turn.name)
-        for turn, places in said
+        Message(turn.role, turn.content, tuple(pairs.calls[i] for i in indices), turn.name)
+        for turn, indices in kept
     )
     return Observation(
         response=last_said(messages),
@@ -153,7 +156,7 @@ def observe(
 
 
 def last_said(messages: Iterable[Message]) -> str:
-    """The text of the last assistant message that has one, of those after the last question."""
+    """The last text of the assistant after the last user message; empty if there is none."""
     for message in reversed(tuple(messages)):
         if message.role == "user":
             break

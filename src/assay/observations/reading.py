@@ -1,4 +1,4 @@
-"""Any record of what a target did to an Observation: the shapes, and how each is known."""
+"""Reads a record of any known shape into an Observation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from assay.observations.checked import checked
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """A family of records, and what it is known by."""
+    """A family of records, how it is recognised, and how it is read."""
 
     name: str
     fits: Callable[[Any], bool]
     read: Callable[[Any], Observation]
 
 
-#: In this order: the first that fits reads the record.
+#: The first shape that fits reads the record.
 SHAPES = (
     Shape("Assay", own.fits, own.read),
     Shape("AgentV", agentv.fits, agentv.read),
@@ -36,7 +36,7 @@ SHAPES = (
 
 
 def read(value: Any) -> Observation:
-    """The observation that a text or a record of any known shape tells of."""
+    """The observation in a text, or in a record of any known shape."""
     if isinstance(value, Observation):
         return checked(value)
     if isinstance(value, str):
@@ -45,23 +45,19 @@ def read(value: Any) -> Observation:
         raise _unknown(value)
     if too_deep(value):
         raise ObservationError(f"the observation is nested deeper than {MAX_DEPTH} levels")
-    return _read(value)
-
-
-def read_json(data: bytes) -> Observation:
-    """The observation that a line of JSON tells of; raises also what msgspec raises."""
-    plain = own.plain_record(data)
-    return read(msgspec.json.decode(data)) if plain is None else own.of_plain(plain, data)
-
-
-def _read(value: Any) -> Observation:
     for shape in SHAPES:
         if shape.fits(value):
             return shape.read(value)
     raise _unknown(value)
 
 
-#: What an observation of ours has at least one of.
+def read_json(data: bytes) -> Observation:
+    """The observation in a line of JSON; raises msgspec's errors too."""
+    plain = own.plain_record(data)
+    return read(msgspec.json.decode(data)) if plain is None else own.of_plain(plain, data)
+
+
+#: The interchange form has at least one of these.
 _KEYS = ("response", "toolCalls")
 
 

@@ -1,4 +1,4 @@
-"""Fields of foreign records: what is not there is None, what is broken says where it stands."""
+"""Typed access to fields of foreign records: None if absent, an error with its path if invalid."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ _TEXT_BLOCKS = ("text", "input_text", "output_text", "refusal")
 BAD_JSON = "the input is not valid JSON and is kept as text"
 PLAIN_TEXT = "the input is plain text"
 KEPT_AS_TEXT = frozenset({BAD_JSON, PLAIN_TEXT})
-#: The largest whole number of 64 bits.
+#: The largest signed 64-bit integer.
 MAX_WHOLE = 2**63 - 1
 
 
 class Record:
-    """A mapping, and the place where it stands in the whole record."""
+    """A mapping, and its path in the whole record.
+
+    Accessors take several names for a field: the first one with a value is used.
+    """
 
     __slots__ = ("at", "raw")
 
@@ -48,7 +51,7 @@ class Record:
         raise broken(self.place(name), f"is {shown(value)}, not text")
 
     def needed(self, *names: str) -> str:
-        """A text that must be there, such as the name of a tool."""
+        """A required text, such as the name of a tool."""
         if text := self.text(*names):
             return text
         raise broken(self.at, f"has no {' or '.join(map(repr, names))}")
@@ -62,7 +65,7 @@ class Record:
     def number(self, *names: str) -> float | None:
         name, value = self.find(*names)
         if value is None or is_measure(value):
-            # No store keeps a longer whole number.
+            # Stores cannot keep larger integers.
             return float(value) if type(value) is int and value > MAX_WHOLE else value
         raise broken(self.place(name), f"is {shown(value)}, not a number from 0")
 
@@ -95,7 +98,7 @@ class Record:
 
 
 def is_measure(value: Any) -> TypeGuard[float]:
-    """A number that something can take: not negative, not infinite, not a boolean."""
+    """Is it a valid measurement: a number, not negative, infinite or a boolean?"""
     return isinstance(value, (int, float)) and type(value) is not bool and 0 <= value < 1e300
 
 
@@ -104,13 +107,13 @@ def records(items: list[Any], at: str = "") -> list[Record]:
 
 
 def broken(at: str, fault: str) -> ObservationError:
-    """The record has a known shape, and something in it is wrong."""
-    words = f"the observation is broken: {repr(at) if at else 'it'} {fault}"
-    return ObservationError(printable(words)[:MAX_MESSAGE])
+    """The error for a record of a known shape with something invalid in it."""
+    message = f"the observation is broken: {repr(at) if at else 'it'} {fault}"
+    return ObservationError(printable(message)[:MAX_MESSAGE])
 
 
 def as_json(value: Any, at: str = "") -> str:
-    """How a value that is not text is said in a text."""
+    """A value that is not text, as JSON text."""
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -124,7 +127,7 @@ def as_text(value: Any, at: str = "") -> str:
 
 
 def arguments(value: Any) -> tuple[Any, tuple[str, ...]]:
-    """Arguments of a call, and what is odd about them. A blank text is no arguments."""
+    """The parsed arguments of a call, and notes on them. Blank text means no arguments."""
     if not isinstance(value, str):
         return value, ()
     if not value.strip():
@@ -137,14 +140,14 @@ def arguments(value: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def free_text(value: Any) -> tuple[Any, tuple[str, ...]]:
-    """The input of a tool that takes text, which is no JSON whatever it looks like."""
+    """The input of a tool that takes text: never parsed as JSON, whatever it looks like."""
     return value, (PLAIN_TEXT,) if isinstance(value, str) else ()
 
 
 def outcome(value: Any) -> Any:
-    """The result of a tool from a shape that knows only text: objects and lists are parsed.
+    """The result of a tool in a format that has only text: objects and lists are parsed.
 
-    Other texts stay texts: nobody can tell whether `42` was a number.
+    Other texts are kept: it is not known whether `42` was a number.
     """
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
@@ -155,21 +158,21 @@ def outcome(value: Any) -> Any:
 
 
 def error_text(value: Any) -> str | None:
-    """What an `error` says: a text, or a mapping with a message; None when there is none."""
+    """The message of an `error`, which is text or a mapping; None if there is no error."""
     if value is None or value is False or value == "":
         return None
     if isinstance(value, dict):
-        said = value.get("message") or value.get("type") or value.get("code")
-        return said if isinstance(said, str) else as_json(value, "error")
+        message = value.get("message") or value.get("type") or value.get("code")
+        return message if isinstance(message, str) else as_json(value, "error")
     return as_text(value, "error")
 
 
 def joined(content: Any) -> Any:
-    """Content blocks as one text; blocks without any text stay as they are."""
+    """Content blocks as one text; blocks without any text are returned as they are."""
     if not isinstance(content, (list, tuple)):
         return content
-    said = [text for text in map(_block_text, content) if text is not None]
-    return "".join(said) if said else list(content) or None
+    texts = [text for text in map(_block_text, content) if text is not None]
+    return "".join(texts) if texts else list(content) or None
 
 
 def _block_text(block: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""OpenAI Responses: a flat list of items, in which calls and results stand beside messages."""
+"""OpenAI Responses: a flat list of items, with calls and results beside messages."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from assay.observations.records import (
     records,
 )
 
-#: What a call that the provider ran itself says of its end.
-_ENDS = {"completed": True, "failed": False}
-_FRAME = ("type", "id", "call_id", "status", "output", "error")
+#: The status of a call that the provider ran itself, as success.
+_SUCCESS = {"completed": True, "failed": False}
+#: The keys of such a call that are not its input.
+_NOT_INPUT = ("type", "id", "call_id", "status", "output", "error")
 
 
 def fits(value: Any) -> bool:
@@ -59,7 +60,7 @@ def read(value: Any) -> Observation:
 
 
 def _turns(items: list[Record]) -> tuple[list[Turn], int]:
-    """Items of the model that follow each other are one reply."""
+    """The turns, and the number of replies; consecutive items of the model are one reply."""
     turns: list[Turn] = []
     replies, replying = 0, False
     for item in items:
@@ -73,8 +74,8 @@ def _turns(items: list[Record]) -> tuple[list[Turn], int]:
             continue
         last = turns[-1] if turns and replying and turns[-1].role == "assistant" else None
         if by_model and last is not None and (last.content is None or turn.content is None):
-            said = turn.content if last.content is None else last.content
-            turns[-1] = replace(last, content=said, calls=(*last.calls, *turn.calls))
+            content = turn.content if last.content is None else last.content
+            turns[-1] = replace(last, content=content, calls=(*last.calls, *turn.calls))
         else:
             turns.append(turn)
         replying = by_model
@@ -90,7 +91,7 @@ def _turn(item: Record) -> Turn | None:
         return Turn("tool", results=(Result(output, item.text("call_id")),))
     if kind.endswith("_call"):
         return Turn("assistant", calls=(_call(item, kind),))
-    return None  # reasoning, references, lists of tools: nothing that was said or called
+    return None  # reasoning, references, lists of tools: neither messages nor calls
 
 
 def _call(item: Record, kind: str) -> ToolCall:
@@ -102,7 +103,7 @@ def _call(item: Record, kind: str) -> ToolCall:
         given, notes = free_text(item.get("input"))
         return ToolCall(item.needed("name"), given, id=call_id, notes=notes)
     tool = kind.removesuffix("_call") or kind
-    if call_id:  # run by the caller, who sends an output
+    if call_id:  # run by the client, which sends the output
         given, notes = free_text(item.get("action"))
         return ToolCall(tool, given, id=call_id, notes=notes)
     return _hosted(item, tool)
@@ -113,13 +114,13 @@ def _hosted(item: Record, tool: str) -> ToolCall:
     error = error_text(item.get("error"))
     given, notes = arguments(item.get("arguments"))
     if given is None:
-        given = {key: value for key, value in item.raw.items() if key not in _FRAME}
+        given = {key: value for key, value in item.raw.items() if key not in _NOT_INPUT}
     return ToolCall(
         tool=item.text("name") or tool,
         input=given,
         output=outcome(item.get("output")),
         id=item.text("id"),
-        success=False if error else _ENDS.get(item.text("status") or ""),
+        success=False if error else _SUCCESS.get(item.text("status") or ""),
         error=error,
         notes=notes,
     )

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans as JSON: OTLP and what SDKs print become one plain record."""
+"""Reads OpenTelemetry spans from JSON, both OTLP and the output of SDK exporters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.model.refusal import shown
 from assay.observations.records import Record, broken, records
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
-_NAMES = {"spanId", "span_id", "context", "traceId", "trace_id", "startTimeUnixNano", "start_time"}
+_KEYS = {"spanId", "span_id", "context", "traceId", "trace_id", "startTimeUnixNano", "start_time"}
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -36,11 +36,11 @@ class Span(msgspec.Struct, frozen=True):
 
 
 def is_span(value: Any) -> bool:
-    return isinstance(value, dict) and "attributes" in value and bool(_NAMES & value.keys())
+    return isinstance(value, dict) and "attributes" in value and bool(_KEYS & value.keys())
 
 
 def read_spans(value: Any) -> list[Span]:
-    """The spans of any wrapping, in the order in which they ended."""
+    """The spans, however wrapped, in the order in which they ended."""
     spans = [_span(entry) for entry in _entries(value)]
     if all(span.end is not None for span in spans):
         spans.sort(key=lambda span: span.end or 0)
@@ -81,7 +81,7 @@ def _span(record: Record) -> Span:
 
 
 def _body(event: Record) -> dict[str, Any]:
-    """What an event says, be it in its attributes or in a body."""
+    """The content of an event, from both its body and its attributes."""
     body = event.get("body")
     return {**(body if isinstance(body, dict) else {}), **_attributes(event)}
 
@@ -95,12 +95,12 @@ def _attributes(record: Record) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of OTLP, `{"stringValue": ...}`, as itself."""
+    """An OTLP value such as `{"stringValue": ...}`, unwrapped."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     [(kind, inner)] = value.items()
     if kind == "intValue" and isinstance(inner, str):
-        return int(inner) if inner.lstrip("-").isdecimal() and len(inner) < 20 else inner
+        return int(inner) if inner.removeprefix("-").isdecimal() and len(inner) < 20 else inner
     if kind == "arrayValue" and isinstance(inner, dict):
         return [_plain(item) for item in Record(inner).items("values")]
     if kind == "kvlistValue" and isinstance(inner, dict):
@@ -110,7 +110,7 @@ def _plain(value: Any) -> Any:
 
 
 def _nanoseconds(record: Record, *names: str) -> int | None:
-    """A whole number, which OTLP writes as text, or an ISO 8601 time."""
+    """A time in nanoseconds, from an integer, which OTLP writes as text, or from ISO 8601."""
     name, value = record.find(*names)
     if not isinstance(value, str):
         return record.count(name)

@@ -1,4 +1,4 @@
-"""A judge against human labels: how far it agrees, and what its pass rate is worth."""
+"""A judge compared with human labels: its agreement, and the pass rate corrected by it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.stats.proportions import wilson, wilson_limits
 
 
 class Confusion(msgspec.Struct, frozen=True):
-    """Labelled answers by what the human said and what the judge said; "right" means agreed."""
+    """Labelled answers by the judge's verdict, and whether the human label agrees ("right")."""
 
     right_passes: int
     wrong_passes: int
@@ -28,7 +28,7 @@ class Confusion(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, labels: Iterable[tuple[bool, bool]]) -> Confusion:
-        """Counted from (the human passes it, the judge passes it) of each answer."""
+        """Count (the human passes it, the judge passes it) pairs, one per answer."""
         counts = {(h, j): 0 for h in (True, False) for j in (True, False)}
         for human, judge in labels:
             counts[bool(human), bool(judge)] += 1
@@ -60,12 +60,12 @@ class Confusion(msgspec.Struct, frozen=True):
 
 
 def agreement(table: Confusion, level: float = 0.95) -> Estimate | None:
-    """The share of answers on which judge and human say the same."""
+    """The share of answers on which judge and human agree."""
     return wilson(table.right_passes + table.right_failures, table.n, level)
 
 
 def majority_baseline(table: Confusion) -> float | None:
-    """The agreement of a judge that always says what the human says most often."""
+    """The agreement of a judge that always gives the human's most frequent label."""
     return max(table.passes, table.failures) / table.n if table.n else None
 
 
@@ -80,9 +80,9 @@ def specificity(table: Confusion, level: float = 0.95) -> Estimate | None:
 
 
 def kappa(table: Confusion, level: float = 0.95) -> Estimate | None:
-    """Cohen's kappa: 0 is what chance gives, 1 is full agreement.
+    """Cohen's kappa: 0 is agreement by chance, 1 is full agreement.
 
-    None when both always say the same one thing: chance would agree as well.
+    None if both always give the same one label: chance would agree as well.
     """
     n = table.n
     z = interval_z(level)
@@ -98,8 +98,8 @@ def kappa(table: Confusion, level: float = 0.95) -> Estimate | None:
     half = z * _kappa_error(table, seen, chance)
     low, high = value - half, value + half
     if half == 0:
-        # When one of them says always the same, or both always agree, the spread cannot be
-        # seen; the limits of the agreement itself can.
+        # If one of them always gives the same label, or both always agree, the error is unknown;
+        # the limits of the agreement are used instead.
         limits = wilson_limits(seen, n, z)
         low, high = ((end - chance) / (1 - chance) for end in (limits.low, limits.high))
     return Estimate(value, low, high, level, "cohen-kappa").clipped(-1.0, 1.0)
@@ -108,20 +108,20 @@ def kappa(table: Confusion, level: float = 0.95) -> Estimate | None:
 def corrected_rate(passed: int, n: int, labels: Confusion, level: float = 0.95) -> Estimate | None:
     """The pass rate that a human would give, from the judge's passes among n answers.
 
-    The estimate is Rogan and Gladen's. The interval is Lang and Reiczigel's, which also
-    carries the error of sensitivity and specificity. None when they cannot be told from
-    the labels, or the judge is no better than chance.
+    The estimate is Rogan and Gladen's. The interval is Lang and Reiczigel's, which includes the
+    error of sensitivity and specificity. None if the labels do not determine those, or the judge
+    is no better than chance.
     """
     z = interval_z(level)
     if not 0 <= passed <= n:
         raise ValueError(f"{passed!r} of {n!r} answers cannot have passed")
     if n == 0 or labels.passes == 0 or labels.failures == 0:
         return None
-    hit = labels.right_passes / labels.passes
-    refused = labels.right_failures / labels.failures
-    if hit + refused <= 1:
+    sensitive = labels.right_passes / labels.passes
+    specific = labels.right_failures / labels.failures
+    if sensitive + specific <= 1:
         return None
-    value = min(max((passed / n + refused - 1) / (hit + refused - 1), 0.0), 1.0)
+    value = min(max((passed / n + specific - 1) / (sensitive + specific - 1), 0.0), 1.0)
     low, high = _lang_reiczigel(passed, n, labels, z)
     return Estimate(value, min(low, value), max(high, value), level, "rogan-gladen")
 
@@ -137,23 +137,27 @@ def _kappa_error(table: Confusion, seen: float, chance: float) -> float:
     split += table.wrong_passes * (1 - judged + human) ** 2
     both = (agreed + (1 - seen) ** 2 * split) / n
     variance = both - (seen * chance - 2 * chance + seen) ** 2
-    # What rounding leaves of a variance of zero is none.
+    # Rounding errors of a zero variance must count as zero.
     return math.sqrt(variance / n) / (1 - chance) ** 2 if variance > 1e-15 else 0.0
 
 
 def _lang_reiczigel(passed: int, n: int, labels: Confusion, z: float) -> tuple[float, float]:
-    """Limits within 0 and 1; every share is first drawn towards the middle."""
+    """Limits between 0 and 1; every share is first shrunk towards the middle."""
     size = n + z * z
     rate = (passed + z * z / 2) / size
     passes, failures = labels.passes + 2, labels.failures + 2
-    hit, refused = (labels.right_passes + 1) / passes, (labels.right_failures + 1) / failures
-    gain = hit + refused - 1
+    sensitive = (labels.right_passes + 1) / passes
+    specific = (labels.right_failures + 1) / failures
+    gain = sensitive + specific - 1
     if gain <= 0:
         return 0.0, 1.0
-    centre = (rate + refused - 1) / gain
-    missed, let_in = hit * (1 - hit) / passes, refused * (1 - refused) / failures
-    shift = 2 * z * z * (centre * missed - (1 - centre) * let_in)
-    variance = rate * (1 - rate) / size + (1 - centre) ** 2 * let_in + centre**2 * missed
+    centre = (rate + specific - 1) / gain
+    sensitive_variance = sensitive * (1 - sensitive) / passes
+    specific_variance = specific * (1 - specific) / failures
+    shift = 2 * z * z * (centre * sensitive_variance - (1 - centre) * specific_variance)
+    variance = rate * (1 - rate) / size
+    variance += (1 - centre) ** 2 * specific_variance
+    variance += centre**2 * sensitive_variance
     half = z * math.sqrt(variance) / gain
     middle = centre + shift
     return min(max(middle - half, 0.0), 1.0), max(min(middle + half, 1.0), 0.0)

@@ -1,4 +1,4 @@
-"""The normal, Student's t, beta and binomial distributions, right for large samples too."""
+"""The normal, Student's t, beta and binomial distributions, accurate for large samples too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TINY = 1e-300
 
 
 def check_level(level: float) -> None:
-    """Confidence levels and powers are shares."""
+    """Raise ValueError unless a confidence level or power lies between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"the level is {level!r}; it must lie between 0 and 1, as 0.95 does")
 
@@ -27,13 +27,13 @@ def normal_quantile(p: float) -> float:
 
 
 def critical_z(level: float) -> float:
-    """How many standard errors from the mean a share `level` of a normal distribution reaches."""
+    """How many standard errors around the mean hold a share `level` of a normal distribution."""
     check_level(level)
     return -normal_quantile((1 - level) / 2)
 
 
 def interval_z(level: float) -> float:
-    """The same for intervals, where 95 % has meant 1.96 in every printed table."""
+    """The same for intervals, with the conventional 1.96 for 95 %."""
     return 1.96 if level == 0.95 else critical_z(level)
 
 
@@ -47,18 +47,18 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 
 def beta_quantile(p: float, a: float, b: float) -> float:
-    return _inverted(lambda x: beta_cdf(x, a, b), p, 0.0, 1.0)
+    return _invert(lambda x: beta_cdf(x, a, b), p, 0.0, 1.0)
 
 
 def binomial_cdf(k: int, n: int, p: float) -> float:
-    """The chance of at most k successes in n trials."""
+    """The probability of at most k successes in n trials."""
     if k < 0:
         return 0.0
     return 1.0 if k >= n else _beta_cdf(1 - p, p, n - k, k + 1)
 
 
 def t_two_sided(t: float, df: float) -> float:
-    """The chance that Student's t with df degrees of freedom is at least |t| from zero."""
+    """The probability that Student's t with df degrees of freedom is at least |t| from zero."""
     square = t * t
     if math.isinf(square):
         return 0.0
@@ -66,23 +66,23 @@ def t_two_sided(t: float, df: float) -> float:
 
 
 def t_quantile(p: float, df: float) -> float:
-    """The value below which Student's t falls with chance p."""
+    """The value that Student's t stays below with probability p."""
     if not 0 < p < 1 or not df > 0:
         raise ValueError(f"no t quantile for p={p!r}, df={df!r}; 0 < p < 1 and df > 0 are needed")
     if p == 0.5:
         return 0.0
-    outside = 2 * min(p, 1 - p)
+    tails = 2 * min(p, 1 - p)
     high = 1.0
-    while t_two_sided(high, df) > outside:
+    while t_two_sided(high, df) > tails:
         high *= 2
-    size = _inverted(lambda t: -t_two_sided(t, df), -outside, 0.0, high)
+    size = _invert(lambda t: -t_two_sided(t, df), -tails, 0.0, high)
     return math.copysign(size, p - 0.5)
 
 
-def _inverted(rising: Callable[[float], float], wanted: float, low: float, high: float) -> float:
-    """Where a rising function reaches a value, to the last digit, by halving."""
+def _invert(increasing: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Where an increasing function reaches a value, by bisection to the last digit."""
     while low < (middle := (low + high) / 2) < high:
-        if rising(middle) < wanted:
+        if increasing(middle) < target:
             low = middle
         else:
             high = middle
@@ -90,11 +90,11 @@ def _inverted(rising: Callable[[float], float], wanted: float, low: float, high:
 
 
 def _beta_cdf(x: float, y: float, a: float, b: float) -> float:
-    """I_x(a, b), where y is 1 - x; it is given apart, as the difference loses digits near 1."""
+    """I_x(a, b), where y is 1 - x; a separate argument, as the subtraction loses digits near 1."""
     if x <= 0 or y <= 0:
         return 0.0 if x <= 0 else 1.0
     front = math.exp(a * math.log(x) + b * math.log(y) - log_beta(a, b))
-    # The fraction converges fast only below the mean; above it, the other tail is taken.
+    # The fraction converges fast only below the mean; above it, the other tail is computed.
     if x * (a + b + 2) < a + 1:
         return front / (a * _fraction(x, a, b))
     return 1 - front / (b * _fraction(y, b, a))

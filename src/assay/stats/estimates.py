@@ -1,4 +1,4 @@
-"""What the functions of this package return: an estimate with its interval, a p-value."""
+"""The results of this package: estimates with their intervals, and p-values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Interval(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A number, and the interval that holds the truth in `level` of all such samples."""
+    """An estimate with its confidence interval: a share `level` of those contain the truth."""
 
     estimate: float
     low: float
@@ -40,17 +40,17 @@ class Estimate(msgspec.Struct, frozen=True):
         return Interval(self.low, self.high)
 
     def clipped(self, low: float, high: float) -> Estimate:
-        """The same without the part of the interval that is impossible."""
+        """The same with the interval restricted to possible values."""
         return replace(self, low=min(max(self.low, low), high), high=max(min(self.high, high), low))
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, which has no infinity: an end that is not known is None."""
+        """For JSON, which has no infinity: infinite limits become None."""
         numbers = {"estimate": self.estimate, **self.interval.to_dict()}
         return {**numbers, "level": self.level, "method": self.method}
 
 
 class PValue(msgspec.Struct, frozen=True):
-    """How often chance alone gives a result at least as extreme, and by which test."""
+    """How often chance alone gives a result at least as extreme, and the test that says so."""
 
     value: float
     method: str

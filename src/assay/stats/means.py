@@ -1,4 +1,4 @@
-"""Means of graded scores: Student's t, the bootstrap, clusters."""
+"""Means of graded scores, with t, bootstrap and clustered intervals."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from random import Random
 from assay.stats.distributions import check_level, normal_cdf, t_quantile
 from assay.stats.estimates import Estimate
 
-#: Below this many scores the t interval is too sure of its symmetry.
+#: Below this many scores, the symmetry that the t interval assumes is doubtful.
 BOOTSTRAP_BELOW = 30
-#: Below this many clusters their spread is itself a guess, which is worth a warning.
+#: Below this many clusters, the estimate of their spread is unreliable, which deserves a warning.
 FEW_CLUSTERS = 20
 DRAWS = 10_000
 
@@ -21,21 +21,21 @@ def mean(values: Sequence[float]) -> float | None:
 
 
 def standard_error(values: Sequence[float]) -> float | None:
-    """The standard error of the mean; not known from fewer than two values."""
+    """The standard error of the mean; None for fewer than two values."""
     count, centre = len(values), mean(values)
     if count < 2 or centre is None:
         return None
     if min(values) == max(values):
-        return 0.0  # the squares would be what rounding left
+        return 0.0  # the squares would be mere rounding errors
     squares = math.fsum((value - centre) ** 2 for value in values)
     return math.sqrt(squares * count / (count - 1)) / count
 
 
 def clustered_error(values: Sequence[float], clusters: Sequence[Hashable]) -> float | None:
-    """The standard error when values of one cluster move together.
+    """The standard error if values of one cluster are correlated.
 
-    With G clusters the sum is widened by G / (G - 1), so that clusters of one value each
-    give the ordinary standard error. Not known from fewer than two clusters.
+    With G clusters, the sum is scaled by G / (G - 1), so that clusters of one value each give the
+    ordinary standard error. None for fewer than two clusters.
     """
     units = _units(values, clusters)
     groups = len(units)
@@ -43,13 +43,13 @@ def clustered_error(values: Sequence[float], clusters: Sequence[Hashable]) -> fl
     if centre is None or groups < 2:
         return None
     if min(values) == max(values):
-        return 0.0  # the residuals would be what rounding left
+        return 0.0  # the residuals would be mere rounding errors
     squares = math.fsum((total - size * centre) ** 2 for total, size in units)
     return math.sqrt(squares * groups / (groups - 1)) / len(values)
 
 
 def student_t(values: Sequence[float], level: float = 0.95) -> Estimate | None:
-    """The t interval of a mean; without limits when there is only one value."""
+    """The t interval of a mean; infinite for a single value."""
     error = standard_error(values)
     return t_estimate(mean(values), error, len(values) - 1, level, "student-t")
 
@@ -57,7 +57,7 @@ def student_t(values: Sequence[float], level: float = 0.95) -> Estimate | None:
 def clustered_t(
     values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95
 ) -> Estimate | None:
-    """The t interval with clustered standard error, and one degree less than clusters."""
+    """The t interval with the clustered standard error, and G - 1 degrees for G clusters."""
     degrees = len(set(clusters)) - 1
     error = clustered_error(values, clusters)
     return t_estimate(mean(values), error, degrees, level, "student-t-clustered")
@@ -72,7 +72,7 @@ def bootstrap(
     seed: int = 0,
     expanded: bool = True,
 ) -> Estimate | None:
-    """The percentile bootstrap interval of a mean; whole clusters are drawn when given.
+    """The percentile bootstrap interval of a mean; resamples whole clusters if given.
 
     Plain percentiles are too narrow for few values. Expanded ones reach further out, by as
     much as Student's t reaches further than the normal distribution.
@@ -97,7 +97,7 @@ def score_mean(
     clusters: Sequence[Hashable] | None = None,
     seed: int = 0,
 ) -> Estimate | None:
-    """The mean of scores from 0 to 1 by the method that fits their number."""
+    """The mean of scores from 0 to 1, by the method that suits their number."""
     if clusters is not None:
         found = clustered_t(scores, clusters, level)
     elif len(scores) < BOOTSTRAP_BELOW:
@@ -110,7 +110,7 @@ def score_mean(
 def t_estimate(
     centre: float | None, error: float | None, degrees: int, level: float, method: str
 ) -> Estimate | None:
-    """A mean with its t interval; without limits when the standard error is not known."""
+    """A mean with its t interval, which is infinite if the standard error is not known."""
     check_level(level)
     if centre is None:
         return None
@@ -132,10 +132,10 @@ def _units(values: Sequence[float], clusters: Sequence[Hashable]) -> list[tuple[
 
 def _resampled(units: list[tuple[float, int]], draws: int, random: Random) -> list[float]:
     sums, sizes = [total for total, _ in units], [size for _, size in units]
-    everywhere, count = range(len(units)), len(units)
+    count = len(units)
     if set(sizes) == {1}:  # about twice as fast, and by far the most common
         return [sum(random.choices(sums, k=count)) / count for _ in range(draws)]
-    drawn = (random.choices(everywhere, k=count) for _ in range(draws))
+    drawn = (random.choices(range(count), k=count) for _ in range(draws))
     return [sum(sums[i] for i in d) / sum(sizes[i] for i in d) for d in drawn]
 
 
@@ -145,8 +145,8 @@ def _expanded_tail(level: float, count: int) -> float:
 
 
 def _percentile(ordered: list[float], share: float) -> float:
-    """Between the two nearest ranks, in proportion."""
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
+    """Interpolated linearly between the two nearest ranks."""
+    rank = share * (len(ordered) - 1)
+    below = math.floor(rank)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return ordered[below] + (rank - below) * (ordered[above] - ordered[below])

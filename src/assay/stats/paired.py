@@ -17,15 +17,15 @@ from assay.stats.proportions import wilson_limits
 EXACT_BELOW = 50
 #: From this many pairs on, the mean difference is as good as normal.
 PERMUTE_BELOW = 200
-#: Up to this many differences all ways to flip their signs are tried.
+#: Up to this many differences, all combinations of signs are tried.
 ENUMERATE_UP_TO = 16
-#: Beyond, the integers of the exact test get long; the beta function is as good by then.
-_WHOLE_NUMBERS_UP_TO = 1000
-_BYTE = 8
+#: Beyond this, the integers of the exact test get long, and the beta function is as good.
+_INTEGERS_UP_TO = 1000
+_BITS_PER_BYTE = 8
 
 
 class Pairs(msgspec.Struct, frozen=True):
-    """How many cases passed in both runs, lost the pass, gained it, failed in both."""
+    """How many cases passed in both runs, only before, only now, and in neither run."""
 
     both: int
     lost: int
@@ -37,7 +37,7 @@ class Pairs(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, outcomes: Iterable[tuple[bool, bool]]) -> Pairs:
-        """Counted from (passed before, passes now) of each case."""
+        """Count (passed before, passes now) pairs, one per case."""
         counts = {(b, n): 0 for b in (True, False) for n in (True, False)}
         for before, now in outcomes:
             counts[bool(before), bool(now)] += 1
@@ -67,12 +67,12 @@ def mcnemar(lost: int, gained: int) -> PValue:
 
 
 def mcnemar_exact(lost: int, gained: int) -> float:
-    """Two-sided: how often fair coins fall at least as unevenly."""
+    """The two-sided p-value: how often fair coins split at least as unevenly."""
     few, n = min(lost, gained), lost + gained
     _check(few)
     if lost == gained:
         return 1.0
-    if n > _WHOLE_NUMBERS_UP_TO:
+    if n > _INTEGERS_UP_TO:
         return min(1.0, 2 * binomial_cdf(few, n, 0.5))
     ways = term = 1
     for i in range(few):
@@ -82,7 +82,7 @@ def mcnemar_exact(lost: int, gained: int) -> float:
 
 
 def mcnemar_corrected(lost: int, gained: int) -> float:
-    """Chi-square with continuity correction, which never makes a difference out of none."""
+    """Chi-square with continuity correction; exactly 1 if there is no difference."""
     _check(min(lost, gained))
     if lost == gained:
         return 1.0
@@ -93,7 +93,7 @@ def mcnemar_corrected(lost: int, gained: int) -> float:
 def newcombe(pairs: Pairs, level: float = 0.95) -> Estimate | None:
     """Newcombe's interval for the difference of paired pass rates (his method 10).
 
-    It joins the Wilson limits of both rates, and allows for their correlation phi.
+    It combines the Wilson limits of both rates, allowing for their correlation phi.
     """
     n = pairs.n
     z = interval_z(level)
@@ -103,8 +103,8 @@ def newcombe(pairs: Pairs, level: float = 0.95) -> Estimate | None:
     old, new = wilson_limits(before, n, z), wilson_limits(now, n, z)
     phi = _phi(pairs)
     difference = (pairs.gained - pairs.lost) / n
-    low = difference - _joined(now - new.low, old.high - before, phi)
-    high = difference + _joined(new.high - now, before - old.low, phi)
+    low = difference - _combine(now - new.low, old.high - before, phi)
+    high = difference + _combine(new.high - now, before - old.low, phi)
     return Estimate(difference, low, high, level, "newcombe").clipped(-1.0, 1.0)
 
 
@@ -113,19 +113,20 @@ def permutation(
 ) -> PValue | None:
     """Two-sided sign-flip test: how often random signs give a mean at least as far from zero.
 
-    Few differences are flipped in all ways, many at random. Order does not matter.
+    For few differences all combinations of signs are tried, for many a random sample. The order
+    of the differences does not matter.
     """
     if not differences:
         return None
-    # Zeros add nothing whichever sign they have; sorted, the draws do not depend on the order.
+    # Zeros have no sign; sorting makes the random draws independent of the order.
     sizes = sorted(abs(d) for d in differences if d)
-    seen = abs(math.fsum(differences))
-    reach = seen - 1e-12 * math.fsum(sizes)  # equal sums may differ in the last digits
+    observed = abs(math.fsum(differences))
+    least = observed - 1e-12 * math.fsum(sizes)  # equal sums may differ in the last digits
     if len(sizes) <= ENUMERATE_UP_TO:
         sums = _all_signs(sizes)
-        extreme = sum(abs(s) >= reach for s in sums)
+        extreme = sum(abs(s) >= least for s in sums)
         return PValue(extreme / len(sums), "permutation-exact")
-    extreme = sum(abs(s) >= reach for s in _random_signs(sizes, draws, Random(seed)))
+    extreme = sum(abs(s) >= least for s in _random_signs(sizes, draws, Random(seed)))
     return PValue((extreme + 1) / (draws + 1), "permutation")
 
 
@@ -155,7 +156,7 @@ def score_test(differences: Sequence[float], *, seed: int = 0) -> PValue | None:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Each p-value, raised so that any false alarm among all of them stays as rare as one's."""
+    """P-values adjusted for multiple tests by Holm's method."""
     adjusted = [0.0] * len(p_values)
     least = 0.0
     for rank, at in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
@@ -170,7 +171,7 @@ def _check(least: int) -> None:
 
 
 def _phi(pairs: Pairs) -> float:
-    """The correlation of both runs; a positive one is corrected for continuity."""
+    """The correlation of both runs; a positive one gets a continuity correction."""
     product = (
         (pairs.both + pairs.lost)
         * (pairs.gained + pairs.neither)
@@ -185,12 +186,12 @@ def _phi(pairs: Pairs) -> float:
     return surplus / math.sqrt(product)
 
 
-def _joined(one: float, other: float, phi: float) -> float:
+def _combine(one: float, other: float, phi: float) -> float:
     return math.sqrt(max(one * one - 2 * phi * one * other + other * other, 0.0))
 
 
 def _all_signs(sizes: Sequence[float]) -> list[float]:
-    """The sums under every choice of signs."""
+    """The sums for every combination of signs."""
     sums = [0.0]
     for size in sizes:
         sums = [s + size for s in sums] + [s - size for s in sums]
@@ -198,9 +199,10 @@ def _all_signs(sizes: Sequence[float]) -> list[float]:
 
 
 def _random_signs(sizes: Sequence[float], draws: int, random: Random) -> Iterable[float]:
-    """Sums under random signs; a random byte picks the sum of eight at once."""
-    padded = [*sizes, *[0.0] * (-len(sizes) % _BYTE)]
-    tables = [_all_signs(padded[i : i + _BYTE]) for i in range(0, len(padded), _BYTE)]
+    """Sums for random signs; each random byte selects a precomputed sum of eight values."""
+    padded = [*sizes, *[0.0] * (-len(sizes) % _BITS_PER_BYTE)]
+    starts = range(0, len(padded), _BITS_PER_BYTE)
+    tables = [_all_signs(padded[start : start + _BITS_PER_BYTE]) for start in starts]
     for _ in range(draws):
         picks = random.randbytes(len(tables))
         yield sum(table[pick] for table, pick in zip(tables, picks, strict=True))

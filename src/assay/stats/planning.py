@@ -1,4 +1,4 @@
-"""How many cases are enough: what a comparison of two runs would notice, before it is made."""
+"""Power analysis: how many cases a comparison of two runs needs, and what it can detect."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from assay.stats.distributions import binomial_cdf, check_level, critical_z, nor
 from assay.stats.distributions import normal_quantile as quantile
 from assay.stats.paired import mcnemar
 
-#: Up to this many discordant pairs the power is summed up exactly; beyond, it is normal enough.
+#: Up to this many discordant pairs, the power is an exact sum; beyond, a normal approximation.
 _SUM_UP_TO = 400
-#: Numbers of discordant pairs further than this many standard deviations out are left away.
+#: Counts of discordant pairs further than this many standard deviations out are ignored.
 _SIGMAS = 6
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """How rare a false alarm shall be, and how sure a real difference is to be found."""
+    """The significance level, and the power: the chance to find a real difference."""
 
     alpha: float = 0.05
     power: float = 0.8
@@ -30,7 +30,7 @@ class Aim(msgspec.Struct, frozen=True):
 
     @property
     def reach(self) -> float:
-        """Standard errors between no difference and one that is found: 2.80 by default."""
+        """The detectable difference in standard errors: 2.80 by default."""
         return critical_z(1 - self.alpha) + quantile(self.power)
 
 
@@ -41,7 +41,7 @@ def paired_power(n: int, discordant: float, difference: float, alpha: float = 0.
     """The chance that McNemar's test finds a difference of pass rates among n paired cases.
 
     `discordant` is the share of cases whose outcome differs between the runs, for better
-    or worse. The test is the one that `mcnemar` does, exact for few discordant pairs.
+    or worse. The test is that of `mcnemar`, exact for few discordant pairs.
     """
     _check(discordant, difference)
     if n * discordant > _SUM_UP_TO:
@@ -51,24 +51,24 @@ def paired_power(n: int, discordant: float, difference: float, alpha: float = 0.
     last = min(n, math.ceil(expected + _SIGMAS * deviation) + 1)
     worse = (discordant + abs(difference)) / (2 * discordant)
     return math.fsum(
-        _binomial(count, n, discordant) * _found(count, worse, alpha)
+        _binomial(count, n, discordant) * _power_given(count, worse, alpha)
         for count in range(first, last + 1)
     )
 
 
 def detectable_difference(n: int, discordant: float, aim: Aim = DEFAULT) -> float | None:
-    """The smallest difference of pass rates that n paired cases show; None when none would."""
+    """The smallest difference of pass rates that n paired cases detect; None if there is none."""
     _check(discordant, 0.0)
     return _smallest(lambda d: paired_power(n, discordant, d, aim.alpha), discordant, aim)
 
 
 def one_way_difference(n: int, aim: Aim = DEFAULT) -> float | None:
-    """The same when every case that changes changes for the worse: what few cases can show."""
+    """The same if all changes are for the worse: the best that few cases can do."""
     return _smallest(lambda d: paired_power(n, d, d, aim.alpha), 1.0, aim)
 
 
 def _smallest(power: Callable[[float], float], most: float, aim: Aim) -> float | None:
-    """The smallest difference up to `most` that is found, by halving; None when none is."""
+    """The smallest detectable difference up to `most`, by bisection; None if there is none."""
     if power(most) < aim.power:
         return None
     low, high = 0.0, most
@@ -82,7 +82,7 @@ def _smallest(power: Callable[[float], float], most: float, aim: Aim) -> float |
 
 
 def cases_needed(difference: float, discordant: float, aim: Aim = DEFAULT) -> int | None:
-    """How many paired cases show a difference of pass rates; None for none, which nothing shows."""
+    """How many paired cases detect a difference of pass rates; None for a difference of 0."""
     _check(discordant, difference)
     if difference == 0:
         return None
@@ -99,7 +99,7 @@ def cases_needed(difference: float, discordant: float, aim: Aim = DEFAULT) -> in
 
 
 def approximate_cases(difference: float, discordant: float, aim: Aim = DEFAULT) -> int:
-    """The usual formula for McNemar's test, which is some cases short of its exact form."""
+    """The usual formula for McNemar's test, which gives a few cases less than the exact form."""
     _check(discordant, difference)
     if difference == 0:
         raise ValueError("the difference is 0; no number of cases shows that")
@@ -109,14 +109,14 @@ def approximate_cases(difference: float, discordant: float, aim: Aim = DEFAULT) 
 
 
 class Variances(msgspec.Struct, frozen=True):
-    """For graded scores: of the difference between cases, and of attempts at a case per run."""
+    """Variances of graded scores: of the difference between cases, and within a case per run."""
 
     between: float
     within_before: float = 0.0
     within_now: float = 0.0
 
     def total(self, repeats_before: int = 1, repeats_now: int = 1) -> float:
-        """The variance of one case's difference when attempts are averaged."""
+        """The variance of one case's difference if attempts are averaged."""
         return self.between + self.within_before / repeats_before + self.within_now / repeats_now
 
 
@@ -141,7 +141,7 @@ def score_detectable_difference(
     repeats_now: int = 1,
     aim: Aim = DEFAULT,
 ) -> float | None:
-    """The smallest difference of mean scores that n paired cases show."""
+    """The smallest difference of mean scores that n paired cases detect."""
     variance = variances.total(repeats_before, repeats_now)
     return aim.reach * math.sqrt(variance / n) if n else None
 
@@ -157,7 +157,7 @@ def _check(discordant: float, difference: float) -> None:
 
 
 def _normal_power(n: int, discordant: float, difference: float, alpha: float) -> float:
-    """For many discordant pairs, with the correction that `mcnemar` makes."""
+    """The power for many discordant pairs, with the continuity correction of `mcnemar`."""
     shift = n * abs(difference)
     limit = critical_z(1 - alpha) * math.sqrt(n * discordant) + 1
     deviation = math.sqrt(n * (discordant - difference**2))
@@ -166,17 +166,17 @@ def _normal_power(n: int, discordant: float, difference: float, alpha: float) ->
     return normal_cdf((shift - limit) / deviation) + normal_cdf((-shift - limit) / deviation)
 
 
-def _found(count: int, worse: float, alpha: float) -> float:
-    """The chance that so many discordant pairs, each worse with that chance, are significant."""
-    most = _most_of_the_fewer(count, alpha)
+def _power_given(count: int, worse: float, alpha: float) -> float:
+    """The power given the count of discordant pairs, each of which is worse with that chance."""
+    most = _largest_minority(count, alpha)
     if most < 0:
         return 0.0
     return binomial_cdf(most, count, worse) + binomial_cdf(most, count, 1 - worse)
 
 
 @lru_cache(maxsize=4096)
-def _most_of_the_fewer(count: int, alpha: float) -> int:
-    """How many of the discordant pairs may point the other way in a significant result."""
+def _largest_minority(count: int, alpha: float) -> int:
+    """How many of the discordant pairs can go the other way in a significant result."""
     most = -1
     while 2 * (most + 1) < count and mcnemar(count - most - 1, most + 1).value < alpha:
         most += 1

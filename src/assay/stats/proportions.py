@@ -1,4 +1,4 @@
-"""Shares of successes: intervals for a pass rate, coverage, and what missing cases could do."""
+"""Proportions: intervals for a pass rate, coverage, and bounds for missing cases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.stats.means import clustered_error
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> Estimate | None:
-    """Wilson's score interval: right on average even for few cases and for rates near 0 or 1."""
+    """Wilson's score interval: accurate even for few cases and for rates near 0 or 1."""
     _check(successes, n)
     if n == 0:
         return None
@@ -20,39 +20,39 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Estimate | None:
 
 
 def wilson_limits(rate: float, n: float, z: float) -> Interval:
-    """The limits alone, for a rate of n cases; n need not be whole."""
+    """The limits alone, for a rate of n cases; n need not be an integer."""
     shrink = 1 + z * z / n
     centre = (rate + z * z / (2 * n)) / shrink
     half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / shrink
-    # Rounding must not leave a limit beside the 0, the 1 or the rate that it touches.
+    # Rounding must not separate a limit from the 0, the 1 or the rate that it should equal.
     low = 0.0 if rate == 0 else min(max(centre - half, 0.0), rate)
     high = 1.0 if rate == 1 else max(min(centre + half, 1.0), rate)
     return Interval(low, high)
 
 
 def clopper_pearson(successes: int, n: int, level: float = 0.95) -> Estimate | None:
-    """The exact interval: never too narrow, mostly wider than needed."""
+    """The exact interval: never too narrow, usually wider than needed."""
     _check(successes, n)
     check_level(level)
     if n == 0:
         return None
     tail = (1 - level) / 2
-    low = _exact_low(successes, n, tail)
-    high = 1 - _exact_low(n - successes, n, tail)
+    low = _exact_lower_limit(successes, n, tail)
+    high = 1 - _exact_lower_limit(n - successes, n, tail)
     return Estimate(successes / n, low, high, level, "clopper-pearson")
 
 
-def _exact_low(successes: int, n: int, tail: float) -> float:
+def _exact_lower_limit(successes: int, n: int, tail: float) -> float:
     return beta_quantile(tail, successes, n - successes + 1) if successes else 0.0
 
 
 def clustered_rate(
     passed: Sequence[bool], clusters: Sequence[Hashable], level: float = 0.95
 ) -> Estimate | None:
-    """Wilson's interval for as many independent cases as the clusters are worth.
+    """Wilson's interval for the effective number of independent cases.
 
-    Cases of one cluster pass and fail together, so they say less than as many separate
-    ones. When all pass, or all fail, that cannot be seen, and each cluster counts as one.
+    Cases of a cluster are correlated, so they count for less than as many separate ones. If all
+    pass, or all fail, the correlation is unknown, and each cluster counts as one case.
     """
     n = len(passed)
     if n == 0:
@@ -66,12 +66,12 @@ def clustered_wilson(
 ) -> Estimate:
     """The same from the number of clusters, and the clustered standard error of the rate."""
     z = interval_z(level)
-    worth = float(groups)
+    effective = float(groups)
     if error is not None and 0 < rate < 1:
-        # Few clusters tell their own spread badly: Student's t says how badly.
+        # Few clusters give a poor estimate of their spread: Student's t accounts for that.
         ratio = z / t_quantile((1 + level) / 2, groups - 1)
-        worth = min(rate * (1 - rate) / error**2 * ratio**2, n) if error else n
-    limits = wilson_limits(rate, worth, z)
+        effective = min(rate * (1 - rate) / error**2 * ratio**2, n) if error else n
+    limits = wilson_limits(rate, effective, z)
     return Estimate(rate, limits.low, limits.high, level, "wilson-clustered")
 
 

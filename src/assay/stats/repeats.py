@@ -1,9 +1,9 @@
-"""Cases that were tried several times: pass@k, pass^k, flaky ones."""
+"""Repeated attempts at a case: pass@k, pass^k, flakiness."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from assay.stats.means import DRAWS, bootstrap
 
 
 class Attempts(msgspec.Struct, frozen=True):
-    """How often one case passed, of how many attempts that got a verdict."""
+    """How many of the n judged attempts at a case passed."""
 
     passed: int
     n: int
@@ -23,37 +23,38 @@ class Attempts(msgspec.Struct, frozen=True):
 
     @property
     def flaky(self) -> bool:
-        """It passed and failed."""
+        """Did some attempts pass and some fail?"""
         return 0 < self.passed < self.n
 
     def pass_at_k(self, k: int) -> float | None:
         """The chance that at least one of k attempts passes; None with fewer than k attempts."""
-        return _drawn(self.n - self.passed, self.n, k, lambda none: 1 - none)
+        none_passes = _all_among(self.n - self.passed, self.n, k)
+        return None if none_passes is None else 1 - none_passes
 
     def pass_hat_k(self, k: int) -> float | None:
         """pass^k: the chance that all of k attempts pass; None with fewer than k attempts."""
-        return _drawn(self.passed, self.n, k, lambda every: every)
+        return _all_among(self.passed, self.n, k)
 
 
 def mean_pass_at_k(
     cases: Sequence[Attempts], k: int, level: float = 0.95, *, draws: int = DRAWS, seed: int = 0
 ) -> Estimate | None:
-    """pass@k over cases; None when there is no case, or one has fewer than k attempts."""
+    """The mean pass@k of cases; None without cases, or if one has fewer than k attempts."""
     return _over_cases([case.pass_at_k(k) for case in cases], level, draws, seed)
 
 
 def mean_pass_hat_k(
     cases: Sequence[Attempts], k: int, level: float = 0.95, *, draws: int = DRAWS, seed: int = 0
 ) -> Estimate | None:
-    """pass^k over cases; None when there is no case, or one has fewer than k attempts."""
+    """The mean pass^k of cases; None without cases, or if one has fewer than k attempts."""
     return _over_cases([case.pass_hat_k(k) for case in cases], level, draws, seed)
 
 
-def _drawn(marked: int, n: int, k: int, shown: Callable[[float], float]) -> float | None:
-    """What k of n attempts, drawn without putting back, say when all are marked."""
+def _all_among(marked: int, n: int, k: int) -> float | None:
+    """The chance that k of n attempts, drawn without replacement, are all among `marked` ones."""
     if k < 1:
         raise ValueError(f"k is {k!r}; it counts attempts and must be at least 1")
-    return shown(math.comb(marked, k) / math.comb(n, k)) if k <= n else None
+    return math.comb(marked, k) / math.comb(n, k) if k <= n else None
 
 
 def _over_cases(
@@ -67,7 +68,7 @@ def _over_cases(
 
 
 def at_least_by_chance(count: int, expected: float) -> float:
-    """The probability that a rare event happens so often when it is expected so often (Poisson)."""
+    """The Poisson probability of at least `count` events when `expected` are expected."""
     term, below = math.exp(-expected), 0.0
     for i in range(count):
         below += term

@@ -1,8 +1,8 @@
-"""Stopping early without cheating: a test that may be looked at after every case.
+"""A sequential test, which stays valid although it is evaluated after every case.
 
-Under the hypothesis that nothing changed, each discordant pair is a fair coin. A gambler
-who bets on every coin, with a mixture of all biases, has E times the stake. The chance
-that E ever reaches 1 / alpha is at most alpha, however often one looks (Ville). The
+If nothing changed, each discordant pair is the toss of a fair coin. A gambler who bets on
+every toss, with a mixture of all biases, ends up with E times the stake. The chance that E
+ever reaches 1 / alpha is at most alpha, however often one looks (Ville's inequality). The
 order of the cases must be random.
 """
 
@@ -23,26 +23,26 @@ _LOG_TWO = math.log(2)
 
 
 def log_e_value(lost: int, gained: int, side: Side = "both") -> float:
-    """The logarithm of the evidence; `side` is the only direction that is betted on."""
+    """The logarithm of the e-value; `side` is the direction of the bets."""
     if min(lost, gained) < 0:
         raise ValueError(f"{lost!r} lost and {gained!r} gained are counts; none may be negative")
     a, b = lost + 0.5, gained + 0.5
     mixture = (lost + gained) * _LOG_TWO + log_beta(a, b) - math.log(math.pi)
     if side == "both":
         return mixture
-    # Half of the bets is on each side; the share of the gain that this half made, doubled.
+    # Half of the stake is on each side: take this side's share of the gain, and double it.
     share = beta_cdf(0.5, b, a) if side == "lost" else beta_cdf(0.5, a, b)
     return mixture + _LOG_TWO + (math.log(share) if share > 0 else -math.inf)
 
 
 def e_value(lost: int, gained: int, side: Side = "both") -> float:
-    """The evidence against "nothing changed"; infinite when no float holds it."""
+    """The evidence against "nothing changed"; infinite if too large for a float."""
     log = log_e_value(lost, gained, side)
     return math.exp(log) if log < 709 else math.inf
 
 
 class Sequential(msgspec.Struct, frozen=True):
-    """The test so far. Add each pair as it comes and stop when there is a verdict."""
+    """The state of the test; add pairs with `after`, and stop once there is a verdict."""
 
     alpha: float = 0.05
     side: Side = "both"
@@ -59,7 +59,7 @@ class Sequential(msgspec.Struct, frozen=True):
         return e_value(self.lost, self.gained, self.side)
 
     def after(self, before: bool, now: bool) -> Sequential:
-        """The test after one more case; a verdict, once there, stays."""
+        """The test after one more case; a verdict, once reached, is final."""
         if before == now:
             return self
         lost, gained = self.lost + (before and not now), self.gained + (now and not before)

@@ -300,6 +300,17 @@ def test_a_message_that_was_said_twice_is_there_twice() -> None:
     assert [message.text for message in read(spans).messages] == ["yes", "Sure?", "yes", "Sure?"]
 
 
+@pytest.mark.parametrize(("digits", "number"), [("-7", -7), ("7", 7), ("--7", "--7"), ("-", "-")])
+def test_a_whole_number_of_otlp_that_is_none_stays_text(digits: str, number: Any) -> None:
+    arguments = {"kvlistValue": {"values": [{"key": "n", "value": {"intValue": digits}}]}}
+    attributes = [
+        {"key": "gen_ai.operation.name", "value": {"stringValue": "execute_tool"}},
+        {"key": "gen_ai.tool.call.arguments", "value": arguments},
+    ]
+    (call,) = read({"spanId": "1", "attributes": attributes}).tool_calls or ()
+    assert call.input == {"n": number}
+
+
 def test_the_whole_failed_when_its_outermost_span_did() -> None:
     broke = {"code": 2, "message": "gave up"}
     agent = span("agent", 0, 9, gen_ai={"operation.name": "invoke_agent"}, status=broke)
