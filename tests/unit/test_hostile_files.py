@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -928,8 +928,10 @@ def test_a_large_file_that_changes_after_it_was_checked(
 # Permissions: root may read everything, so the child becomes nobody
 
 NOBODY = 65534
+END = "end of a command"
 AS_NOBODY = f"""
-import os, sys, tempfile
+import json, os, sys, tempfile
+END = {END!r}
 from pathlib import Path
 import assay.cli.validate
 from assay.registry import evaluators
@@ -943,7 +945,12 @@ if os.getuid() == 0:
     os.setgid({NOBODY})
     os.setuid({NOBODY})
 from assay.cli.main import main
-main()
+for paths in json.loads(sys.argv[1]):
+    if not os.fork():
+        sys.argv[1:] = ["validate", *paths]
+        main()
+    print(json.dumps(os.waitstatus_to_exitcode(os.wait()[1])), flush=True)
+    print(END, file=sys.stderr, flush=True)
 """
 
 
@@ -959,18 +966,20 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def as_nobody(cwd: Path, *paths: str) -> str:
+def as_nobody(cwd: Path, *commands: Sequence[str]) -> list[str]:
+    """What `assay validate` prints for each list of paths; all are refused."""
     done = subprocess.run(
-        [sys.executable, "-c", AS_NOBODY, "validate", *paths],
+        [sys.executable, "-c", AS_NOBODY, json.dumps(commands)],
         cwd=cwd,
         timeout=warm.PATIENCE,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        check=False,
+        check=True,
     )
-    output = untroubled(done.stdout + done.stderr)
-    assert done.returncode == 2, output[-3000:]
-    return output
+    outputs = done.stdout.split(f"{END}\n")[:-1]
+    assert [output.splitlines()[-1] for output in outputs] == ["2"] * len(commands), done.stdout
+    return [untroubled(output) for output in outputs]
 
 
 def test_files_that_may_not_be_read(open_folder: Path) -> None:
@@ -978,24 +987,25 @@ def test_files_that_may_not_be_read(open_folder: Path) -> None:
         (open_folder / name).write_text(CASE)
         (open_folder / name).chmod(0)
     (open_folder / "good.eval.yaml").write_text(CASE)
-    output = as_nobody(open_folder, ".")
+    (output,) = as_nobody(open_folder, ["."])
     for name in ("a.eval.yaml", "b.eval.jsonl", "c.eval.csv", "d.golden.json"):
         assert f"{name}: error[unreadable]: Permission denied" in output
     assert "1 suite with 1 case loaded; 4 errors" in output
 
 
-@pytest.mark.parametrize("path", ["closed", "closed/a.eval.yaml", "."])
-@pytest.mark.parametrize("mode", [0o000, 0o444, 0o111])
-def test_folders_that_may_not_be_listed_or_entered(open_folder: Path, path: str, mode: int) -> None:
-    closed = open_folder / "closed"
-    closed.mkdir()
-    (closed / "a.eval.yaml").write_text("cases: []\n")
-    closed.chmod(mode)
-    output = as_nobody(open_folder, path)
-    if mode == 0o111 and path == "closed/a.eval.yaml":  # it may be entered, and the name is known
-        assert "closed/a.eval.yaml:1:8: error[no-cases]" in output
-    else:
-        assert "error[unreadable]: Permission denied" in output
+def test_folders_that_may_not_be_listed_or_entered(open_folder: Path) -> None:
+    paths = []
+    for mode in (0o000, 0o444, 0o111):
+        closed = open_folder / f"{mode:o}" / "closed"
+        closed.mkdir(parents=True)
+        (closed / "a.eval.yaml").write_text("cases: []\n")
+        closed.chmod(mode)
+        paths += [f"{mode:o}", f"{mode:o}/closed", f"{mode:o}/closed/a.eval.yaml"]
+    for path, output in zip(paths, as_nobody(open_folder, *zip(paths)), strict=True):
+        if path == "111/closed/a.eval.yaml":  # it may be entered, and the name is known
+            assert "111/closed/a.eval.yaml:1:8: error[no-cases]" in output
+        else:
+            assert "error[unreadable]: Permission denied" in output, path
 
 
 def test_parts_beside_a_file_that_may_not_be_read(open_folder: Path) -> None:
@@ -1006,7 +1016,7 @@ def test_parts_beside_a_file_that_may_not_be_read(open_folder: Path) -> None:
     (open_folder / "t.regression.json").write_text(json.dumps([{**case, "bugRef": "#1"}]))
     (open_folder / "t.regression.lock.json").write_text('{"cases": {}}')
     (open_folder / "t.regression.lock.json").chmod(0)
-    output = as_nobody(open_folder, "a.jsonl", "t.regression.json")
+    (output,) = as_nobody(open_folder, ["a.jsonl", "t.regression.json"])
     assert "a.yaml: error[unreadable]: Permission denied" in output
     assert "t.regression.lock.json: error[unreadable]: Permission denied" in output
 
@@ -1018,5 +1028,5 @@ def test_content_that_may_not_be_reached(open_folder: Path) -> None:
     (open_folder / "a.eval.yaml").write_text(
         "id: a\ninput: [{role: user, content: [{type: file, value: closed/x.txt}]}]\noutcome: x\n"
     )
-    output = as_nobody(open_folder, "a.eval.yaml")
+    (output,) = as_nobody(open_folder, ["a.eval.yaml"])
     assert re.search(r"a\.eval\.yaml:2:\d+: error\[file-not-found\]", output)
