@@ -612,6 +612,8 @@ def test_legacy_keys_are_accepted_with_a_warning(project: Project, key: str, val
         ("expected_ouput: x", "4:1 unknown-key", "'expected_output'"),
         ("evalutors: []", "4:1 unknown-key", "'evaluators'"),
         ("zzz: 1", "4:1 unknown-key", "known here"),
+        ("target: mine", "4:1 unknown-key", "it belongs under 'execution'"),
+        ("toolsCalled: [a]", "4:1 unknown-key", "it belongs under 'expect'"),
         ("description: 5", "4:14 wrong-type", "text"),
         ("expected_outcome: 5", "4:19 wrong-type", "text"),
         ("expected_outcome: ''", "4:19 wrong-value", "empty"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import Field
 from pydantic.fields import FieldInfo
@@ -40,7 +40,7 @@ MAX_CACHED = 100
 class Spelling:
     """The keys that a shape accepts: canonical names and aliases."""
 
-    __slots__ = ("_known_renames", "_names", "aliases", "any_key", "known", "legacy")
+    __slots__ = ("_known_renames", "_names", "aliases", "any_key", "known", "legacy", "nested")
 
     def __init__(self, known: frozenset[str], *, any_key: bool = False) -> None:
         self.known, self.any_key = known, any_key
@@ -48,11 +48,18 @@ class Spelling:
         self._names: dict[str, list[str]] = {}
         self._known_renames: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         self.legacy: set[str] = set()
+        #: the key of a nested shape -> the key that the shape is the value of
+        self.nested: dict[str, str] = {}
 
     @classmethod
     def of(cls, fields: Mapping[str, FieldInfo], *, any_key: bool) -> Spelling:
         spelling = cls(frozenset(fields), any_key=any_key)
         for name, info in fields.items():
+            for part in (info.annotation, *get_args(info.annotation)):
+                inner = getattr(part, "spelling", None)
+                if isinstance(inner, Spelling):
+                    for key in (*inner.known, *inner.aliases):
+                        spelling.nested.setdefault(key, name)
             extra = info.json_schema_extra
             if isinstance(extra, dict):
                 aliases: Any = extra.get("aliases", ())
@@ -132,7 +139,8 @@ class Spelling:
         """A note about an unknown key; without a hint after the first of many, as it takes time."""
         hint = ""
         if hinted:
-            hint = nearest(key, [*self.known, *self.aliases])
+            hint = f"it belongs under {self.nested[key]!r}" if key in self.nested else ""
+            hint = hint or nearest(key, [*self.known, *self.aliases])
             hint = hint or "known here: " + ", ".join(self.suggested_keys())
         return Note(
             raw, key, "error", "unknown-key", f"the key {shown(key)} is not known here", hint
