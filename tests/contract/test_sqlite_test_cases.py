@@ -66,11 +66,6 @@ def indexed(connection: sqlite3.Connection) -> None:
     a_test_case(connection, "b", "older")
 
 
-def placed(connection: sqlite3.Connection) -> None:
-    """The fourth schema indexes the same in another way."""
-    a_test_case(connection, "c", "very old")
-
-
 def a_test_case(connection: sqlite3.Connection, case_id: str, tag: str) -> None:
     added = "INSERT INTO tag_set (folded, total) VALUES (?, 1) RETURNING number"
     ((tags,),) = connection.execute(added, (tag.encode(),)).fetchall()
@@ -82,7 +77,7 @@ def a_test_case(connection: sqlite3.Connection, case_id: str, tag: str) -> None:
 
 
 #: What was added with each schema, from the first.
-CONTENTS: list[Callable[[sqlite3.Connection], None]] = [journal, edited, indexed, placed]
+CONTENTS: list[Callable[[sqlite3.Connection], None]] = [journal, edited, indexed]
 
 
 @pytest.mark.parametrize("schema", range(len(scripts("sqlite")) + 1))
@@ -100,9 +95,8 @@ def test_every_schema_is_brought_to_the_newest_with_what_is_in_it(schema: int, f
             assert [trial.case_id for trial in store.trials(store.baseline("main"))] == ["case-0"]
             assert store.get("key") == {"reply": 1}
         if schema >= 2:
-            kept = ["a", "b", "c"][: schema - 1]
+            kept = ["a", "b"][: schema - 1]
             assert [case.id for case in store.test_cases.page(9, tag="OLD").test_cases] == kept
-            assert store.test_cases.page(9, tag="RY OL").total == (schema == 4)
             assert store.test_cases.page(9).total == len(kept)
         store.begin(a_run("run-2"))
         saved(store, a_trial(0, run_id="run-2"))
@@ -174,7 +168,7 @@ def test_a_tag_costs_what_matches_when_all_are_different(file: Path) -> None:
             future.result(SECONDS)
         for tag, total in {"nothing": 0, "%": 0, "-2999": 1, "TAG": 3000, "new": 1500}.items():
             assert cases.page(50, tag=tag).total == total
-            assert steps(store, 50, tag=tag) < 5000 + 40 * total, tag
+            assert steps(store, 50, tag=tag) < 5000 + 25 * total, tag
 
 
 def test_a_tag_that_only_the_newest_have_is_not_looked_for_among_all_others(tmp_path: Path) -> None:
@@ -228,16 +222,4 @@ def test_the_index_forgets_tags_that_nobody_has(file: Path) -> None:
         with store._file.reading() as connection:
             connection.execute("CREATE VIRTUAL TABLE temp.had USING fts5vocab(main, tag_part, row)")
             had = connection.execute("SELECT term FROM had").fetchall()
-    assert {term for (term,) in had} == set(tag_parts(b"here").split())
-
-
-def test_the_index_alone_tells_which_tags_have_a_text(file: Path) -> None:
-    with closing(SqliteStore(file)) as store:
-        cases = store.test_cases
-        added(cases, new_case("a", "the first-one"), *(new_case(str(i), str(i)) for i in range(9)))
-        with closing(sqlite3.connect(file)) as other, other:
-            other.execute("UPDATE tag_set SET folded = number")
-        for needle in ("f", "first", "irst-o", "irst-on", "st-one", "he first-one"):
-            assert [case.input for case in cases.page(9, tag=needle).test_cases] == ["a"], needle
-        for needle in ("first-n", "st-o-", "onef", "one-", "neirst", "first-onefi"):
-            assert cases.page(9, tag=needle) == ([], 0), needle
+    assert sorted(term for (term,) in had) == sorted(tag_parts(b"here").split())
