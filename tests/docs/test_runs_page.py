@@ -10,7 +10,7 @@ import pytest
 import yaml
 from pages import Page, Story, code_words
 
-from assay.engine.runner import GRACE_SECONDS, MOST_UNREACHABLE
+from assay.engine.runner import GRACE_SECONDS, MAX_UNREACHABLE
 from assay.model.result import EvaluatorResult
 from assay.model.score import EvaluationScore
 from assay.model.suite_result import CaseResult, EvalSuiteResult, Summary
@@ -53,7 +53,7 @@ def test_exit_codes_are_documented_in_their_order() -> None:
 
 
 def test_numbers_are_those_of_the_runner() -> None:
-    assert f"{MOST_UNREACHABLE} times in a row" in PAGE.text
+    assert f"{MAX_UNREACHABLE} times in a row" in PAGE.text
     assert f"gives those in flight {GRACE_SECONDS:g} seconds" in PAGE.text
 
 

@@ -632,6 +632,18 @@ def test_a_name_that_is_not_utf_8_is_a_problem(project: Project) -> None:
     assert found() == ["a.eval.yaml"]
 
 
+def test_the_project_may_be_in_a_folder_whose_name_is_not_utf_8(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Path.cwd() / os.fsdecode(b"caf\xe9")
+    home.mkdir()
+    (home / "assay.yaml").write_text("{}")
+    (home / "a.eval.yaml").write_text(SUITE)
+    monkeypatch.chdir(home)
+    for path in (".", "a.eval.yaml", str(home), str(home / "a.eval.yaml")):
+        assert [suite.file for suite in assay.load(path)] == ["a.eval.yaml"]
+
+
 def test_a_file_that_is_named_is_loaded_whatever_its_name(project: Project) -> None:
     project.write("plain.csv", CSV)
     project.write("case.yaml", CASE)

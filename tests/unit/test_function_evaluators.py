@@ -329,13 +329,11 @@ def test_two_functions_cannot_have_one_name(project: Path) -> None:
     assert "there already: my_checks:a" in problem.message
 
 
-def test_a_callable_object_is_an_evaluator_under_a_name(project: Path) -> None:
+def test_only_functions_are_decorated(project: Path) -> None:
     warm = "def warm(response, least): return least <= 23\nfrom functools import partial\n"
     plugin(project, f"{warm}assay.evaluator(name='hot')(partial(warm, least=30))\n")
-    assert graded(project, "{type: hot}").score == 0.0
-    plugin(project, f"{warm}assay.evaluator(partial(warm, least=30))\n", "nameless")
     (problem,) = eval_files.validate("assay.yaml").errors
-    assert "has no name of its own: use evaluator(name=...)" in problem.message
+    assert "assay.evaluator decorates functions; this is of the type partial" in problem.message
 
 
 # Inline

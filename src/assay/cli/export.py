@@ -124,7 +124,9 @@ def _open_output(file: Path | None) -> Iterator[IO[bytes]]:
 
 
 def _suffix(file: Path | None) -> str:
-    return "" if file is None else file.suffix.removeprefix(".").lower().replace("yml", "yaml")
+    """The format that the name of a file ends with; empty if it has no suffix."""
+    suffix = "" if file is None else file.suffix.removeprefix(".").lower()
+    return "yaml" if suffix == "yml" else suffix
 
 
 def _export_test_cases(

@@ -39,7 +39,7 @@ _NOT_SIGNIFICANT = PValue(1.0, E_PROCESS)
 class Rules(msgspec.Struct, frozen=True):
     """When the gate fails, by the options of a run.
 
-    `confirmed` are the critical regressions that failed in every rerun of a live target: no other
+    `confirmed` are the critical regressions that passed in no rerun of a live target: no other
     ones count. None is for recorded observations, where asking again would change nothing.
     `min_pass_rate` is for cases without a baseline; all of them must pass if it is None.
     `sequential` replaces the usual test if the candidate was to stop once decided.

@@ -67,7 +67,7 @@ def compare(
     """Compare two runs case by case; `names` and `notes` are for the report.
 
     With a live target, call it once, ask the `critical_regressions` again, and call it again
-    with those that failed every time as `Rules.confirmed`.
+    with those that never passed as `Rules.confirmed`.
     """
     rules = rules or Rules()
     tally = _Tally()

@@ -30,7 +30,7 @@ from assay.model.run import RunStatus, TrialFacts, TrialRecord, only
 from assay.model.score import TOLERANCE
 
 #: The run gives up after this many trials in a row that could not connect or timed out.
-MOST_UNREACHABLE = 20
+MAX_UNREACHABLE = 20
 #: How long trials in flight may continue after the first Ctrl-C.
 GRACE_SECONDS = 10.0
 #: After this long without any answer, the trials in flight are reported; then less and less often.
@@ -80,7 +80,7 @@ class Tally(msgspec.Struct):
             cases = "1 case" if self.failures == 1 else f"{self.failures} cases"
             return f"{cases} failed, and max-failures is {max_failures}"
         for target, count in self.unreachable.items():
-            if count >= MOST_UNREACHABLE:
+            if count >= MAX_UNREACHABLE:
                 return f"{target} could not be reached {count} times in a row"
         return ""
 

@@ -71,7 +71,7 @@ class _Session:
         self.preparation = Preparation(Resources(self._judge, job.sources, self.cache))
         self.notes: list[str] = []
         self.streams = Streams(job, plan, self.lineup, self.redactor)
-        #: The critical regressions that failed in every rerun; None if all count as they are.
+        #: The critical regressions that passed in no rerun; None if all count as they are.
         self.confirmed: frozenset[CaseRef] | None = None
         #: Does the baseline have cases that still exist, but were not selected?
         self.narrowed = False

@@ -95,18 +95,14 @@ def evaluator(function: Any = None, *, name: str = "") -> Any:
 
 
 def _register(function: F, name: str) -> F:
-    if not name and not hasattr(function, "__name__"):
-        raise FunctionError(f"{function!r} has no name of its own: use evaluator(name=...)")
+    if not inspect.isroutine(function) and not hasattr(function, "__wrapped__"):
+        found = type(function).__name__
+        raise FunctionError(f"assay.evaluator decorates functions; this is of the type {found}")
     spec = spec_class(function)
     setattr(function, "__assay_spec__", spec)  # noqa: B010 - a function has no such attribute
-    source = f"{function.__module__}:{_named(function).__qualname__}"
+    source = f"{function.__module__}:{function.__qualname__}"
     registered.add(name or function.__name__, spec, source)
     return function
-
-
-def _named(function: Callable[..., Any]) -> Any:
-    """What has the name of a function: a callable object has none of its own, but its class has."""
-    return function if hasattr(function, "__name__") else type(function)
 
 
 def spec_class(function: Callable[..., Any]) -> type[FunctionSpec]:
@@ -115,7 +111,8 @@ def spec_class(function: Callable[..., Any]) -> type[FunctionSpec]:
         signature = inspect.signature(function, eval_str=True)
     except (TypeError, ValueError, NameError) as error:
         raise FunctionError(f"the parameters of {function!r} cannot be read: {error}") from None
-    named = _named(function)
+    # A callable object has no name of its own: its class has one.
+    named: Any = function if hasattr(function, "__name__") else type(function)
     fields: dict[str, Any] = {}
     wanted = []
     for key, parameter in signature.parameters.items():

@@ -81,7 +81,7 @@ class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
     """How a run ended, and why; without an exit code it has not ended.
 
     The rest is for a run with a `baseline`, so that the comparison can be repeated. `confirmed`
-    are the critical regressions that failed in every rerun; None when all count. `removed` are the
+    are the critical regressions that passed in no rerun; None when all count. `removed` are the
     cases that no longer exist, if the run was filtered. `sequential` is the test of a run that was
     to stop once it is decided.
     """
@@ -148,7 +148,7 @@ class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
     an `entry` of a result file it comes last, so that it can be inserted without parsing.
 
     A trial that `confirms` was a rerun to confirm a regression; it is not a repeat. One that is not
-    `final` was not asked because the run had stopped, or the target was unreachable; a resumed run
+    `final` was not asked because the run had given up, or the target was unreachable; a resumed run
     replaces it.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,8 @@ from assay.model.refusal import shown
 from assay.observations.records import Record, broken, records
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+#: An integer as OTLP writes it, of up to 64 bits.
+_INT64 = re.compile("-?[0-9]{1,19}")
 _KEYS = {"spanId", "span_id", "context", "traceId", "trace_id", "startTimeUnixNano", "start_time"}
 
 
@@ -100,7 +103,7 @@ def _plain(value: Any) -> Any:
         return value
     [(kind, inner)] = value.items()
     if kind == "intValue" and isinstance(inner, str):
-        return int(inner) if inner.removeprefix("-").isdecimal() and len(inner) < 20 else inner
+        return int(inner) if _INT64.fullmatch(inner) else inner
     if kind == "arrayValue" and isinstance(inner, dict):
         return [_plain(item) for item in Record(inner).items("values")]
     if kind == "kvlistValue" and isinstance(inner, dict):

@@ -267,7 +267,7 @@ def _failure(summary: Summary, min_pass_rate: float | None) -> str:
 
 def _percent(share: float) -> str:
     """A share given by the user, with all its digits."""
-    return f"{100 * share:g} %"
+    return f"{100 * share:.12g} %"
 
 
 def _nothing_selected(options: RunOptions) -> str:

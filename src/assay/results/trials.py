@@ -114,7 +114,7 @@ def _prepend_pass_count(entry: dict[str, Any], trials: Sequence[TrialRecord]) ->
     passed = sum(trial.outcome == "passed" for trial in trials)
     judged = passed + sum(trial.outcome == "failed" for trial in trials)
     least = trials[0].min_pass_rate
-    share = "all" if least >= 1 else f"{100 * least:g} %"
+    share = "all" if least >= 1 else f"{100 * least:.12g} %"
     head = f"{passed} of {judged} trials passed, {share} must"
     reasons = [head, *entry["details"].get("failures", ())]
     entry["details"]["failures"] = reasons

@@ -193,8 +193,7 @@ _EVENTS = b"".join(
     event.encoded()
     for event in (
         ServerSentEvent(
-            *("started", "feed-1"),
-            {"run_id": RUN_ID, "target": "agent", "planned": 2, "done": 0},
+            "started", "feed-1", {"run_id": RUN_ID, "target": "agent", "planned": 2, "done": 0}
         ),
         ServerSentEvent("finished", "feed-2", {"status": "finished"}),
     )

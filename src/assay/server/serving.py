@@ -91,7 +91,7 @@ class _Server(uvicorn.Server):
             self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Shut down gracefully at the first signal; at the second, abort runs, or all with Ctrl-C.
+        """Shut down gracefully; a second signal aborts the runs, and a second Ctrl-C all requests.
 
         Code of the project or a store that hangs can still prevent the exit: a third Ctrl-C ends
         the process regardless. What was acknowledged is on disk.

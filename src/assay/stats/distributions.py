@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 _NORMAL = NormalDist()
 _PRECISION = 1e-15
-_MOST_STEPS = 1_000_000
+_MAX_STEPS = 1_000_000
 _TINY = 1e-300
 
 
@@ -104,7 +104,7 @@ def _fraction(x: float, a: float, b: float) -> float:
     """The continued fraction of the incomplete beta function, by Lentz's method."""
     value = upper = 1.0
     lower = 0.0
-    for step in range(1, _MOST_STEPS):
+    for step in range(1, _MAX_STEPS):
         half, odd = divmod(step, 2)
         if odd:
             term = -(a + half) * (a + b + half) * x / ((a + 2 * half) * (a + 2 * half + 1))

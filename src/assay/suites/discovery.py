@@ -60,7 +60,7 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
                 _add_named(path, settings.for_file(path), found)
         else:
             _note(found, path, "not-found", "there is no such file or directory", _near_miss(path))
-    found.files, found.lost = _unique(_with_utf8_names(found)), _unique(found.lost)
+    found.files, found.lost = _unique(_with_utf8_names(found, settings.root)), _unique(found.lost)
     return found
 
 
@@ -91,12 +91,13 @@ def _unique(files: list[Path]) -> list[Path]:
     return [*{os.path.realpath(file): file for file in reversed(files)}.values()][::-1]
 
 
-def _with_utf8_names(found: Discovery) -> list[Path]:
-    """The files whose paths are UTF-8, as results need; the others are problems."""
+def _with_utf8_names(found: Discovery, root: Path) -> list[Path]:
+    """The files whose paths in the project are UTF-8, as results need; others are problems."""
     valid = []
     for file in found.files:
+        path = Path(os.path.abspath(file))
         try:
-            str(file).encode()
+            str(path.relative_to(root) if path.is_relative_to(root) else path).encode()
             valid.append(file)
         except UnicodeEncodeError:
             message = "the name of this file, or of a folder it is in, is not UTF-8"

@@ -72,6 +72,6 @@ def test_intervals_take_the_printed_value() -> None:
 
 
 def test_a_fraction_that_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributions, "_MOST_STEPS", 3)
+    monkeypatch.setattr(distributions, "_MAX_STEPS", 3)
     with pytest.raises(ArithmeticError, match="did not converge"):
         beta_cdf(0.5, 1e5, 1e5)
