@@ -106,9 +106,7 @@ def longest_tags(folder: Path, cases: int) -> None:
     for kind, alphabet in ALPHABETS.items():
         with served(home(folder / kind, cases, partial(long_tags, alphabet, cases))) as long:
             tag = long_tags(alphabet, cases, cases // 2)[5]
-            shared = shared_tag(alphabet)
             parts = [tag[0], tag[:2], tag[:3], tag[:6], tag, tag[:5] * 2, "lat", "late", "common"]
-            parts += [shared[:20], shared]
             what = f"{10 * cases:,} different tags of 50 {kind}"
             tagged(long, what, *map(quote, parts))
 
@@ -219,15 +217,10 @@ def late_tags(cases: int, number: int) -> tuple[str, ...]:
 
 
 def long_tags(alphabet: Sequence[str], cases: int, number: int) -> tuple[str, ...]:
-    """Ten tags of 50 characters: two share a prefix with those of others, and one is shared."""
+    """Ten tags of 50 characters; two of them share a prefix with those of other test cases."""
     chance = random.Random(number)
-    begins = ["common", *late_tags(cases, number), *[""] * 7]
-    own = (begin + "".join(chance.choices(alphabet, k=50 - len(begin))) for begin in begins)
-    return (*own, shared_tag(alphabet))
-
-
-def shared_tag(alphabet: Sequence[str]) -> str:
-    return "".join(random.Random("shared").choices(alphabet, k=50))
+    begins = ["common", *late_tags(cases, number), *[""] * 8]
+    return tuple(begin + "".join(chance.choices(alphabet, k=50 - len(begin))) for begin in begins)
 
 
 def home(folder: Path, cases: int, tags: Callable[[int], tuple[str, ...]] = few_tags) -> Path:

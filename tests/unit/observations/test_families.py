@@ -300,7 +300,13 @@ def test_a_message_that_was_said_twice_is_there_twice() -> None:
     assert [message.text for message in read(spans).messages] == ["yes", "Sure?", "yes", "Sure?"]
 
 
-@pytest.mark.parametrize(("digits", "number"), [("-7", -7), ("7", 7), ("--7", "--7"), ("-", "-")])
+@pytest.mark.parametrize(
+    ("digits", "number"),
+    [
+        *(("-7", -7), ("7", 7), ("-9223372036854775808", -(2**63))),
+        *(("--7", "--7"), ("-", "-"), ("\u0663", "\u0663")),
+    ],
+)
 def test_a_whole_number_of_otlp_that_is_none_stays_text(digits: str, number: Any) -> None:
     arguments = {"kvlistValue": {"values": [{"key": "n", "value": {"intValue": digits}}]}}
     attributes = [
