@@ -83,13 +83,13 @@ _TAGGED = f"""
         AND c.number < (SELECT beginning + ? FROM common)
         AND t.number = c.tag_set AND length(folded) > 0 AND {{contains}} {_IN_ORDER}
     ),
-    filled AS (SELECT 1 WHERE (SELECT count(*) FROM scanned) = ?),
+    unfilled AS (SELECT 1 WHERE (SELECT count(*) FROM scanned) < ?),
     page AS (
-        SELECT number FROM scanned WHERE EXISTS (SELECT 1 FROM filled)
+        SELECT number FROM scanned WHERE NOT EXISTS (SELECT 1 FROM unfilled)
         UNION ALL
         SELECT number FROM (
-            SELECT c.number FROM sets t CROSS JOIN test_case c
-            WHERE NOT EXISTS (SELECT 1 FROM filled) AND c.tag_set = t.number {_IN_ORDER}
+            SELECT c.number FROM unfilled CROSS JOIN sets t CROSS JOIN test_case c
+            WHERE c.tag_set = t.number {_IN_ORDER}
         ) looked_up
     )
     SELECT n.total, {_FIELDS}

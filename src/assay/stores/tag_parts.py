@@ -15,7 +15,8 @@ _PART = 3 * _CHARACTER
 #: How many parts a query has at most: few sets match them all, and those are checked anyway.
 _MAX_PARTS = 8
 
-# Searching the index twice is cheaper than materializing the matches.
+# All are evaluated again when the matches must be looked up too: in SQLite it takes as long to
+# materialize the matches as to find them, and usually a page is filled without them.
 _BY_PART = """
     found AS NOT MATERIALIZED (
         SELECT t.total FROM tag_part p CROSS JOIN tag_set t INDEXED BY tag_set_total
@@ -23,9 +24,8 @@ _BY_PART = """
     ),
     sets AS NOT MATERIALIZED (SELECT rowid AS number FROM tag_part WHERE tag_part MATCH ?)
 """
-# Materializing the matches is cheaper than checking the tags twice.
 _BY_PARTS = """
-    found AS MATERIALIZED (
+    found AS NOT MATERIALIZED (
         SELECT t.number, t.total FROM tag_part p CROSS JOIN tag_set t
         WHERE p.tag_part MATCH ? AND t.number = p.rowid AND instr(t.folded, ?) > 0
     ),
