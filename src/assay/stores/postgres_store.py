@@ -81,11 +81,11 @@ class PostgresDatabase:
     # CASE makes the planner expect few sets. For the bare condition it would expect a third of all,
     # and read all test cases instead of looking some up.
     _SETS_MATCHING = f"""
-        found AS MATERIALIZED (
+        sets AS MATERIALIZED (
             SELECT number, total FROM tag_set
             WHERE CASE WHEN length(folded) > 0 AND {contains} THEN 1 ELSE 0 END = 1
         ),
-        sets AS (SELECT number FROM found)
+        n AS (SELECT sum(total) AS total FROM sets)
     """
 
     def __init__(self, server: PostgresServer) -> None:

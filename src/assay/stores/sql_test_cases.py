@@ -37,10 +37,12 @@ _HUGE = 2**62
 
 #: How many keys are looked up by one query.
 _KEYS_PER_QUERY = 500
-#: A tag is common if more than one in this many test cases has it.
+#: A tag is common if one in this many test cases has it.
 _COMMON = 4
 #: How many more of the oldest test cases are scanned than an even spread of the tag would need.
 _SPARE = 200
+#: A page that needs more than this many is looked up.
+_MAX_SCANNED = 5000
 
 _TEXTS = "v.input, v.expected_output, v.description, v.tags"
 _FIELDS = f"c.id, {_TEXTS}, c.created_at, v.modified_at, v.version"
@@ -67,23 +69,18 @@ _PAGE = f"""
     SELECT n.total, {_FIELDS}
     FROM test_case_count n LEFT JOIN (page c {_NEWEST}) ON TRUE ORDER BY c.number
 """
-# If the tag is common, the oldest test cases are scanned first: usually they fill the page. If
-# they do not, or if the tag is rare, all test cases that have it are looked up by their sets of
-# tags, and sorted. `common` has no row for a rare tag; `scanned` is then empty, and costs nothing.
+# The oldest test cases are scanned first: those with a common tag fill the page, and all others
+# need only be counted. If they do not fill it, all test cases that have the tag are looked up by
+# their sets of tags, and sorted.
 _TAGGED = f"""
-    WITH {{matching}},
-    n AS (SELECT coalesce(sum(total), 0) AS total FROM found),
-    common AS (
-        SELECT (SELECT min(number) FROM test_case WHERE deleted_at IS NULL) AS beginning
-        FROM n, test_case_count a WHERE n.total * {_COMMON} > a.total
-    ),
-    scanned AS MATERIALIZED (
+    WITH scanned AS MATERIALIZED (
         SELECT c.number FROM test_case c CROSS JOIN tag_set t
-        WHERE c.number >= (SELECT beginning FROM common) AND c.deleted_at IS NULL
-        AND c.number < (SELECT beginning + ? FROM common)
-        AND t.number = c.tag_set AND length(folded) > 0 AND {{contains}} {_IN_ORDER}
+        WHERE c.deleted_at IS NULL AND c.number < ? + (
+            SELECT min(number) FROM test_case WHERE deleted_at IS NULL
+        ) AND t.number = c.tag_set AND length(folded) > 0 AND {{contains}} {_IN_ORDER}
     ),
     unfilled AS (SELECT 1 WHERE (SELECT count(*) FROM scanned) < ?),
+    {{matching}},
     page AS (
         SELECT number FROM scanned WHERE NOT EXISTS (SELECT 1 FROM unfilled)
         UNION ALL
@@ -92,7 +89,7 @@ _TAGGED = f"""
             WHERE c.tag_set = t.number {_IN_ORDER}
         ) looked_up
     )
-    SELECT n.total, {_FIELDS}
+    SELECT coalesce(n.total, 0), {_FIELDS}
     FROM n LEFT JOIN (page p JOIN test_case c ON c.number = p.number {_NEWEST}) ON TRUE
     ORDER BY c.number
 """
@@ -126,7 +123,8 @@ class TagSearch(Protocol):
     def sets_matching(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
         """CTEs that find the sets with the needle in a tag, and their values.
 
-        `found` has the `total` of each set, `sets` its `number`.
+        `n` has the `total` of all test cases in these sets, and `sets` the `number` of each set,
+        which is read only if the CTE `unfilled` has a row.
         """
         ...
 
@@ -183,8 +181,8 @@ class SqlTestCases:
             else:
                 matching, needles = self._tags.sets_matching(needle)
                 query = _TAGGED.format(matching=matching, contains=self._tags.contains)
-                scanned = min(_COMMON * sum(bounds) + _SPARE, _HUGE)
-                values = (*needles, scanned, needle, *bounds, bounds[0], *bounds)
+                scanned = min(_COMMON * sum(bounds) + _SPARE, _MAX_SCANNED)
+                values = (scanned, needle, *bounds, bounds[0], *needles, *bounds)
                 rows = connection.execute(query, values).fetchall()
         return TestCasePage([_case(row[1:]) for row in rows if row[1] is not None], int(rows[0][0]))
 

@@ -15,25 +15,29 @@ _PART = 3 * _CHARACTER
 #: How many parts a query has at most: few sets match them all, and those are checked anyway.
 _MAX_PARTS = 8
 
-# All are evaluated again when the matches must be looked up too: in SQLite it takes as long to
-# materialize the matches as to find them, and usually a page is filled without them.
+# The sets are found once more to be looked up: to materialize them would take longer.
 _BY_PART = """
-    found AS NOT MATERIALIZED (
-        SELECT t.total FROM tag_part p CROSS JOIN tag_set t INDEXED BY tag_set_total
+    n AS (
+        SELECT sum(t.total) AS total FROM tag_part p CROSS JOIN tag_set t INDEXED BY tag_set_total
         WHERE p.tag_part MATCH ? AND t.number = p.rowid
     ),
     sets AS NOT MATERIALIZED (SELECT rowid AS number FROM tag_part WHERE tag_part MATCH ?)
 """
+# To check their tags once more would take longer, but sets that are only counted are not kept.
 _BY_PARTS = """
     found AS NOT MATERIALIZED (
         SELECT t.number, t.total FROM tag_part p CROSS JOIN tag_set t
         WHERE p.tag_part MATCH ? AND t.number = p.rowid AND instr(t.folded, ?) > 0
     ),
-    sets AS NOT MATERIALIZED (SELECT number FROM found)
+    sets AS MATERIALIZED (SELECT t.number, t.total FROM unfilled CROSS JOIN found t),
+    n AS (
+        SELECT CASE WHEN EXISTS (SELECT 1 FROM unfilled)
+        THEN (SELECT sum(total) FROM sets) ELSE (SELECT sum(total) FROM found) END AS total
+    )
 """
 _ANY = """
-    found AS NOT MATERIALIZED (SELECT number, total FROM tag_set WHERE length(folded) > 0),
-    sets AS NOT MATERIALIZED (SELECT number FROM found)
+    n AS (SELECT sum(total) AS total FROM tag_set WHERE length(folded) > 0),
+    sets AS NOT MATERIALIZED (SELECT number FROM tag_set WHERE length(folded) > 0)
 """
 
 
