@@ -85,8 +85,8 @@ _TAGGED = f"""
         SELECT number FROM scanned WHERE NOT EXISTS (SELECT 1 FROM unfilled)
         UNION ALL
         SELECT number FROM (
-            SELECT c.number FROM unfilled CROSS JOIN sets t CROSS JOIN test_case c
-            WHERE c.tag_set = t.number {_IN_ORDER}
+            SELECT c.number FROM sets t CROSS JOIN test_case c
+            WHERE EXISTS (SELECT 1 FROM unfilled) AND c.tag_set = t.number {_IN_ORDER}
         ) looked_up
     )
     SELECT coalesce(n.total, 0), {_FIELDS}
@@ -123,8 +123,8 @@ class TagSearch(Protocol):
     def sets_matching(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
         """CTEs that find the sets with the needle in a tag, and their values.
 
-        `n` has the `total` of all test cases in these sets, and `sets` the `number` of each set,
-        which is read only if the CTE `unfilled` has a row.
+        `n` has the `total` of all test cases in these sets, and `sets` the `number` of each. Only
+        if the CTE `unfilled` has a row are the sets needed.
         """
         ...
 

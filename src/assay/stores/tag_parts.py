@@ -21,7 +21,9 @@ _BY_PART = """
         SELECT sum(t.total) AS total FROM tag_part p CROSS JOIN tag_set t INDEXED BY tag_set_total
         WHERE p.tag_part MATCH ? AND t.number = p.rowid
     ),
-    sets AS NOT MATERIALIZED (SELECT rowid AS number FROM tag_part WHERE tag_part MATCH ?)
+    sets AS NOT MATERIALIZED (
+        SELECT p.rowid AS number FROM unfilled CROSS JOIN tag_part p WHERE p.tag_part MATCH ?
+    )
 """
 # To check their tags once more would take longer, but sets that are only counted are not kept.
 _BY_PARTS = """
@@ -37,7 +39,9 @@ _BY_PARTS = """
 """
 _ANY = """
     n AS (SELECT sum(total) AS total FROM tag_set WHERE length(folded) > 0),
-    sets AS NOT MATERIALIZED (SELECT number FROM tag_set WHERE length(folded) > 0)
+    sets AS NOT MATERIALIZED (
+        SELECT number FROM unfilled CROSS JOIN tag_set WHERE length(folded) > 0
+    )
 """
 
 
