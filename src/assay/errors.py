@@ -18,6 +18,7 @@
         DuplicateId      2     an id that a test case has or had
         Outdated         2     a test case that was changed in the meantime
         InvalidText      2     a text that cannot be stored
+      BaselineRefused    1     a run that may not become the baseline
       ResultFileError    2     a file of results that cannot be read
       ExecutorError      3     a worker process died
       ObservationError   2     a record of what a target did that cannot be read
@@ -350,6 +351,12 @@ class NotInStore(StoreError):
         super().__init__(f"the store has no {kind} {name!r}{hint}")
 
 
+def kept_by_baseline(run_id: str, name: str, *, current: bool) -> StoreError:
+    """The error for deleting a run that a baseline needs."""
+    role = "the" if current else "the first run of the"
+    return StoreError(f"the run {run_id!r} is {role} baseline {name!r}; remove that first")
+
+
 class DuplicateId(StoreError):
     """A new test case has an id that another one has, or had before it was deleted."""
 
@@ -386,6 +393,18 @@ class InvalidText(StoreError):
         self.field = field
         what = f"{field!r} has the character U+{code:04X} at place {place}"
         super().__init__(f"{what}: it cannot be stored, leave it out")
+
+
+class BaselineRefused(AssayError):
+    """A run that does not become the baseline unless that is accepted, for these `reasons`."""
+
+    slug = "baseline-refused"
+    exit_code = 1
+
+    def __init__(self, name: str, run_id: str, reasons: Sequence[str]) -> None:
+        self.head = f"the run {run_id} is refused as the baseline {name!r}"
+        self.reasons = tuple(reasons)
+        super().__init__(f"{self.head}: {'; '.join(reasons)}")
 
 
 class ResultFileError(AssayError):

@@ -282,7 +282,7 @@ class Store(Cache, Protocol):
         ...
 
     def delete(self, run_id: str) -> None:
-        """Delete a run and its trials; refused while it is a baseline."""
+        """Delete a run and its trials; refused for the first and the current run of a baseline."""
         ...
 
     def lease(self, run_id: str) -> AbstractContextManager[None]:
@@ -296,8 +296,15 @@ class Store(Cache, Protocol):
         """Whether the run is locked right now; checking never blocks or breaks a lease."""
         ...
 
-    def set_baseline(self, name: str, run_id: str) -> None:
-        """Point a name to a run, whichever run it pointed to before."""
+    def set_baseline(self, name: str, run_id: str, *, anew: bool = False) -> None:
+        """Point a name to a run, whichever run it pointed to before.
+
+        The name keeps a history of its runs; with `anew` it starts with this one.
+        """
+        ...
+
+    def baseline_history(self, name: str) -> list[str]:
+        """The ids of the runs that the name has pointed to, the oldest first."""
         ...
 
     def baseline(self, name: str) -> str:

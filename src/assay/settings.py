@@ -22,6 +22,7 @@ from assay.documents.checking import check
 from assay.documents.document import Document
 from assay.documents.source import is_absent, read_text
 from assay.errors import ConfigError, EvalFileErrors, Problem
+from assay.model.accepted import AcceptedLoss
 from assay.model.fields import Empty, Flag, Text
 from assay.model.options import RunOptions
 from assay.model.reading import Reading
@@ -106,6 +107,7 @@ class Config(Shape):
     snapshot: LiveSource = None
     plugins: list[ModuleName] = Empty(list)
     prices: dict[str, Price] = Empty(dict)
+    accepted: list[AcceptedLoss] = Empty(list)
     defaults: RunOptions = Empty(RunOptions)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
-from assay.errors import printable
-from assay.model.run import RunRecord
-from assay.service import history
+from assay.errors import BaselineRefused, printable
+from assay.service import baselines
+from assay.service.baselines import Baseline
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -22,6 +23,7 @@ def command() -> None:
     \b
     Examples:
       assay baseline set main
+      assay baseline update main
       assay baseline list
       assay compare main latest
     """
@@ -30,20 +32,60 @@ def command() -> None:
 @command.command("set")
 @click.argument("name")
 @click.argument("run", default="latest", metavar="[RUN]")
+@click.option("--accept", is_flag=True, help="Set it in any case, and start the history anew.")
 @store_option
-def set_name(name: str, run: str, store: str | None) -> None:
+def set_name(name: str, run: str, accept: bool, store: str | None) -> None:
     """Give a run a name, taking it from the run that had it.
 
-    RUN is an id, the start of one, another baseline, or `latest`, the default.
+    RUN is an id, the start of one, another baseline, or `latest`, the default. A run that is
+    partial, or that lost cases which passed in the baseline, is refused with exit code 1.
 
     \b
     Examples:
       assay baseline set main
       assay baseline set release-2 0198c0de
+      assay baseline set main --accept
     """
-    record = history.set_baseline(name, run, store=store)
-    unfinished = "" if record.status == "finished" else f", which is {record.status}"
-    click.echo(printable(f"{name} is now {record.id}{unfinished}"))
+    try:
+        record = baselines.set_baseline(name, run, accept=accept, store=store)
+    except BaselineRefused as error:
+        _print_reasons(f"{error.head}:", error.reasons)
+        click.echo("to set it nevertheless, give --accept; its history then starts anew", err=True)
+        raise SystemExit(error.exit_code) from None
+    partial = f"; {record.partial}" if record.partial else ""
+    click.echo(printable(f"{name} is now {record.id}{partial}"))
+
+
+@command.command("update")
+@click.argument("name")
+@click.argument("run", default="latest", metavar="[RUN]")
+@click.option("--strict", is_flag=True, help="Exit with 1 if the baseline does not move.")
+@store_option
+def update(name: str, run: str, strict: bool, store: str | None) -> None:
+    """Move a baseline to a run, unless that is a step back. For CI, after a merge.
+
+    The name is created if it does not exist. It moves to a complete run that has every case of
+    the baseline that still exists, and whose verdict against the baseline is `passed`. Otherwise
+    it stays, and the reasons are printed.
+
+    \b
+    Examples:
+      assay baseline update main
+      assay baseline update main 0198c0de --strict
+    """
+    found = baselines.update_baseline(name, run, store=store)
+    if found.moved and found.run is not None:
+        click.echo(printable(f"{name} is now {found.run.id}"))
+        return
+    stays = "is not created" if found.run is None else f"stays {found.run.id}"
+    _print_reasons(f"{name} {stays}:", found.reasons)
+    raise SystemExit(1 if strict else 0)
+
+
+def _print_reasons(head: str, reasons: Iterable[str]) -> None:
+    click.echo(printable(head), err=True)
+    for reason in reasons:
+        click.echo(printable(f"  - {reason}"), err=True)
 
 
 @command.command("show")
@@ -58,7 +100,7 @@ def show(name: str, as_json: bool, store: str | None) -> None:
       assay baseline show main
       assay baseline show main --json
     """
-    row = _row(name, history.baseline(name, store=store))
+    row = _row(baselines.baseline(name, store=store))
     if as_json:
         echo_json(row)
         return
@@ -78,7 +120,7 @@ def list_all(as_json: bool, store: str | None) -> None:
       assay baseline list
       assay baseline list --json
     """
-    rows = [_row(name, run) for name, run in history.baselines(store=store).items()]
+    rows = [_row(found) for found in baselines.baselines(store=store)]
     if as_json:
         echo_json(rows)
         return
@@ -93,25 +135,28 @@ def list_all(as_json: bool, store: str | None) -> None:
 @click.argument("name")
 @store_option
 def remove(name: str, store: str | None) -> None:
-    """Forget a name; its run stays.
+    """Forget a name and its history; the runs stay.
 
     \b
     Examples:
       assay baseline rm release-2
     """
-    history.remove_baseline(name, store=store)
+    baselines.remove_baseline(name, store=store)
     click.echo(printable(f"{name} is no longer a baseline; its run is still there"))
 
 
-def _row(name: str, run: RunRecord) -> dict[str, Any]:
+def _row(found: Baseline) -> dict[str, Any]:
+    run = found.run
     return {
-        "name": name,
+        "name": found.name,
         "runId": run.id,
         "startedAt": run.started_at,
         "finishedAt": run.finished_at,
         "status": run.status,
         "target": run.target,
         "suites": [suite.file for suite in run.suites],
+        "partial": run.partial or None,
+        "history": list(found.history),
         "summary": run.counts,
     }
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any, get_args
 
 import click
 
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.comparison import Comparison
 from assay.model.options import Gate, RunOptions
-from assay.reporters.words import count
+from assay.reporters.words import accepted, count, moved
 from assay.service import history
 from assay.terminal import Terminal, safe, wrap
 
 #: How many cases of each list are shown.
 MAX_LISTED = 20
 _TITLES = {
-    "regressions": "passed before, fail now",
     "newPasses": "failed before, pass now",
     "added": "new",
     "removed": "gone",
@@ -27,7 +28,7 @@ _TITLES = {
     "flaky": "passed and failed in one of the runs",
 }
 _OPTIONS = RunOptions.model_fields
-_COLOURS = {"regressed": "red", "improved": "green", "unchanged": "green"}
+_COLOURS = {"failed": "red", "passed": "green", "inconclusive": "yellow"}
 
 
 @click.command("compare")
@@ -48,7 +49,7 @@ _COLOURS = {"regressed": "red", "improved": "green", "unchanged": "green"}
     show_default=True,
     help=_OPTIONS["margin"].description,
 )
-@click.option("--strict", is_flag=True, help="Exit with 4 when nothing can be decided.")
+@click.option("--strict", is_flag=True, help="Exit with 4 when the verdict is inconclusive.")
 @store_option
 def command(
     base: str,
@@ -63,7 +64,7 @@ def command(
 
     BASE and CANDIDATE are runs: an id, the start of one, the name of a baseline, `latest`, or a
     file of results: of Assay, AgentV (.jsonl) or promptfoo (.json). Exits 0, or 1 when the gate
-    fails.
+    fails. A lost case counts by the re-asks that its run recorded; nothing is asked here.
 
     \b
     Examples:
@@ -80,32 +81,40 @@ def command(
 
 
 def _print(found: Comparison, base: str, candidate: str) -> None:
+    verdict = click.style(found.verdict.upper(), fg=_COLOURS[found.verdict], bold=True)
+    click.echo(f"{verdict}: {moved(found)}")
     for role, reference, name in (("base", base, found.base), ("now", candidate, found.candidate)):
         known = "" if reference == name else f" ({name})"
         click.echo(safe(f"{role:5} {reference}{known}"))
+    _print_list("lost", [(str(loss.ref), f"  {loss.reason}") for loss in found.losses])
+    _print_list("accepted", [(str(case.ref), f"  {accepted(case)}") for case in found.accepted])
     for name, title in _TITLES.items():
-        _print_list(title, found.lists[name])
+        _print_list(title, [(str(ref),) for ref in found.lists[name]])
     for score in found.scores:
         click.echo("\n" + safe(_score_line(score)))
     click.echo()
-    for note in found.notes:
-        click.echo(safe(f"note: {note}"))
-    word = found.decision.replace("_", " ")
-    click.echo(click.style(word, fg=_COLOURS.get(found.decision, "yellow"), bold=True), nl=False)
-    click.echo(f": {_numbers(found)}" if found.pairs else "")
+    for label, texts in (("warning", found.warnings), ("note", found.notes)):
+        for text in texts:
+            click.echo(safe(f"{label}: {text}"))
+    click.echo(
+        f"pass rate alone: {found.decision.replace('_', ' ')}{f': {_numbers(found)}' if found.pairs else ''}"
+    )
     for line in wrap(safe(found.explanation), Terminal.of(sys.stdout).width):
         click.echo(line)
-    _print_gate(found)
+    click.echo(f"gate {found.gate}: {verdict}")
+    for reason in (*found.gate_failures, *found.undecided):
+        click.echo(safe(f"  - {reason}"))
 
 
-def _print_list(title: str, refs: tuple[CaseRef, ...]) -> None:
-    if not refs:
+def _print_list(title: str, entries: Sequence[tuple[str, ...]]) -> None:
+    """Print the first entries, each of one or more lines."""
+    if not entries:
         return
-    click.echo(f"\n{title} ({len(refs):,})")
-    for ref in refs[:MAX_LISTED]:
-        click.echo(safe(f"  {ref}"))
-    if len(refs) > MAX_LISTED:
-        click.echo(f"  ... {len(refs) - MAX_LISTED:,} more; --json names all")
+    click.echo(f"\n{title} ({len(entries):,})")
+    for line in chain.from_iterable(entries[:MAX_LISTED]):
+        click.echo(safe(f"  {line}"))
+    if len(entries) > MAX_LISTED:
+        click.echo(f"  ... {len(entries) - MAX_LISTED:,} more; --json names all")
 
 
 def _numbers(found: Comparison) -> str:
@@ -128,12 +137,3 @@ def _score_line(score: dict[str, Any]) -> str:
     return (
         f"mean score{suite}: {change}, p = {test['adjusted']:.2g}; it does not affect the decision"
     )
-
-
-def _print_gate(found: Comparison) -> None:
-    if not found.gate_failures:
-        click.echo(f"gate {found.gate}: passed")
-        return
-    click.echo(f"gate {found.gate}: " + click.style("failed", fg="red", bold=True))
-    for reason in found.gate_failures:
-        click.echo(safe(f"  {reason}"))

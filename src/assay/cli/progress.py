@@ -30,14 +30,17 @@ class Progress:
         self._counts = dict.fromkeys(_COLOURS, 0)
         self._planned: int | None = None
         self._done_before = 0
-        self._cost, self._cached = 0.0, 0
+        self._cost, self._cached, self._reasked = 0.0, 0, 0
         self._drawn = self._running = False
         self._started_at = self._last_trial_at = clock()
         self._next_at = self._started_at + self._interval
 
     def __call__(self, event: Event) -> None:
         if type(event) is TrialFinished:  # first, as there may be a million of them
-            self._counts[event.outcome] += 1
+            if event.confirms:
+                self._reasked += 1
+            else:
+                self._counts[event.outcome] += 1
             if event.cached:
                 self._cached += 1
             elif event.cost_usd is not None:
@@ -101,6 +104,8 @@ class Progress:
         parts = [f"{number:,} {outcome}" for outcome, number in self._counts.items() if number]
         if self._done_before:
             parts.append(f"{self._done_before:,} from before")
+        if self._reasked:
+            parts.append(f"{self._reasked:,} asked again")
         if self._cached:
             parts.append(f"{self._cached:,} cached")
         if self._cost:

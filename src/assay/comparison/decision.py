@@ -1,66 +1,37 @@
-"""The outcome of a comparison: the decision, whether the gate fails, and both in plain words.
-
-The decision depends only on which cases passed and failed. Graded scores are reported beside it.
-"""
+"""The decision of a comparison, from which cases passed and failed alone, and in plain words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from assay.errors import UnknownName, UsageError
-from assay.model.comparison import CaseRef, Decision
-from assay.model.options import Gate
-from assay.model.score import reaches
+from assay.model.comparison import Decision
 from assay.stats.distributions import t_two_sided
 from assay.stats.estimates import Estimate, PValue
 from assay.stats.means import clustered_error, clustered_t, mean
-from assay.stats.paired import Pairs, holm, mcnemar, newcombe, score_difference, score_test
+from assay.stats.paired import (
+    Pairs,
+    holm,
+    mcnemar,
+    mcnemar_worse,
+    newcombe,
+    score_difference,
+    score_test,
+)
 from assay.stats.planning import cases_needed
-from assay.stats.repeats import at_least_by_chance
 from assay.stats.sequential import Sequential
 
-GATES = get_args(Gate)
 #: Differences with a p-value below this are significant.
 ALPHA = 0.05
-#: How many cases the reasons name; the lists of the comparison name all.
-NAMED = 10
 _MAX_CASES = 10_000_000
 #: The name of the test that may be evaluated after every case.
 E_PROCESS = "e-process"
 _NOT_SIGNIFICANT = PValue(1.0, E_PROCESS)
-
-
-class Rules(msgspec.Struct, frozen=True):
-    """When the gate fails, by the options of a run.
-
-    `confirmed` are the critical regressions that passed in no rerun of a live target: no other
-    ones count. None is for recorded observations, where asking again would change nothing.
-    `min_pass_rate` is for cases without a baseline; all of them must pass if it is None.
-    `sequential` replaces the usual test if the candidate was to stop once decided.
-    """
-
-    gate: Gate = "regression"
-    margin: float = 0.02
-    strict: bool = False
-    confirmed: Collection[CaseRef] | None = None
-    min_pass_rate: float | None = None
-    sequential: Sequential | None = None
-
-    def checked(self) -> Rules:
-        """These rules; raises UsageError if they are invalid."""
-        if self.gate not in GATES:
-            raise UnknownName("gate", self.gate, GATES)
-        if not 0 <= self.margin <= 1:
-            raise UsageError(
-                f"the margin is {self.margin!r}; it lies between 0 and 1, as 0.02 does"
-            )
-        return self
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -138,6 +109,38 @@ def _clustered(
     return test, joined.clipped(-1.0, 1.0)
 
 
+def worse_test(
+    lost: int,
+    gained: int,
+    changes: Sequence[int] = (),
+    clusters: Sequence[int] = (),
+    sequential: Sequential | None = None,
+) -> dict[str, Any]:
+    """The one-sided test of the gate: are there more losses than chance explains?
+
+    With clusters, the larger of the plain and the clustered p-value counts. A sequential test
+    replaces both.
+    """
+    if sequential is not None:
+        p = min(1.0, 1 / sequential.e_value) if sequential.lost > sequential.gained else 1.0
+        found = PValue(p, E_PROCESS)
+        return _test_dict(found, sequential.verdict == "regressed")
+    found = mcnemar_worse(lost, gained)
+    if clusters and (error := clustered_error(changes, clusters)) != 0:
+        p = 1.0
+        if error is not None:
+            t = (mean(changes) or 0.0) / error
+            half = t_two_sided(t, len(set(clusters)) - 1) / 2
+            p = half if t < 0 else 1 - half
+        if p > found.value:
+            found = PValue(p, "student-t-clustered-worse")
+    return _test_dict(found, found.value < ALPHA)
+
+
+def _test_dict(test: PValue, significant: bool) -> dict[str, Any]:
+    return {"name": test.method, "pValue": test.value, "significant": significant}
+
+
 @lru_cache(maxsize=1024)
 def more_cases(pairs: Pairs, margin: float) -> int | None:
     """How many more cases like these would settle it; None if no realistic number would.
@@ -184,86 +187,6 @@ def scores_of(differences: Mapping[str, Sequence[float]]) -> tuple[dict[str, Any
         | {"test": test.to_dict() | {"adjusted": value}}
         for (suite, pairs, estimate, test), value in zip(found, adjusted, strict=True)
     )
-
-
-class Watched(msgspec.Struct):
-    """The cases that the gate checks individually."""
-
-    regressions: list[CaseRef] = []
-    critical: list[CaseRef] = []
-    flips: list[CaseRef] = []
-    #: The fewest trials, of both runs together, that any of the flips has.
-    flip_trials: int = 0
-    #: How many cases passed only some of their trials.
-    flaky: int = 0
-    failed_added: list[CaseRef] = []
-    failed_changed: list[CaseRef] = []
-    judged_without_baseline: int = 0
-
-    @property
-    def real_flips(self) -> list[CaseRef]:
-        """The flips, unless the flaky cases of the same two runs explain them.
-
-        A case that passes half of the time, with t trials in both runs together, passes all of
-        the first run and none of the second once in 2^t, and is seen to be flaky in all but four
-        of 2^t. So the number of flaky cases tells how many flips to expect by chance.
-        """
-        chance = 0.5**self.flip_trials
-        expected = self.flaky * chance / (1 - 4 * chance) if self.flips else 0.0
-        return self.flips if at_least_by_chance(len(self.flips), expected) < ALPHA else []
-
-
-def gate_failures(finding: Finding, watched: Watched, rules: Rules) -> list[str]:
-    """Why the gate fails; empty if it passes."""
-    gates = {"regression": _regression, "strict": _strict, "non-inferiority": _inferiority}
-    return [*gates[rules.gate](finding, watched, rules), *_without_baseline(watched, rules)]
-
-
-def _regression(finding: Finding, watched: Watched, rules: Rules) -> Iterable[str]:
-    if finding.decision == "regressed":
-        yield f"the pass rate fell: {rates(finding.pairs)}"
-    counted = set(watched.critical)
-    if rules.confirmed is not None:
-        counted.intersection_update(rules.confirmed)
-    yield from each(
-        "a critical case passed before and fails now",
-        [ref for ref in watched.critical if ref in counted],
-    )
-    # Critical cases have been named already.
-    flips = [ref for ref in watched.real_flips if ref not in counted]
-    yield from each("a case that always passed before never passes now", flips)
-
-
-def _strict(finding: Finding, watched: Watched, rules: Rules) -> Iterable[str]:
-    return each("a case passed before and fails now", watched.regressions)
-
-
-def _inferiority(finding: Finding, watched: Watched, rules: Rules) -> Iterable[str]:
-    limit = f"the pass rate may be lower by more than {points(rules.margin)} points"
-    if finding.difference is None:
-        yield f"{limit}: no case can be compared"
-    elif not finding.difference.low > -rules.margin:
-        yield f"{limit}: the difference lies {between(finding.difference)}"
-
-
-def _without_baseline(watched: Watched, rules: Rules) -> Iterable[str]:
-    failed = len(watched.failed_added) + len(watched.failed_changed)
-    if rules.min_pass_rate is None:
-        yield from each("a new case fails", watched.failed_added)
-        yield from each("a case that has changed since fails", watched.failed_changed)
-    elif failed:
-        passed = watched.judged_without_baseline - failed
-        rate = passed / watched.judged_without_baseline
-        if not reaches(rate, rules.min_pass_rate):
-            found = f"{passed} of {watched.judged_without_baseline} cases without a baseline pass"
-            yield f"{found}, less than {percent(rules.min_pass_rate)}"
-
-
-def each(what: str, refs: Sequence[CaseRef]) -> Iterable[str]:
-    """One reason per case, and one for the number of those that are not named."""
-    yield from (f"{what}: {ref}" for ref in refs[:NAMED])
-    if len(refs) > NAMED:
-        yield f"{what}: {len(refs) - NAMED:,} more"
 
 
 def explain(finding: Finding, margin: float, unpaired: Mapping[str, int]) -> str:
@@ -314,7 +237,7 @@ def _settling(pairs: Pairs, margin: float) -> str:
     if cases is None:
         return "No realistic number of cases would settle it: the runs are too much alike."
     noun = "case" if cases == 1 else "cases"
-    return f"About {_rounded(cases):,} more {noun} like these would settle it."
+    return f"About {rounded(cases):,} more {noun} like these would settle it."
 
 
 def _chance(p: float) -> str:
@@ -354,7 +277,7 @@ def _cases(count: int) -> str:
     return f"{count:,} case" + ("" if count == 1 else "s")
 
 
-def _rounded(count: int) -> int:
+def rounded(count: int) -> int:
     """Rounded up to two digits: more would suggest too much precision."""
     step: int = 10 ** max(len(str(count)) - 2, 0)
     return math.ceil(count / step) * step

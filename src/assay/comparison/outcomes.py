@@ -30,12 +30,17 @@ _PAGE = 50
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """The cases of a run, which can be read repeatedly, and its name in comparisons."""
+    """The cases of a run, which can be read repeatedly, and its name in comparisons.
+
+    `partial` says why the run does not have all cases, and is empty if it has. `baseline` is the
+    name of the baseline by which it was found.
+    """
 
     label: str
     run_id: str
     read: Callable[[], Iterator[CaseOutcome]]
-    notes: tuple[str, ...] = ()
+    partial: str = ""
+    baseline: str = ""
 
     def __iter__(self) -> Iterator[CaseOutcome]:
         return self.read()
@@ -50,6 +55,10 @@ class Outcomes(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """The name of the run in comparisons."""
         return self.run_id or self.label
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (f"the run {self.name} is partial: {self.partial}",) if self.partial else ()
 
 
 def names_file(reference: str) -> bool:
@@ -75,21 +84,17 @@ def outcomes_of(reference: str, store: Store, root: Path) -> Outcomes:
 def in_file(file: Path) -> Outcomes:
     """The run in a result file."""
     results = read_results(file)
-    return Outcomes(shown_path(file), results.run_id, results.read)
+    chosen = results.narrowing
+    partial = f"it asked only the cases of {chosen}" if chosen else ""
+    return Outcomes(shown_path(file), results.run_id, results.read, partial)
 
 
 def stored(run: RunRecord, store: Store, label: str = "") -> Outcomes:
     """A run in the store."""
-    label = label or run.id
-    unfinished = f"the run {run.id} is not complete: it is {run.status}"
-    notes = [] if run.status == "finished" else [unfinished]
-    test = run.verdict.sequential
-    if test is not None and test.verdict is not None:
-        notes.append(
-            f"the run {run.id} was stopped as soon as it was decided against its baseline;"
-            " any other comparison with it is less sure than it looks"
-        )
-    return Outcomes(label, run.id, lambda: fold(store.facts(run.id)), tuple(notes))
+    baseline = label if label in store.baselines() else ""
+    return Outcomes(
+        label or run.id, run.id, lambda: fold(store.facts(run.id)), run.partial, baseline
+    )
 
 
 def find_run(reference: str, store: Store) -> RunRecord:

@@ -8,18 +8,11 @@ from typing import Any
 
 import msgspec
 
-from assay.comparison.decision import (
-    NAMED,
-    Rules,
-    Watched,
-    decide,
-    each,
-    explain,
-    gate_failures,
-    scores_of,
-)
+from assay.comparison.accepted import AcceptedLosses
+from assay.comparison.decision import decide, explain, scores_of, worse_test
+from assay.comparison.gate import Rules, Watched, flips_note, named, rule
 from assay.comparison.pairs import pair
-from assay.model.comparison import CaseOutcome, CaseRef, Comparison, comparable
+from assay.model.comparison import CaseOutcome, CaseRef, Comparison, Reasks, comparable
 from assay.model.result import JUDGED, Outcome
 from assay.model.run import TrialFacts
 from assay.results.statistics import few_clusters
@@ -33,7 +26,7 @@ MAX_SUITES = 20
 def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
     """Combine the ordered trials of a run into one outcome per case.
 
-    Trials that only confirm a regression do not count as repeats, but may excuse it.
+    Re-asks do not count as repeats.
     """
     for trials in by_case(facts):
         first = trials[0]
@@ -44,9 +37,8 @@ def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
             passes = first.outcome == "passed"
             yield CaseOutcome(ref, first.outcome, int(passes), int(judged), first.score, *rest)
         else:
-            excused = any(t.confirms and t.outcome == "passed" for t in trials)
-            combined = _combine(repeats_of(trials))
-            yield CaseOutcome(ref, *combined, *rest, excused=excused)
+            reasks = Reasks.of(trial.outcome for trial in trials if trial.confirms)
+            yield CaseOutcome(ref, *_combine(repeats_of(trials)), *rest, reasks=reasks)
 
 
 def _combine(trials: Sequence[TrialFacts]) -> tuple[Outcome, int, int, float | None]:
@@ -63,50 +55,55 @@ def compare(
     *,
     names: tuple[str, str] = ("base", "candidate"),
     notes: Iterable[str] = (),
+    complete: bool = True,
 ) -> Comparison:
     """Compare two runs case by case; `names` and `notes` are for the report.
 
-    With a live target, call it once, ask the `critical_regressions` again, and call it again
-    with those that never passed as `Rules.confirmed`.
+    `complete` is false if the candidate was to ask only some of the cases.
     """
     rules = rules or Rules()
-    tally = _Tally()
+    accepted = AcceptedLosses(rules.accepted, rules.today)
+    tally = _Tally(accepted)
     for before, now in pair(base, candidate):
         tally.add(before, now)
     finding = decide(tally.pairs, rules.margin, *tally.clustered, rules.sequential)
-    failures = gate_failures(finding, tally.watched, rules)
+    worse = tally.worse(rules)
+    ruling = rule(finding, worse, tally.watched, rules)
     return Comparison(
         base=names[0],
         candidate=names[1],
+        verdict=ruling.verdict,
         decision=finding.decision,
         pairs=finding.pairs.n,
+        losses=tuple(tally.watched.losses),
+        accepted=tuple(accepted.cases),
         **tally.lists,
         difference=finding.difference.to_dict() if finding.difference else None,
         test=finding.test_dict(),
+        worse=worse if finding.pairs.n else None,
         scores=scores_of(tally.scores()),
         gate=rules.gate,
-        gate_failures=tuple(failures),
+        gate_failures=ruling.failures,
+        undecided=ruling.undecided,
         explanation=explain(finding, rules.margin, tally.unpaired),
+        warnings=tuple(accepted.warnings(complete=complete)),
         notes=(*notes, *tally.notes(rules)),
-        exit_code=_exit_code(bool(failures), finding.decision, rules.strict),
+        exit_code=ruling.exit_code,
     )
-
-
-def _exit_code(failed: bool, decision: str, strict: bool) -> int:
-    if failed:
-        return 1
-    return 4 if strict and decision in ("inconclusive", "not_comparable") else 0
 
 
 class _Tally(msgspec.Struct):
     """Counts and lists of all pairs; little is kept of pairs without a change."""
 
+    accepted: AcceptedLosses
     both: int = 0
     lost: int = 0
     gained: int = 0
     neither: int = 0
     watched: Watched = msgspec.field(default_factory=Watched)
+    regressions: list[CaseRef] = []
     new_passes: list[CaseRef] = []
+    still_failing: list[CaseRef] = []
     added: list[CaseRef] = []
     removed: list[CaseRef] = []
     not_comparable: list[CaseRef] = []
@@ -119,6 +116,8 @@ class _Tally(msgspec.Struct):
     graded_now: bool = False
     differences: dict[str, array[float]] = {}
     changes: array[int] = msgspec.field(default_factory=lambda: array("b"))
+    #: The indexes in `changes` of accepted losses.
+    accepted_at: list[int] = []
     clusters: array[int] = msgspec.field(default_factory=lambda: array("l"))
     #: A number for each named cluster.
     numbers: dict[str, int] = {}
@@ -127,24 +126,27 @@ class _Tally(msgspec.Struct):
         if now is None:
             if before is not None:
                 self.removed.append(before.ref)
-        elif before is None:
+            return
+        accepted = self.accepted.covers(now)
+        if before is None:
             self.added.append(now.ref)
-            self._add_unpaired(now, self.watched.failed_added)
+            self.watched.failed_added += self._fails_without_baseline(now, accepted)
         elif not comparable(before.comparability, now.comparability):
             self.not_comparable.append(now.ref)
-            self._add_unpaired(now, self.watched.failed_changed)
+            self.watched.failed_changed += self._fails_without_baseline(now, accepted)
         elif "errored" in (before.outcome, now.outcome):
             self.unjudged.append(now.ref)
         elif "skipped" in (before.outcome, now.outcome):
             self._add_skipped(before, now)
         else:
-            self._add_pair(before, now)
+            self._add_pair(before, now, accepted)
 
-    def _add_unpaired(self, now: CaseOutcome, failed: list[CaseRef]) -> None:
-        """Add a case that counts as if there were no baseline."""
+    def _fails_without_baseline(self, now: CaseOutcome, accepted: bool) -> bool:
+        """Does a case fail that counts as if there were no baseline?"""
+        if accepted:
+            return False
         self.watched.judged_without_baseline += now.outcome in JUDGED
-        if now.outcome == "failed":
-            failed.append(now.ref)
+        return now.outcome == "failed"
 
     def _add_skipped(self, before: CaseOutcome, now: CaseOutcome) -> None:
         """Add a skipped case, which is reported only if it was skipped in just one of the runs."""
@@ -153,17 +155,18 @@ class _Tally(msgspec.Struct):
         else:
             self.skipped_twice += 1
 
-    def _add_pair(self, before: CaseOutcome, now: CaseOutcome) -> None:
+    def _add_pair(self, before: CaseOutcome, now: CaseOutcome, accepted: bool) -> None:
         passed, passes = before.outcome == "passed", now.outcome == "passed"
         if passed and passes:
             self.both += 1
         elif passed:
-            self._add_regression(before, now)
+            self._add_regression(before, now, accepted)
         elif passes:
             self.gained += 1
             self.new_passes.append(now.ref)
         else:
             self.neither += 1
+            self.still_failing.append(now.ref)
         if before.judged > 1 or now.judged > 1:
             self.repeated += 1
             if 0 < before.passes < before.judged or 0 < now.passes < now.judged:
@@ -171,15 +174,13 @@ class _Tally(msgspec.Struct):
                 self.watched.flaky += 1
         self._add_change(before, now, passes - passed)
 
-    def _add_regression(self, before: CaseOutcome, now: CaseOutcome) -> None:
+    def _add_regression(self, before: CaseOutcome, now: CaseOutcome, accepted: bool) -> None:
         self.lost += 1
-        self.watched.regressions.append(now.ref)
-        if now.critical and not now.excused:
-            self.watched.critical.append(now.ref)
-        if before.passes == before.judged > 1 and now.passes == 0 and now.judged > 1:
-            trials = before.judged + now.judged
-            self.watched.flip_trials = min(self.watched.flip_trials or trials, trials)
-            self.watched.flips.append(now.ref)
+        self.regressions.append(now.ref)
+        if accepted:
+            self.accepted_at.append(len(self.changes))
+        else:
+            self.watched.add_loss(before, now)
 
     def _add_change(self, before: CaseOutcome, now: CaseOutcome, change: int) -> None:
         """Add what clustered and score statistics need."""
@@ -206,15 +207,22 @@ class _Tally(msgspec.Struct):
         """The arguments of `decide` for clusters: empty if there are none."""
         return (self.changes, self.clusters) if self.numbers else (array("b"), array("l"))
 
+    def worse(self, rules: Rules) -> dict[str, Any]:
+        """The one-sided test of the gate, in which accepted losses count as unchanged."""
+        changes, clusters = self.clustered
+        if changes and self.accepted_at:
+            changes = changes[:]
+            for index in self.accepted_at:
+                changes[index] = 0
+        lost = self.lost - len(self.accepted_at)
+        return worse_test(lost, self.gained, changes, clusters, rules.sequential)
+
     @property
     def lists(self) -> dict[str, Any]:
         """The lists of cases, by the fields of a Comparison."""
-        kinds = ("new_passes", "added", "removed", "not_comparable", "unjudged", "flaky")
-        return {
-            "regressions": tuple(self.watched.regressions),
-            "critical_regressions": tuple(self.watched.critical),
-            **{kind: tuple(getattr(self, kind)) for kind in kinds},
-        }
+        compared = ("regressions", "new_passes", "still_failing", "flaky")
+        rest = ("added", "removed", "not_comparable", "unjudged")
+        return {kind: tuple(getattr(self, kind)) for kind in (*compared, *rest)}
 
     @property
     def unpaired(self) -> dict[str, int]:
@@ -245,20 +253,12 @@ class _Tally(msgspec.Struct):
                 " at after every case; the interval of the difference does not account for that"
             )
         if self.skipped:
-            named = ", ".join(map(str, self.skipped[:NAMED]))
-            rest = f" and {len(self.skipped) - NAMED:,} more" if self.skipped[NAMED:] else ""
-            yield f"skipped in one of the runs, so not compared: {named}{rest}"
+            yield f"skipped in one of the runs, so not compared: {named(self.skipped)}"
         if self.repeated:
             yield (
                 f"cases that were asked several times: {self.repeated:,}; each counts once, as"
                 " passed when enough of its trials passed"
             )
-        if self.watched.flips and not self.watched.real_flips:
-            flips = each("passed every time before and never now", self.watched.flips)
-            yield "; ".join(flips) + "; not counted, as so many flaky cases make that likely"
+        yield from flips_note(self.watched)
         if self.numbers and (warning := few_clusters(len(set(self.clusters)))):
             yield warning
-        if rules.confirmed is not None and rules.gate == "regression":
-            counted = {*rules.confirmed, *self.watched.real_flips}
-            excused = [ref for ref in self.watched.critical if ref not in counted]
-            yield from each("not counted, as it did not fail each time it was asked again", excused)

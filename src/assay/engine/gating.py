@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.engine.plan import Plan
+from assay.model.comparison import Reasks
 from assay.model.run import place_of
 from assay.ports import Store
 from assay.results.trials import by_case, outcome_of, repeats_of
@@ -11,7 +12,11 @@ DETERMINISTIC = ("golden", "labeled", "regression")
 
 
 def rubric_refusals(plan: Plan, store: Store, run_id: str) -> dict[str, str]:
-    """Why the rubric cases of a tool are skipped, by tool; tools whose cases may run are absent."""
+    """Why the rubric cases of a tool are skipped, by tool; tools whose cases may run are absent.
+
+    A case that passed when it was asked again counts as passed here: a flaky case must not keep
+    the rubric cases from being judged.
+    """
     suites = plan.suites
     with_rubrics = {suite.tool_name for suite in suites if suite.tier == "rubric"}
     tools = {
@@ -24,7 +29,10 @@ def rubric_refusals(plan: Plan, store: Store, run_id: str) -> dict[str, str]:
     unpassed: dict[str, int] = {}
     for trials in by_case(store.facts(run_id)):
         tool = tools.get(place_of(trials[0].position)[0])
-        if tool is not None and outcome_of(repeats_of(trials)) in ("failed", "errored"):
+        if tool is None or outcome_of(repeats_of(trials)) not in ("failed", "errored"):
+            continue
+        reasks = Reasks.of(trial.outcome for trial in trials if trial.confirms)
+        if not reasks.excuse(critical=trials[0].critical):
             unpassed[tool] = unpassed.get(tool, 0) + 1
     return {tool: _reason(tool, count) for tool, count in unpassed.items()}
 

@@ -14,7 +14,7 @@ from assay.engine.brake import Brake
 from assay.engine.gating import ungated_rubrics
 from assay.engine.plan import Plan
 from assay.model.case import EvalCase, Suite
-from assay.model.comparison import CaseOutcome, CaseRef, Comparison
+from assay.model.comparison import CaseOutcome, Comparison
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.events import Listener
 from assay.model.options import RunOptions
@@ -26,9 +26,9 @@ from assay.settings import Settings
 from assay.stats.sequential import Sequential
 from assay.suites import staleness
 
-#: Compares a run with its baseline. Takes the id of the run; the critical regressions that count,
-#: None for all; and the sequential test of a run that stops when it is decided.
-Compare = Callable[[str, frozenset[CaseRef] | None, Sequential | None], Comparison]
+#: Compares a run with its baseline. Takes the id of the run, and the sequential test of a run that
+#: stops when it is decided.
+Compare = Callable[[str, Sequential | None], Comparison]
 
 
 class Job(msgspec.Struct, frozen=True):

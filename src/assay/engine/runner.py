@@ -20,6 +20,7 @@ from assay.engine.early import Early
 from assay.engine.gating import rubric_refusals
 from assay.engine.job import Job
 from assay.engine.journal import Journal
+from assay.engine.losses import Loss
 from assay.engine.plan import TIERS, Plan, Planned, Trial
 from assay.engine.trial import Finished, Trials
 from assay.model.case import Tier
@@ -71,12 +72,15 @@ class Tally(msgspec.Struct):
     def count_reachability(self, target: str, *, unreachable: bool) -> None:
         self.unreachable[target] = self.unreachable.get(target, 0) + 1 if unreachable else 0
 
-    def reason_to_stop(self) -> str:
-        """Why nothing more is asked; empty if there is no reason."""
+    def reason_to_stop(self, *, confirming: bool = False) -> str:
+        """Why nothing more is asked; empty if there is no reason.
+
+        The limit of failures does not keep lost cases from being asked again.
+        """
         budget, max_failures = self.options.budget_usd, self.options.max_failures
         if budget is not None and self.cost_usd >= budget:
             return f"the budget of ${budget:g} is spent"
-        if max_failures is not None and self.failures >= max_failures:
+        if max_failures is not None and self.failures >= max_failures and not confirming:
             cases = "1 case" if self.failures == 1 else f"{self.failures} cases"
             return f"{cases} failed, and max-failures is {max_failures}"
         for target, count in self.unreachable.items():
@@ -120,16 +124,23 @@ class Runner:
         #: Why the comparison is decided, so that the rest need not be asked; empty if it is not.
         self.decided = "" if early is None else early.reason
 
-    async def run(self) -> RunStatus:
-        """Run every trial that is not in the store yet; returns how the run ended."""
+    async def run(self, confirm: Callable[[], Awaitable[None]]) -> RunStatus:
+        """Run every trial that is not in the store yet; returns how the run ended.
+
+        `confirm` asks lost cases again: deterministic ones before the rubric cases, which depend
+        on them.
+        """
         self._brake.connect(self._on_brake)
         self._restore_tally()
         *deterministic, rubric = TIERS
         await self._run_phase(self._remaining(deterministic), self._run_trial)
-        refusals = rubric_refusals(self._plan, self._store, self.trials.run_id)
-        await self._run_phase(
-            self._remaining([rubric]), lambda trial: self._run_gated(trial, refusals)
-        )
+        if any(suite.tier == rubric for suite in self._plan.suites):
+            await confirm()
+            refusals = rubric_refusals(self._plan, self._store, self.trials.run_id)
+            await self._run_phase(
+                self._remaining([rubric]), lambda trial: self._run_gated(trial, refusals)
+            )
+        await confirm()
         if not self._unasked:
             self.gave_up = ""  # it made no difference
         return "interrupted" if self.stopped or self.gave_up else "finished"
@@ -143,24 +154,46 @@ class Runner:
                 self._tally.count(trial, self._plan.at(trial.position).repeats)
         self._check_limits()
 
-    async def confirm(self, planned: Planned, times: int) -> bool:
-        """Ask a case again; was every attempt made, and none passed? Attempts are recorded."""
-        known = self._store.facts(self.trials.run_id, only(planned.position))
-        outcomes = {
-            trial.repeat: trial.outcome for trial in known if trial.confirms and trial.final
-        }
+    async def ask_again(self, losses: Iterable[Loss]) -> None:
+        """Ask lost cases again, several at once, but the trials of one case one after the other.
 
-        async def ask(repeat: int) -> None:
+        Re-asks that are not made because the run gave up are recorded as errored, so that the loss
+        is not confirmed. If the run is stopped, they are left for the resumed run.
+        """
+        waiting = iter(losses)
+
+        async def lane() -> None:
+            for loss in waiting:
+                await self._ask_one_again(loss)
+
+        await self._run_lanes(lane() for _ in range(self._workers))
+
+    async def _ask_one_again(self, loss: Loss) -> None:
+        planned, made = loss.planned, self.reasks_of(loss.planned)
+        for repeat in loss.repeats:
+            if self.stopped or loss.is_settled(made.values()):
+                return
+            if repeat in made:
+                continue
+            if self.gave_up:
+                await self.skip_reask(planned, repeat, self.gave_up)
+                made[repeat] = "errored"
+                continue
             finished = await self._ask(planned, repeat, confirms=True)
             await self._finish(finished, planned)
-            outcomes[repeat] = finished.record.outcome
+            made[repeat] = finished.record.outcome
 
-        for repeat in range(planned.repeats, planned.repeats + times):
-            if repeat not in outcomes and not (self.stopped or self.gave_up):
-                await self._run_lanes([ask(repeat)])
-            if outcomes.get(repeat) in ("passed", None):
-                return False
-        return True
+    def reasks_of(self, planned: Planned) -> dict[int, Outcome]:
+        """The outcomes of the re-asks that were made already, by repeat."""
+        known = self._store.facts(self.trials.run_id, only(planned.position))
+        return {trial.repeat: trial.outcome for trial in known if trial.confirms and trial.final}
+
+    async def skip_reask(self, planned: Planned, repeat: int, why: str) -> None:
+        """Record that a case is not asked again."""
+        record = self.trials.unasked_record(
+            planned, repeat, "errored", f"not asked again: {why}", final=False, confirms=True
+        )
+        await asyncio.wrap_future(self._store.save(record))
 
     def _remaining(self, tiers: list[Tier]) -> Iterator[Trial]:
         done = self._store.finished(self.trials.run_id)
@@ -260,7 +293,7 @@ class Runner:
             self._tally.count(record, planned.repeats)
             target = self.trials.target_of(planned)
             self._tally.count_reachability(target.name, unreachable=finished.unreachable)
-            self._check_limits()
+            self._check_limits(confirming=record.confirms)
             if record.outcome != "errored" and record.cost_usd is None and not target.recorded:
                 self._warn_unpriced(target.name)
         await self._journal.add(finished)
@@ -268,9 +301,10 @@ class Runner:
     def _saved(self, finished: Finished) -> None:
         self.report(finished.record, cached=finished.cached)
 
-    def _check_limits(self) -> None:
+    def _check_limits(self, *, confirming: bool = False) -> None:
         """Give up if the tally says so."""
-        if not self.gave_up and (reason := self._tally.reason_to_stop()):
+        reason = "" if self.gave_up else self._tally.reason_to_stop(confirming=confirming)
+        if reason:
             self.gave_up = reason
             self._listen(Notice(f"stopped asking: {reason}"))
 
@@ -322,6 +356,7 @@ class Runner:
                 record.duration_ms,
                 record.cost_usd,
                 cached,
+                record.confirms,
             )
         )
 

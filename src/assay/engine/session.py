@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -12,7 +12,9 @@ from assay.engine.early import Early
 from assay.engine.grading import Preparation
 from assay.engine.job import FileHashes, Job, headers_of, plan_of, project_path
 from assay.engine.lineup import Lineup
-from assay.engine.plan import TIERS, Plan
+from assay.engine.losses import MAX_CASES as MAX_REASKED
+from assay.engine.losses import Loss, expected_cost, open_losses
+from assay.engine.plan import TIERS, Plan, Planned
 from assay.engine.provenance import environment_of
 from assay.engine.resuming import check_cases, reopen
 from assay.engine.runner import Runner
@@ -24,8 +26,8 @@ from assay.judges import calibrations
 from assay.judges.judgements import recorded_uses
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
-from assay.model.options import TIMEOUT_SECONDS, WORKERS
-from assay.model.run import DOOR, RunRecord, RunStatus, new_run_id, timestamp
+from assay.model.options import CONFIRM, TIMEOUT_SECONDS, WORKERS
+from assay.model.run import DOOR, RunRecord, RunStatus, new_run_id, only, timestamp
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import Resources, Target
@@ -71,8 +73,6 @@ class _Session:
         self.preparation = Preparation(Resources(self._judge, job.sources, self.cache))
         self.notes: list[str] = []
         self.streams = Streams(job, plan, self.lineup, self.redactor)
-        #: The critical regressions that passed in no rerun; None if all count as they are.
-        self.confirmed: frozenset[CaseRef] | None = None
         #: Does the baseline have cases that still exist, but were not selected?
         self.narrowed = False
         self.early: Early | None = None
@@ -106,10 +106,7 @@ class _Session:
             runner = self._runner(record)
             with job.brake.heeded():
                 status = await self._ask(runner, record)
-                comparison = await self._compare(runner, record)
-            if runner.stopped or runner.gave_up:  # perhaps only while confirming regressions
-                status = "interrupted"
-                comparison = None if runner.stopped else comparison
+            comparison = None if runner.stopped else self._compare(record)
             return self._finish(record, runner, status, self._without_unselected(comparison))
 
     def _preflight(self) -> None:
@@ -195,31 +192,51 @@ class _Session:
             job.listen(Notice(str(warning)))
         if note := self.streams.unused():
             self._add_note(note)
-        status = await runner.run()
+        status = await runner.run(lambda: self._ask_losses_again(runner, record))
         job.listen(RunFinished(status))
         return status
 
-    async def _compare(self, runner: Runner, record: RunRecord) -> Comparison | None:
-        """Compare with the baseline; critical regressions of a live target are asked again."""
-        compare, times = self.job.compare, self.job.options.confirm
-        if compare is None or runner.stopped:
-            return None
-        if runner.gave_up:  # nothing is asked again, so no regression can be confirmed
-            self.confirmed = frozenset() if self.lineup.is_live else None
-            return compare(record.id, self.confirmed, self._test)
-        first = compare(record.id, None, self._test)
-        if not (self.lineup.is_live and times and first.critical_regressions):
-            return first
-        confirmed: set[CaseRef] = set()
-        refs = set(first.critical_regressions)
-        for planned in self.plan:
-            ref = CaseRef(record.suites[planned.suite].file, planned.case.id)
-            if ref in refs:
-                self.job.listen(Notice(f"asking {ref} again: it passed in the baseline"))
-                if await runner.confirm(planned, times):
-                    confirmed.add(ref)
-        self.confirmed = frozenset(confirmed)
-        return compare(record.id, self.confirmed, self._test)
+    def _compare(self, record: RunRecord) -> Comparison | None:
+        compare = self.job.compare
+        return None if compare is None else compare(record.id, self._test)
+
+    async def _ask_losses_again(self, runner: Runner, record: RunRecord) -> None:
+        """Ask the cases again that the gate needs to know more about."""
+        if runner.stopped or self.job.options.gate != "regression":
+            return
+        found = self._compare(record)
+        if found is None or found.is_worse:  # then the gate fails whatever they would show
+            return
+        files = [header.file for header in record.suites]
+        losses = open_losses(found, self.plan, files.__getitem__, self._confirm_times)
+        chosen, rest = losses[:MAX_REASKED], losses[MAX_REASKED:]
+        if chosen and not runner.gave_up:
+            self.job.listen(Notice(self._announce(chosen, record)))
+        await runner.ask_again(chosen)
+        why = f"at most {MAX_REASKED} cases are"
+        for loss in rest:
+            await runner.skip_reask(loss.planned, loss.repeats[0], why)
+        if runner.gave_up and losses:
+            self._add_note(f"lost cases were not asked again: {runner.gave_up}")
+        elif rest:
+            self._add_note(f"{len(rest):,} lost cases were not asked again: {why}")
+
+    def _announce(self, losses: Sequence[Loss], record: RunRecord) -> str:
+        """How many re-asks there will be, and what they may cost."""
+        facts = self.job.store.facts
+        cost = expected_cost(losses, lambda position: facts(record.id, only(position)))
+        times = sum(loss.times for loss in losses)
+        cases = "1 case" if len(losses) == 1 else f"{len(losses)} cases"
+        text = f"asking {cases} again that passed in the baseline: up to {times} trials"
+        return f"{text}, at most about ${cost:.2g}" if cost else text
+
+    def _confirm_times(self, planned: Planned) -> int:
+        """How often a lost case is asked again."""
+        target = self.lineup.target_of(planned)
+        if target.recorded:
+            return 0
+        chosen = (self.job.options.confirm, target.confirm, CONFIRM)
+        return next(times for times in chosen if times is not None)
 
     def _without_unselected(self, comparison: Comparison | None) -> Comparison | None:
         """Cases that still exist, but were not selected this time, do not count as removed."""
@@ -266,7 +283,7 @@ class _Session:
         gave_up = "" if runner.stopped else runner.gave_up
         faults = () if runner.stopped else self._faults_of_targets(record)
         result = conclude(result, job.options, gave_up=gave_up, faults=faults)
-        summary = recorded_summary(result, self.confirmed, self._test, narrowed=self.narrowed)
+        summary = recorded_summary(result, self._test, narrowed=self.narrowed)
         result = replace(result, record=replace(record, summary=summary))
         folder = folder_shown(write_files(_with_spools(result, spools), job.folder))
         # Last: a run that is marked as finished has its files, even if this process is killed.

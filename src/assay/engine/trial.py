@@ -71,7 +71,8 @@ class Trials:
         grader = self.preparation.grader(planned.case)
         answer = _Answer(Observation())
         if planned.case.skip is None:
-            answer = await self._ask(planned, repeat)
+            # A re-ask must not be answered from the cache.
+            answer = await self._ask(planned, repeat, None if confirms else self._cache)
         result = await _grade(grader, answer.observation, repeat)
         record = self.record(
             planned,
@@ -85,12 +86,19 @@ class Trials:
         return Finished(record, answer.cached, answer.unreachable)
 
     def unasked_record(
-        self, planned: Planned, repeat: int, outcome: Outcome, reason: str, *, final: bool
+        self,
+        planned: Planned,
+        repeat: int,
+        outcome: Outcome,
+        reason: str,
+        *,
+        final: bool,
+        confirms: bool = False,
     ) -> TrialRecord:
         """The record of a trial that was not asked."""
         grader = self.preparation.grader(planned.case)
         result = EvalCaseResult(planned.case, outcome, None, None, (), Observation(), (reason,))
-        return self.record(planned, repeat, grader, result, final=final)
+        return self.record(planned, repeat, grader, result, final=final, confirms=confirms)
 
     def record(
         self,
@@ -135,10 +143,10 @@ class Trials:
             observation=self.redact.encoded(observation_json),
         )
 
-    async def _ask(self, planned: Planned, repeat: int) -> _Answer:
+    async def _ask(self, planned: Planned, repeat: int, cache: Cache | None) -> _Answer:
         case, target = planned.case, self.target_of(planned)
         # Recorded answers need no cache.
-        cache, key = None if target.recorded else self._cache, ""
+        cache, key = None if target.recorded else cache, ""
         suite = self.files[planned.suite]
         request = Request(case.input_messages, case, repeat, suite=suite)
         if cache is not None:

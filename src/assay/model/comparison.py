@@ -1,13 +1,20 @@
-"""Comparison: two runs paired by case, and the decision."""
+"""Comparison: two runs paired by case, the decision, and the verdict of the gate."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from assay.model.result import Outcome
 from assay.record import Record
 
 Decision = Literal["improved", "unchanged", "regressed", "inconclusive", "not_comparable"]
+#: What the gate says of a run.
+GateVerdict = Literal["passed", "failed", "inconclusive"]
+#: What asking again has shown about a loss.
+LossStatus = Literal["repeated", "unconfirmed", "excused"]
 
 
 class CaseRef(NamedTuple):
@@ -20,12 +27,41 @@ class CaseRef(NamedTuple):
         return f"{self.suite}: {self.id}" if self.suite else self.id
 
 
+class Reasks(NamedTuple):
+    """The outcomes of asking a lost case again. A re-ask that was not made counts as errored."""
+
+    passed: int = 0
+    failed: int = 0
+    errored: int = 0
+
+    @classmethod
+    def of(cls, outcomes: Iterable[Outcome]) -> Reasks:
+        found = list(outcomes)
+        return cls(found.count("passed"), found.count("failed"), found.count("errored"))
+
+    def __bool__(self) -> bool:
+        return any(self)
+
+    @property
+    def judged(self) -> int:
+        return self.passed + self.failed
+
+    def excuse(self, *, critical: bool) -> bool:
+        """Do they excuse the loss? One pass is enough; a critical case needs more than half."""
+        return self.passed > self.failed + self.errored if critical else self.passed > 0
+
+    def repeat(self, *, critical: bool) -> bool:
+        """Did the loss repeat, whatever the errored ones would have shown?"""
+        if critical:
+            return self.failed > 0 and self.failed >= self.passed + self.errored
+        return self.failed > 0 and not self.passed and not self.errored
+
+
 class CaseOutcome(NamedTuple):
     """The outcome of a case in one run over all repeats: what comparing needs.
 
-    `passes` of `judged` trials passed. `comparability` is empty when unknown, as in files of other
-    tools; then the case counts as unchanged. A case is `excused` when it failed but passed when it
-    was asked again for confirmation.
+    `passes` of `judged` trials passed, without the re-asks. `comparability` is empty when unknown,
+    as in files of other tools; then the case counts as unchanged.
     """
 
     ref: CaseRef
@@ -36,7 +72,16 @@ class CaseOutcome(NamedTuple):
     comparability: str = ""
     critical: bool = False
     cluster: str | None = None
-    excused: bool = False
+    reasks: Reasks = Reasks()
+
+    @property
+    def loss_status(self) -> LossStatus:
+        """What a failed case is if it passed before."""
+        # A critical case must be reliable: a minority of passing repeats does not excuse it.
+        needed = self.judged / 2 if self.critical else 0
+        if needed < self.passes < self.judged or self.reasks.excuse(critical=self.critical):
+            return "excused"
+        return "repeated" if self.reasks.repeat(critical=self.critical) else "unconfirmed"
 
 
 def comparable(before: str, now: str) -> bool:
@@ -44,35 +89,81 @@ def comparable(before: str, now: str) -> bool:
     return before == now or not before or not now
 
 
+class Loss(msgspec.Struct, frozen=True):
+    """A case that passed in the base and fails now, and why it counts or not."""
+
+    ref: CaseRef
+    status: LossStatus
+    critical: bool
+    reasks: Reasks
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "suite": self.ref.suite,
+            "id": self.ref.id,
+            "status": self.status,
+            "critical": self.critical,
+            "reasks": self.reasks._asdict(),
+            "reason": self.reason,
+        }
+
+
+class AcceptedCase(msgspec.Struct, frozen=True):
+    """A failing case that the configuration accepts."""
+
+    ref: CaseRef
+    reason: str
+    until: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        until = {"until": self.until} if self.until else {}
+        return {"suite": self.ref.suite, "id": self.ref.id, "reason": self.reason} | until
+
+
 class Comparison(Record, frozen=True):
     """Two runs, case by case. The lists name cases of the candidate, `removed` those of the base.
 
-    `critical_regressions` are the regressions that the gate checks separately; `flaky` are cases
-    that both passed and failed in one of the runs. `difference` is that of the pass rates, `test`
-    its significance test, and `scores` the same for graded scores, which do not affect the
-    decision. `gate_failures` are the reasons why the gate fails; it passes when there are none.
+    `regressions` are all comparable cases that passed before and fail now. `losses` are the same
+    without those that are `accepted`; the gate decides by them. `still_failing` failed before too,
+    and `flaky` both passed and failed in one of the runs. `difference` is that of the pass rates,
+    `test` its significance test, `worse` the one-sided test of the gate, and `scores` the
+    difference of graded scores, which does not affect the decision.
+
+    `gate_failures` say why the gate fails, `undecided` why it cannot tell.
     """
 
     base: str
     candidate: str
     decision: Decision
     pairs: int
+    verdict: GateVerdict
+    losses: tuple[Loss, ...] = ()
+    accepted: tuple[AcceptedCase, ...] = ()
     regressions: tuple[CaseRef, ...] = ()
     new_passes: tuple[CaseRef, ...] = ()
+    still_failing: tuple[CaseRef, ...] = ()
     added: tuple[CaseRef, ...] = ()
     removed: tuple[CaseRef, ...] = ()
     not_comparable: tuple[CaseRef, ...] = ()
     unjudged: tuple[CaseRef, ...] = ()
     flaky: tuple[CaseRef, ...] = ()
-    critical_regressions: tuple[CaseRef, ...] = ()
     difference: dict[str, Any] | None = None
     test: dict[str, Any] | None = None
+    worse: dict[str, Any] | None = None
     scores: tuple[dict[str, Any], ...] = ()
     gate: str = "regression"
     gate_failures: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
     explanation: str = ""
+    warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     exit_code: int = 0
+
+    @property
+    def is_worse(self) -> bool:
+        """Is the one-sided test significant?"""
+        return self.worse is not None and bool(self.worse["significant"])
 
     @property
     def lists(self) -> dict[str, tuple[CaseRef, ...]]:
@@ -80,12 +171,12 @@ class Comparison(Record, frozen=True):
         return {
             "regressions": self.regressions,
             "newPasses": self.new_passes,
+            "stillFailing": self.still_failing,
             "added": self.added,
             "removed": self.removed,
             "notComparable": self.not_comparable,
             "unjudged": self.unjudged,
             "flaky": self.flaky,
-            "criticalRegressions": self.critical_regressions,
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,16 +184,22 @@ class Comparison(Record, frozen=True):
         return {
             "base": self.base,
             "candidate": self.candidate,
+            "verdict": self.verdict,
             "decision": self.decision,
             "pairs": self.pairs,
             "difference": self.difference,
             "test": self.test,
+            "worse": self.worse,
             "scores": list(self.scores),
+            "losses": [loss.to_dict() for loss in self.losses],
+            "accepted": [case.to_dict() for case in self.accepted],
             **{name: [ref.id for ref in refs] for name, refs in self.lists.items()},
             "suites": self._by_suite(),
             "gate": self.gate,
             "gateFailures": list(self.gate_failures),
+            "undecided": list(self.undecided),
             "explanation": self.explanation,
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
             "exitCode": self.exit_code,
         }

@@ -20,7 +20,10 @@ class RunStarted(msgspec.Struct, frozen=True):
 
 
 class TrialFinished(msgspec.Struct, frozen=True):
-    """One case was asked and graded once; a `cached` answer costs nothing."""
+    """One case was asked and graded once; a `cached` answer costs nothing.
+
+    One that `confirms` asked a lost case again; it is not one of the planned trials.
+    """
 
     position: int
     repeat: int
@@ -30,6 +33,7 @@ class TrialFinished(msgspec.Struct, frozen=True):
     duration_ms: float
     cost_usd: float | None = None
     cached: bool = False
+    confirms: bool = False
 
 
 class Notice(msgspec.Struct, frozen=True):

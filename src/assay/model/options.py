@@ -7,6 +7,7 @@ the default and the help text.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -97,8 +98,8 @@ class RunOptions(Shape):
     )
     gate: Gate = Option("regression", "What fails a run that has a baseline.")
     margin: Rate = Option(0.02, "The difference in pass rate that does not matter.")
-    confirm: Count = Option(
-        2, "How many times a live target is asked again before a critical regression counts."
+    confirm: Count | None = Option(
+        None, "How many times a live target is asked again about a case that got worse (5)."
     )
     stop_when: Literal["decided"] | None = Option(
         None, "Stop asking when the comparison with the baseline is decided."
@@ -129,6 +130,21 @@ PLANNING = (
     *("evaluators", "cache"),
 )
 
+#: The options that select some of the cases.
+NARROWING = ("filter", "tag", "tier", "limit", "shard")
+
+
+def narrowing(options: Mapping[str, Any]) -> str:
+    """The recorded options that selected some of the cases, as flags; empty if there are none."""
+    flags = []
+    for name in NARROWING:
+        given = options.get(name) or ()
+        values = given if isinstance(given, (list, tuple)) else (given,)
+        flags += [f"--{name} {value}" for value in values]
+    return " ".join(flags)
+
+
 #: The defaults when neither an option, the case, the suite nor the target sets it.
 WORKERS = 10
 TIMEOUT_SECONDS = 120.0
+CONFIRM = 5

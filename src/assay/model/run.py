@@ -11,7 +11,8 @@ from uuid import UUID
 import msgspec
 
 from assay.model.case import Tier
-from assay.model.comparison import CaseRef
+from assay.model.comparison import CaseRef, GateVerdict
+from assay.model.options import narrowing
 from assay.model.result import Outcome
 from assay.patterns import quick_search
 from assay.stats.sequential import Sequential
@@ -80,25 +81,23 @@ class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
     """How a run ended, and why; without an exit code it has not ended.
 
-    The rest is for a run with a `baseline`, so that the comparison can be repeated. `confirmed`
-    are the critical regressions that passed in no rerun; None when all count. `removed` are the
-    cases that no longer exist, if the run was filtered. `sequential` is the test of a run that was
-    to stop once it is decided.
+    `verdict` is None for a run of an earlier version. The rest is for a run with a `baseline`, so
+    that the comparison can be repeated. `removed` are the cases that no longer exist, if the run
+    was filtered. `sequential` is the test of a run that was to stop once it is decided.
     """
 
     exit_code: int | None = None
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    verdict: GateVerdict | None = None
     baseline: str | None = None
-    confirmed: tuple[CaseRef, ...] | None = None
     removed: tuple[CaseRef, ...] | None = None
     sequential: Sequential | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON in the store, without nulls, except for `confirmed` if there is a baseline."""
+        """The JSON in the store, without nulls."""
         written: dict[str, Any] = msgspec.to_builtins(self)
-        kept = {"confirmed"} if self.baseline is not None else set[str]()
-        return {key: value for key, value in written.items() if value is not None or key in kept}
+        return {key: value for key, value in written.items() if value is not None}
 
 
 class RunRecord(msgspec.Struct, frozen=True):
@@ -136,6 +135,25 @@ class RunRecord(msgspec.Struct, frozen=True):
         return CANCELLED in self.environment
 
     @property
+    def narrowed(self) -> str:
+        """Which cases it was to ask, if not all; else empty."""
+        if chosen := narrowing(self.plan):
+            return f"it asked only the cases of {chosen}"
+        return "it asked only the cases that had failed" if "rerunFailed" in self.plan else ""
+
+    @property
+    def partial(self) -> str:
+        """Why it does not have all cases of its paths; empty if it has."""
+        if self.status != "finished":
+            return f"it is {self.status}"
+        if self.narrowed:
+            return self.narrowed
+        test = self.verdict.sequential
+        if test is not None and test.verdict is not None:
+            return "it stopped as soon as it was decided against its baseline"
+        return ""
+
+    @property
     def verdict(self) -> RunVerdict:
         """The part of the summary about how it ended, and why."""
         return msgspec.convert((self.summary or {}).get("verdict", {}), RunVerdict)
@@ -147,9 +165,9 @@ class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
     `result` and `observation` are JSON, stored unchanged. The answer is only in the observation; in
     an `entry` of a result file it comes last, so that it can be inserted without parsing.
 
-    A trial that `confirms` was a rerun to confirm a regression; it is not a repeat. One that is not
-    `final` was not asked because the run had given up, or the target was unreachable; a resumed run
-    replaces it.
+    A trial that `confirms` asked a lost case again; it is not a repeat. One that is not `final` was
+    not asked because the run had given up, or the target was unreachable; a resumed run replaces
+    it.
     """
 
     run_id: str

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from assay.model.comparison import Comparison
+from assay.model.comparison import Comparison, GateVerdict
 from assay.model.run import RunRecord
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.record import Record
@@ -38,13 +38,21 @@ class RunResult(Record, frozen=True):
         return self.record.target
 
     @property
+    def verdict(self) -> GateVerdict:
+        """Failed, passed, or inconclusive, as for a run that could not be judged to the end."""
+        if self.exit_code == 0:
+            return "passed" if self.comparison is None else self.comparison.verdict
+        return "failed" if self.exit_code == 1 else "inconclusive"
+
+    @property
     def passed(self) -> bool:
         """Would `assay run` exit with 0?"""
         return self.exit_code == 0
 
     def chunks(self) -> Iterator[bytes]:
         """The JSON document of `assay run --json`, in chunks."""
-        yield b'{"runId":' + msgspec.json.encode(self.id) + b',"suites":['
+        head = {"runId": self.id, "verdict": self.verdict}
+        yield msgspec.json.encode(head)[:-1] + b',"suites":['
         for index, suite in enumerate(self.suites):
             if index:
                 yield b","

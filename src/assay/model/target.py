@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, SecretStr
 
-from assay.model.fields import Number, Positive, Several, Text
+from assay.model.fields import Count, Number, Positive, Several, Text
 from assay.model.shape import Shape
 
 Usd = Annotated[Number, Field(ge=0)]
@@ -58,6 +58,8 @@ class TargetSpec(RateLimits):
 
     name: Text = ""
     provider: Text
+    #: How many times it is asked again about a lost case; 0 if its calls have side effects.
+    confirm: Count | None = None
 
     @classmethod
     def inline(cls, provider: str, name: str) -> dict[str, Any] | None:
@@ -79,7 +81,7 @@ class TargetSpec(RateLimits):
     @property
     def identity(self) -> str:
         """The settings that affect its answers: all but secrets, limits and names."""
-        hidden = {"api_key", "headers", "prices", "name", "timeout_seconds"}
+        hidden = {"api_key", "headers", "prices", "name", "timeout_seconds", "confirm"}
         hidden |= RateLimits.model_fields.keys()
         return self.model_dump_json(exclude=hidden, warnings="none")
 

@@ -6,18 +6,20 @@ they leave out is counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
+from assay.model.comparison import CaseRef
 from assay.model.diff import render_diff
 from assay.model.result import Outcome
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult
 from assay.model.values import cut
-from assay.reporters.words import count
+from assay.reporters.words import count, standings
 
 #: How many cases of each outcome are shown.
 MAX_CASES = 100
@@ -30,16 +32,18 @@ MAX_SKIPS = 20
 class Excerpt(msgspec.Struct, frozen=True):
     """A case that did not pass; its texts are truncated, but not escaped.
 
+    `standing` is how it compares with the baseline, and what asking again has shown.
     `diffs` has the lines of each trajectory diff, with the name of its evaluator.
     """
 
     suite: str
+    suite_file: str
     file: str
     line: int
     id: str
     description: str
     outcome: Outcome
-    again: str
+    standing: str
     reasons: tuple[str, ...]
     diffs: tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -64,6 +68,7 @@ class _Details(msgspec.Struct):
 class _OutcomeOnly(msgspec.Struct):
     """As much of an entry as tells whether it needs to be decoded."""
 
+    id: str
     details: _Details
 
 
@@ -72,34 +77,44 @@ _decode_case = msgspec.json.Decoder(CaseResult).decode
 
 
 def gather(run: RunResult, limit: int = MAX_CASES) -> Excerpts:
-    """Collect excerpts in one pass, which leaves a suite once nothing more is needed from it."""
-    found = Excerpts()
+    """Collect excerpts in one pass, which leaves a suite once nothing more is needed from it.
+
+    Lost cases come in addition to the first failed ones, up to the same number.
+    """
+    found, known = Excerpts(), standings(run.comparison)
+    losses = run.comparison.losses if run.comparison is not None else ()
+    lost = {loss.ref for loss in losses[:limit]}
     for suite in run.suites:
-        for case in _not_passed(suite, found, limit):
+        for case in _not_passed(suite, found, limit, lost):
             if case.outcome == "skipped":
                 _count_skip(found.skipped, case)
             else:
                 listed = found.failed if case.outcome == "failed" else found.errored
-                listed.append(excerpt(suite, case))
+                listed.append(excerpt(suite, case, known))
     return found
 
 
-def _not_passed(suite: EvalSuiteResult, found: Excerpts, limit: int) -> Iterator[CaseResult]:
+def _not_passed(
+    suite: EvalSuiteResult, found: Excerpts, limit: int, lost: Set[CaseRef]
+) -> Iterator[CaseResult]:
     summary = suite.summary
     left = {"failed": summary.failed, "errored": summary.errored, "skipped": summary.skipped}
     listed: dict[str, list[Excerpt]] = {"failed": found.failed, "errored": found.errored}
+    lost_ids = {ref.id for ref in lost if ref.suite == suite.file}
 
     def wanted(outcome: str) -> bool:
         return left.get(outcome, 0) > 0 and len(listed.get(outcome, ())) < limit
 
-    entries = suite.entries() if any(map(wanted, left)) else iter(())
+    entries = suite.entries() if lost_ids or any(map(wanted, left)) else iter(())
     for entry in entries:
-        outcome = _decode_outcome(entry).details.outcome
-        if outcome == "passed" or not wanted(outcome):
+        head = _decode_outcome(entry)
+        outcome = head.details.outcome
+        if outcome == "passed" or not (wanted(outcome) or head.id in lost_ids):
             continue
         left[outcome] -= 1
+        lost_ids.discard(head.id)
         yield _decode_case(entry)
-        if not any(map(wanted, left)):
+        if not lost_ids and not any(map(wanted, left)):
             return
 
 
@@ -110,17 +125,21 @@ def _count_skip(skipped: dict[str, int], case: CaseResult) -> None:
     skipped[reason] = skipped.get(reason, 0) + 1
 
 
-def excerpt(suite: EvalSuiteResult, case: CaseResult) -> Excerpt:
-    """The excerpt of a case."""
+def excerpt(
+    suite: EvalSuiteResult, case: CaseResult, known: Mapping[CaseRef, str] = MappingProxyType({})
+) -> Excerpt:
+    """The excerpt of a case; `known` are the standings of the run's cases."""
     file, line = case.source
+    standing = known.get(CaseRef(suite.file, case.id)) or _reasks(case)
     return Excerpt(
         suite.name,
+        suite.file,
         file or suite.file,
         line,
         case.id,
         case.description[:MAX_REASON],
         case.outcome,
-        _confirmation(case),
+        standing[:MAX_REASON],
         reasons_of(case),
         tuple(_diffs(case.details.get("evaluators", ()))),
     )
@@ -135,11 +154,11 @@ def reasons_of(case: CaseResult) -> tuple[str, ...]:
     return tuple(shown)
 
 
-def _confirmation(case: CaseResult) -> str:
-    """How often it passed when asked again to confirm a regression; repeats are in its reasons."""
+def _reasks(case: CaseResult) -> str:
+    """How often it passed when it was asked again, if the comparison is not known."""
     trials = [trial for trial in case.trials if trial.get("confirms", False)]
     passed = sum(trial["outcome"] == "passed" for trial in trials)
-    return f"{passed} of {len(trials)} passed when it was asked again" if trials else ""
+    return f"{passed} of {count(len(trials), 're-ask')} passed" if trials else ""
 
 
 def _diffs(

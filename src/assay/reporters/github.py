@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import TextIO
 
+from assay.model.comparison import CaseRef, Comparison
 from assay.model.run_result import RunResult
 from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.words import count, verdict
@@ -16,7 +17,10 @@ _TITLE = 200
 
 
 def write(run: RunResult, out: TextIO) -> None:
-    """One workflow command per line. Cases are errors if the run failed, otherwise warnings."""
+    """One workflow command per line, first the verdict.
+
+    Cases are errors if the run failed, otherwise warnings; so are those that do not count.
+    """
     terminal = Terminal.of(out)
     for line in _commands(run):
         out.write(terminal.fit(line) + "\n")
@@ -24,20 +28,35 @@ def write(run: RunResult, out: TextIO) -> None:
 
 def _commands(run: RunResult) -> Iterator[str]:
     level = "warning" if run.passed else "error"
-    found, summary = gather(run), run.summary
-    yield from (_case(level, case) for case in (*found.failed, *found.errored))
+    if run.reasons:
+        yield _command(level, f"Assay: {verdict(run)}", run.reasons)
+    found, summary, harmless = gather(run), run.summary, _harmless(run.comparison)
+    for case in (*found.failed, *found.errored):
+        ref = CaseRef(case.suite_file, case.id)
+        yield _case("warning" if ref in harmless else level, case)
     left = summary.failed + summary.errored - len(found.failed) - len(found.errored)
     if left:
         yield _command(level, "Assay", [f"{count(left, 'more case')} did not pass"])
     for suite in run.suites:
         for text in suite.staleness_warnings:
             yield _command("warning", f"stale: {suite.name}", [text], suite.file)
-    if not run.passed:
-        yield _command("error", f"Assay: {verdict(run)}", run.reasons or [verdict(run)])
+    for text in run.comparison.warnings if run.comparison is not None else ():
+        yield _command("warning", "Assay", [text])
+
+
+def _harmless(comparison: Comparison | None) -> set[CaseRef]:
+    """Failed cases that do not fail the gate."""
+    if comparison is None:
+        return set()
+    excused = (loss.ref for loss in comparison.losses if loss.status == "excused")
+    accepted = (case.ref for case in comparison.accepted)
+    return {*comparison.still_failing, *excused, *accepted}
 
 
 def _case(level: str, case: Excerpt) -> str:
-    return _command(level, f"{case.outcome}: {case.id}", case.reasons, case.file, case.line)
+    standing = [case.standing] if case.standing else []
+    lines = [*standing, *case.reasons]
+    return _command(level, f"{case.outcome}: {case.id}", lines, case.file, case.line)
 
 
 def _command(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TextIO
 
 from assay.errors import printable
+from assay.model.comparison import CaseRef
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult, Summary
 from assay.model.values import cut
 from assay.reporters.excerpts import excerpt
+from assay.reporters.words import standings, verdict
 
 #: The longest `message` and the longest text of a failure, in characters.
 MAX_MESSAGE, MAX_BODY = 1000, 8000
@@ -20,33 +22,35 @@ def write(run: RunResult, out: TextIO) -> None:
     """One testsuite per suite, one testcase per case."""
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
     out.write(f"<testsuites{_attributes(name='assay', **_counts(run.summary))}>\n")
+    known = standings(run.comparison)
     for suite in run.suites:
-        for line in _suite(suite, run.target):
+        for line in _suite(suite, run, known):
             out.write(line + "\n")
     out.write("</testsuites>\n")
 
 
-def _suite(suite: EvalSuiteResult, target: str) -> Iterator[str]:
+def _suite(suite: EvalSuiteResult, run: RunResult, known: Mapping[CaseRef, str]) -> Iterator[str]:
     counts = _counts(suite.summary)
     head = _attributes(name=suite.name, **counts, timestamp=suite.timestamp, file=suite.file)
     yield f"  <testsuite{head}>"
     yield "    <properties>"
-    yield f"      <property{_attributes(name='target', value=suite.target or target)}/>"
+    yield f"      <property{_attributes(name='verdict', value=verdict(run))}/>"
+    yield f"      <property{_attributes(name='target', value=suite.target or run.target)}/>"
     yield f"      <property{_attributes(name='tier', value=suite.tier)}/>"
     yield "    </properties>"
     for case in suite.cases:
-        yield from _case(suite, case)
+        yield from _case(suite, case, known)
     for element, texts in (("system-out", suite.notes), ("system-err", suite.staleness_warnings)):
         if texts:
             yield f"    <{element}>{_text(texts)}</{element}>"
     yield "  </testsuite>"
 
 
-def _case(suite: EvalSuiteResult, case: CaseResult) -> Iterator[str]:
+def _case(suite: EvalSuiteResult, case: CaseResult, known: Mapping[CaseRef, str]) -> Iterator[str]:
     file, line = case.source
     place = {"file": file or suite.file} | ({"line": str(line)} if line else {})
     time = _seconds(case.duration_ms)
-    inside = [*_score(case), *_outcome(suite, case)]
+    inside = [*_score(case), *_outcome(suite, case, known)]
     head = f"    <testcase{_attributes(name=case.id, classname=suite.name, time=time, **place)}"
     if not inside:
         yield f"{head}/>"
@@ -62,17 +66,20 @@ def _score(case: CaseResult) -> Iterator[str]:
         yield f"<properties><property{score}/></properties>"
 
 
-def _outcome(suite: EvalSuiteResult, case: CaseResult) -> Iterator[str]:
+def _outcome(
+    suite: EvalSuiteResult, case: CaseResult, known: Mapping[CaseRef, str]
+) -> Iterator[str]:
     """A `failure`, `error` or `skipped` element with the reasons; nothing if the case passed."""
     if case.outcome == "passed":
         return
-    found = excerpt(suite, case)
-    message = _attributes(message=cut("; ".join(found.reasons), MAX_MESSAGE))
+    found = excerpt(suite, case, known)
+    standing = [found.standing] if found.standing else []
+    message = _attributes(message=cut("; ".join((*standing, *found.reasons)), MAX_MESSAGE))
     if case.outcome == "skipped":
         yield f"<skipped{message}/>"
         return
     element = "failure" if case.outcome == "failed" else "error"
-    lines = [found.place, *([found.again] if found.again else ()), *found.reasons]
+    lines = [found.place, *standing, *found.reasons]
     for name, diff in found.diffs:
         lines += [f"trajectory of {name}:", *diff]
     yield f'<{element}{message} type="{case.outcome}">{_text(lines)}</{element}>'

@@ -16,7 +16,17 @@ from assay.model.comparison import CaseRef
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
-from assay.reporters.words import baseline_of, changes, count, facts, rate, verdict, warnings
+from assay.reporters.words import (
+    baseline_of,
+    changes,
+    count,
+    facts,
+    headline,
+    moved,
+    rate,
+    verdict,
+    warnings,
+)
 from assay.terminal import safe
 
 #: The limits of a list, and of the table of suites.
@@ -68,6 +78,8 @@ def _listed(lines: Sequence[str]) -> Iterator[str]:
 def _head(run: RunResult) -> Iterator[str]:
     yield f"## Assay: {verdict(run)}"
     yield ""
+    yield code(headline(run), 1000)
+    yield ""
     yield from _listed([code(reason) for reason in run.reasons])
 
 
@@ -96,17 +108,13 @@ def _comparison(run: RunResult) -> Iterator[str]:
     comparison = run.comparison
     if comparison is None:
         return
-    decision = comparison.decision.replace("_", " ")
-    yield f"### Against {code(baseline_of(run, comparison))}: {decision}"
+    yield f"### Against {code(baseline_of(run, comparison))}: {moved(comparison)}"
     yield ""
     if comparison.explanation:
-        yield code(comparison.explanation, 1000)
+        yield f"Pass rate alone: {code(comparison.explanation, 1000)}"
         yield ""
-    gate = [f"gate failed: {code(failure)}" for failure in comparison.gate_failures]
-    if not gate and comparison.decision != "not_comparable":
-        gate = [f"gate {comparison.gate}: passed"]
-    yield from _listed(gate)
-    yield from _listed([f"{title}: {_refs(refs)}" for title, refs in changes(comparison)])
+    listed = [f"{title}: {_refs(refs)}" for title, refs in changes(comparison)]
+    yield from _listed([f"gate {comparison.gate}: {comparison.verdict}", *listed])
 
 
 def _refs(refs: Sequence[CaseRef]) -> str:
@@ -149,8 +157,8 @@ def _case(case: Excerpt) -> Iterator[str]:
 def _lines(case: Excerpt) -> Iterator[str]:
     if case.description:
         yield safe(case.description)
-    if case.again:
-        yield case.again
+    if case.standing:
+        yield safe(case.standing)
     yield from (f"- {safe(reason)}" for reason in case.reasons)
     for name, diff in case.diffs:
         yield f"trajectory of {safe(name)}:"

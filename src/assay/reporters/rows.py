@@ -11,7 +11,7 @@ from assay.model.suite_result import CaseResult, EvalSuiteResult
 #: Named as in result files.
 COLUMNS = (
     *("runId", "target", "suite", "tier", "file", "line", "id", "description"),
-    *("outcome", "score", "verdict", "repeats", "judged", "passes", "excused"),
+    *("outcome", "score", "verdict", "repeats", "judged", "passes", "reasks"),
     *("critical", "cluster", "comparability", "durationMs", "costUsd"),
     *("failures", "toolsCalled", "response"),
 )
@@ -47,7 +47,7 @@ def _row(suite: EvalSuiteResult, case: CaseResult, key: str) -> dict[str, Any]:
         "repeats": len(outcomes),
         "judged": outcomes.count("passed") + outcomes.count("failed"),
         "passes": outcomes.count("passed"),
-        "excused": "passed" in again,
+        "reasks": again,
         "critical": bool(case.details.get("critical")),
         "cluster": case.details.get("cluster"),
         "comparability": key,

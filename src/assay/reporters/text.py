@@ -1,4 +1,4 @@
-"""`text`: a run on a terminal, from what failed to the verdict on the last lines."""
+"""`text`: a run on a terminal, with the verdict on the first line and its reasons on the last."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from assay.model.comparison import Comparison
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
-from assay.reporters.words import baseline_of, changes, count, facts, rate, verdict, warnings
+from assay.reporters.words import (
+    baseline_of,
+    changes,
+    count,
+    facts,
+    headline,
+    moved,
+    rate,
+    verdict,
+    warnings,
+)
 from assay.terminal import Terminal, columns, cut, safe, wrap
 
 #: How many cases of a list, and how many warnings, are shown.
@@ -25,8 +35,10 @@ _LABEL = 11
 
 
 def write(run: RunResult, out: TextIO) -> None:
-    """Failed, errored and skipped cases; what changed; the suites; the verdict."""
+    """The verdict; failed, errored and skipped cases; what changed; the suites; the reasons."""
     page, found, summary = _Page(out), gather(run), run.summary
+    page.prose("", f"{verdict(run).upper()}: {safe(headline(run))}", _colour(run), "bold")
+    page.line()
     _cases(page, found.failed, summary.failed, "red")
     _cases(page, found.errored, summary.errored, "yellow")
     _skipped(page, found.skipped)
@@ -72,7 +84,7 @@ class _Page:
 def _cases(page: _Page, listed: Sequence[Excerpt], total: int, colour: str) -> None:
     by_reasons: dict[object, list[Excerpt]] = {}
     for case in listed:
-        by_reasons.setdefault((case.again, case.reasons, case.diffs), []).append(case)
+        by_reasons.setdefault((case.standing, case.reasons, case.diffs), []).append(case)
     for cases in by_reasons.values():
         _same_reasons(page, cases, colour)
     if total > len(listed) and listed:
@@ -88,8 +100,8 @@ def _same_reasons(page: _Page, cases: Sequence[Excerpt], colour: str) -> None:
     if len(cases) > MAX_SAME:
         more = count(len(cases) - MAX_SAME, f"more {case.outcome} case")
         page.line(f"and {more} for the same reason", colour)
-    if case.again:
-        page.line(f"  {case.again}")
+    if case.standing:
+        page.prose("  ", safe(case.standing))
     for reason in case.reasons:
         page.prose("  - ", safe(reason), max_lines=MAX_LINES)
     for name, lines in case.diffs:
@@ -120,17 +132,13 @@ def _skipped(page: _Page, skipped: dict[str, int]) -> None:
 
 
 def _comparison(page: _Page, comparison: Comparison, base: str) -> None:
-    decision = comparison.decision.replace("_", " ")
-    page.prose("", f"AGAINST {safe(base)}: {decision}", "bold")
+    page.prose("", f"AGAINST {safe(base)}: {moved(comparison)}", "bold")
     if comparison.explanation:
-        page.prose("  ", safe(comparison.explanation))
+        page.prose("  pass rate alone: ", safe(comparison.explanation))
     for heading, refs in changes(comparison):
-        page.line(f"  {heading}:", *(("red",) if refs is comparison.regressions else ()))
+        page.line(f"  {heading}:")
         page.listed([str(ref) for ref in refs], "    ")
-    for failure in comparison.gate_failures:
-        page.prose("  gate failed: ", safe(failure), "red")
-    if not comparison.gate_failures and comparison.decision != "not_comparable":
-        page.line(f"  gate {comparison.gate}: passed")
+    page.line(f"  gate {comparison.gate}: {comparison.verdict}")
     page.line()
 
 
@@ -177,6 +185,9 @@ def _facts(page: _Page, run: RunResult) -> None:
 
 def _verdict(page: _Page, run: RunResult) -> None:
     """The last lines: how the run ended, and why."""
-    colour = {0: "green", 1: "red"}.get(run.exit_code, "yellow")
-    page.line(f"{verdict(run).upper()} (exit code {run.exit_code})", colour, "bold")
+    page.line(f"{verdict(run).upper()} (exit code {run.exit_code})", _colour(run), "bold")
     page.listed(run.reasons, "  ")
+
+
+def _colour(run: RunResult) -> str:
+    return {"passed": "green", "failed": "red"}.get(verdict(run), "yellow")

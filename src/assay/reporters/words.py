@@ -6,27 +6,65 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.comparison import AcceptedCase, CaseRef, Comparison
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
 
+#: Marks a case that failed in the baseline too.
+FAILED_BEFORE = "failed before too"
 #: How many flaky cases are named.
 MAX_NAMED = 10
 
-#: What an exit code means for a run.
-VERDICTS = {
-    0: "passed",
-    1: "failed",
-    2: "refused",
-    3: "incomplete",
-    4: "undecided",
-    5: "nothing selected",
-    130: "interrupted",
-}
+#: What an exit code means for a run, if it says more than the verdict.
+ENDINGS = {2: "refused", 3: "incomplete", 5: "nothing selected", 130: "interrupted"}
 
 
 def verdict(run: RunResult) -> str:
-    return VERDICTS.get(run.exit_code, f"exit code {run.exit_code}")
+    """The verdict in one word; for a run that was not judged to the end, how it ended."""
+    compared = run.comparison
+    if run.exit_code == 4 and (compared is None or compared.verdict != "inconclusive"):
+        return "stale"
+    return ENDINGS.get(run.exit_code, run.verdict)
+
+
+def headline(run: RunResult) -> str:
+    """The counts behind the verdict, in one sentence."""
+    summary = run.summary
+    text = f"{summary.passed:,} of {count(summary.judged, 'judged case')} passed"
+    if run.comparison is not None:
+        text += f"; against {baseline_of(run, run.comparison)}: {moved(run.comparison)}"
+    return text
+
+
+def moved(comparison: Comparison) -> str:
+    """`2 lost (1 repeated, 1 excused as flaky), 1 new pass`."""
+    losses, found = comparison.losses, []
+    names = {"repeated": "repeated", "unconfirmed": "not confirmed", "excused": "excused as flaky"}
+    for status, name in names.items():
+        if number := sum(loss.status == status for loss in losses):
+            found.append(f"{number:,} {name}")
+    lost = f"{len(losses):,} lost ({', '.join(found)})" if found else "none lost"
+    accepted = f", {len(comparison.accepted):,} accepted" if comparison.accepted else ""
+    passes = len(comparison.new_passes)
+    return f"{lost}{accepted}, {passes:,} new {'pass' if passes == 1 else 'passes'}"
+
+
+def standings(comparison: Comparison | None) -> dict[CaseRef, str]:
+    """What the comparison says about each case that does not pass now."""
+    if comparison is None:
+        return {}
+    found: dict[CaseRef, str] = {}
+    found |= dict.fromkeys(comparison.still_failing, FAILED_BEFORE)
+    found |= dict.fromkeys(comparison.added, "new: it is not in the baseline")
+    found |= dict.fromkeys(comparison.not_comparable, "changed since the baseline: not compared")
+    found |= {loss.ref: loss.reason for loss in comparison.losses}
+    found |= {case.ref: accepted(case) for case in comparison.accepted}
+    return found
+
+
+def accepted(case: AcceptedCase) -> str:
+    until = f" (until {case.until})" if case.until else ""
+    return f"accepted{until}: {case.reason}"
 
 
 def count(number: int, noun: str) -> str:
@@ -213,9 +251,11 @@ def baseline_of(run: RunResult, comparison: Comparison) -> str:
 
 
 def changes(comparison: Comparison) -> Iterator[tuple[str, tuple[CaseRef, ...]]]:
-    """The changes since the baseline: a heading and the cases of each list that is not empty."""
+    """The changes since the baseline: a heading and the cases of each list that is not empty.
+
+    Losses are not among them: they are reported as the failed cases that they are.
+    """
     lists = {
-        "regressions": comparison.regressions,
         "new passes": comparison.new_passes,
         "added": comparison.added,
         "removed": comparison.removed,
@@ -230,6 +270,10 @@ def warnings(run: RunResult) -> Iterator[tuple[str, str]]:
     """The staleness warnings and notes, with their labels."""
     for suite in run.suites:
         yield from (("Stale", f"{suite.name}: {text}") for text in suite.staleness_warnings)
+    for text in run.comparison.warnings if run.comparison is not None else ():
+        yield "Warning", text
     yield from (("Note", text) for text in run.notes)
+    for text in run.comparison.notes if run.comparison is not None else ():
+        yield "Note", text
     for suite in run.suites:
         yield from (("Note", f"{suite.name}: {text}") for text in suite.notes)

@@ -29,7 +29,8 @@ from assay.documents.document import MAX_FILE_BYTES
 from assay.documents.source import open_binary
 from assay.errors import EvalFileErrors, ResultFileError, nearest, printable
 from assay.model.case import CRITICAL_TIERS
-from assay.model.comparison import CaseOutcome, CaseRef
+from assay.model.comparison import CaseOutcome, CaseRef, Reasks
+from assay.model.options import narrowing
 from assay.model.result import JUDGED, Outcome
 from assay.model.score import PASS_FROM, reaches
 from assay.settings import shown_path
@@ -47,10 +48,14 @@ _BYTE = re.compile(r" \(byte (\d+)\)$")
 
 
 class ResultFile(msgspec.Struct, frozen=True):
-    """The cases of a file; `read` may be called repeatedly, and `run_id` is empty if not known."""
+    """The cases of a file; `read` may be called repeatedly, and `run_id` is empty if not known.
+
+    `narrowing` are the options that selected some of the cases, if the file has them.
+    """
 
     run_id: str
     read: Callable[[], Iterator[CaseOutcome]]
+    narrowing: str = ""
 
 
 class _Wire(msgspec.Struct, rename="camel", gc=False):
@@ -82,6 +87,7 @@ class _Suite(_Wire):
     file: str = ""
     tier: str = ""
     comparability: dict[str, str] = {}
+    options: dict[str, Any] = {}
 
 
 class _Test(_Wire):
@@ -100,7 +106,7 @@ class _OwnLine(_Wire):
     repeats: int = 1
     judged: int | None = None
     passes: int | None = None
-    excused: bool = False
+    reasks: list[Outcome] = []
     comparability: str = ""
     critical: bool = False
     cluster: str | None = None
@@ -138,6 +144,7 @@ class _Document(_Wire):
     file: str = ""
     tier: str = ""
     comparability: dict[str, str] = {}
+    options: dict[str, Any] = {}
 
 
 _decode_document = msgspec.json.Decoder(_Document).decode
@@ -165,42 +172,44 @@ def _open_document(file: Path) -> ResultFile:
         return _result_file(name, found.eval_id, cases)
     suites = found.suites
     if suites is None and found.cases is not None:
-        suites = [
-            _Suite(found.cases, found.run_id, found.file, found.tier, found.comparability),
-        ]
+        about = (found.run_id, found.file, found.tier, found.comparability, found.options)
+        suites = [_Suite(found.cases, *about)]
     if suites is None:
         raise ResultFileError(
             f"{name}: these are not results: there is neither 'cases', 'suites' nor 'results'"
         )
     run_id = found.run_id or next((suite.run_id for suite in suites), "")
     cases = [case for suite in suites for case in _outcomes(suite, name)]
-    return _result_file(name, run_id, cases)
+    options = suites[0].options if suites else {}
+    return _result_file(name, run_id, cases, narrowing(options))
 
 
-def _result_file(name: str, run_id: str, cases: list[CaseOutcome]) -> ResultFile:
+def _result_file(
+    name: str, run_id: str, cases: list[CaseOutcome], narrowed: str = ""
+) -> ResultFile:
     if not cases:
         raise ResultFileError(f"{name}: there is no result of any case")
-    return ResultFile(run_id, lambda: iter(cases))
+    return ResultFile(run_id, lambda: iter(cases), narrowed)
 
 
 def _outcomes(suite: _Suite, name: str) -> Iterator[CaseOutcome]:
     """The cases of a suite. Details are read only if it names its file, as our own suites do."""
     for case in suite.cases:
         outcome: Outcome = "passed" if case.passed else "failed"
-        passes, judged, score, cluster, excused = int(case.passed), 1, None, None, False
+        passes, judged, score, cluster, reasks = int(case.passed), 1, None, None, Reasks()
         critical = suite.tier in CRITICAL_TIERS
         if suite.file:
             found = _decode(_decode_details, bytes(case.details), f"{name}: case {case.id!r}", 1)
             outcome, score = found.outcome, found.score
             critical, cluster = found.critical, found.cluster
             trials = [t.outcome for t in found.trials if not t.confirms] or [outcome]
-            excused = any(t.confirms and t.outcome == "passed" for t in found.trials)
+            reasks = Reasks.of(t.outcome for t in found.trials if t.confirms)
             passes = trials.count("passed")
             judged = passes + trials.count("failed")
         key = suite.comparability.get(case.id, "")
         ref = CaseRef(suite.file, case.id)
         counts = (passes, judged, _share(score))
-        yield CaseOutcome(ref, outcome, *counts, key, critical, cluster, excused)
+        yield CaseOutcome(ref, outcome, *counts, key, critical, cluster, reasks)
 
 
 def _open_lines(file: Path) -> ResultFile:
@@ -243,7 +252,7 @@ def _own_lines(file: Path, name: str) -> Iterator[CaseOutcome]:
         yield CaseOutcome(
             CaseRef(line.file, line.id),
             *(line.outcome, min(passes, judged), judged, _share(line.score)),
-            *(line.comparability, line.critical, line.cluster, line.excused),
+            *(line.comparability, line.critical, line.cluster, Reasks.of(line.reasks)),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from assay.judges.judgements import JudgeStatistics
 from assay.model.calibration import Calibration
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.comparison import Comparison
 from assay.model.options import RunOptions
 from assay.model.result import Outcome
 from assay.model.run import (
@@ -212,10 +212,7 @@ def conclude(
     if not summary.total_cases and not interrupted:
         reasons[5] = [_nothing_selected(options)]
     if comparison is not None:
-        if comparison.gate_failures:
-            reasons[1] = list(comparison.gate_failures)
-        elif comparison.exit_code:
-            reasons[comparison.exit_code] = [f"the comparison is {comparison.decision}"]
+        reasons[comparison.exit_code] = [*comparison.gate_failures, *comparison.undecided]
     elif options.baseline is None and (failure := _failure(summary, options.min_pass_rate)):
         reasons[1] = [failure]  # with a baseline the gate decides, after the comparison
     if options.require_calibrated and (unknown := _uncalibrated(result)):
@@ -223,9 +220,10 @@ def conclude(
     coverage = 1.0 if summary.coverage is None else summary.coverage
     if gave_up or not (interrupted or reaches(coverage, options.min_coverage)):
         judged = f"{summary.judged:,} of {summary.planned:,} cases were judged"
-        reasons[3] = [f"{judged}; {_percent(options.min_coverage)} required"]
+        missing = f"{judged}; {_percent(options.min_coverage)} required"
+        reasons.setdefault(3, []).append(missing)
         if gave_up:
-            reasons[3] = [gave_up, *reasons[3], f"{again} asks the rest once the cause is gone"]
+            reasons[3] = [gave_up, *reasons[3], f"{again} continues it"]
     if options.strict:
         stale = [f"{s.name}: {warning}" for s in result.suites for warning in s.staleness_warnings]
         if stale:
@@ -233,7 +231,7 @@ def conclude(
     if interrupted:
         reasons[130] = [f"the run was interrupted; {again} continues it"]
     code = next((code for code in PRECEDENCE if code in reasons), 0)
-    ordered = tuple(reason for c in PRECEDENCE for reason in reasons.get(c, ()))
+    ordered = tuple(reason for c in (*PRECEDENCE, 0) for reason in reasons.get(c, ()))
     return replace(result, exit_code=code, reasons=ordered)
 
 
@@ -283,7 +281,6 @@ def _nothing_selected(options: RunOptions) -> str:
 
 def recorded_summary(
     result: RunResult,
-    confirmed: Collection[CaseRef] | None = None,
     sequential: Sequential | None = None,
     *,
     narrowed: bool = False,
@@ -293,12 +290,11 @@ def recorded_summary(
     If the run was `narrowed` to some of the cases, the removed ones are stored too: they cannot
     be computed later.
     """
-    verdict = RunVerdict(result.exit_code, result.reasons, result.notes)
+    verdict = RunVerdict(result.exit_code, result.reasons, result.notes, result.verdict)
     if result.comparison is not None:
         verdict = replace(
             verdict,
             baseline=result.comparison.base,
-            confirmed=None if confirmed is None else tuple(sorted(confirmed)),
             removed=result.comparison.removed if narrowed else None,
             sequential=sequential,
         )

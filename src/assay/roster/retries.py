@@ -123,8 +123,11 @@ class Retrying:
         random: Random | None = None,
         identity: str = "",
         gate: Gate | None = None,
+        confirm: int | None = None,
     ) -> None:
         self.name = target.name
+        #: How often its settings let it be asked again about a lost case; None is the default.
+        self.confirm = confirm
         #: Stands for all settings that an answer depends on, if they are known.
         self.identity = identity or target.name
         #: The wrapped target, for methods that only it has.

@@ -185,6 +185,17 @@ def texts(name: str, most: int, each: tuple[int, int]) -> Parser:
     return parse
 
 
+def flag(label: str) -> Parser:
+    """Parses true or false."""
+
+    def parse(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise invalid(f"{label} is {_kind(value)}; it must be true or false")
+        return value
+
+    return parse
+
+
 def optional(parse: Parser) -> Parser:
     """The same parser, but null is accepted."""
     return lambda value: None if value is None else parse(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import date
 from functools import partial
 from typing import Any, get_args
 
@@ -10,9 +11,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.comparison.decision import Rules
-from assay.comparison.outcomes import check_name, find_run
-from assay.errors import NotInStore, UsageError
+from assay.comparison.gate import Rules
+from assay.errors import BaselineRefused, NotInStore, UsageError
 from assay.model.options import Gate
 from assay.model.run import RunRecord
 from assay.server import bodies, openapi_runs
@@ -20,6 +20,7 @@ from assay.server.bodies import json_object, parse_fields
 from assay.server.envelope import ApiError, invalid, sentence, success
 from assay.server.state import state_of
 from assay.service import history, trends
+from assay.service.baselines import set_in_store
 from assay.version import __version__
 
 router = APIRouter()
@@ -38,12 +39,14 @@ async def baselines(request: Request) -> Response:
 
 @router.put("/api/baselines/{name}", **openapi_runs.SET_BASELINE)
 async def set_baseline(request: Request) -> Response:
-    fields = {"run": bodies.text("Field 'run'", 1, 200)}
+    fields = {"run": bodies.text("Field 'run'", 1, 200), "accept": bodies.flag("Field 'accept'")}
     given = parse_fields(await json_object(request), fields, ("run",))
-    name, store = request.path_params["name"], state_of(request).store
-    check_name(name)
-    record = await asyncio.to_thread(find_run, given["run"], store)
-    await asyncio.to_thread(store.set_baseline, name, record.id)
+    name, state, accept = request.path_params["name"], state_of(request), given.get("accept", False)
+    setting = partial(set_in_store, name, given["run"], state.store, state.settings, accept=accept)
+    try:
+        record = await state.scan(setting, request)
+    except BaselineRefused as error:
+        raise invalid(f"{sentence(error)}; send 'accept': true to set it nevertheless") from None
     return success(_baseline(name, record))
 
 
@@ -64,8 +67,15 @@ async def compare(request: Request) -> Response:
     for name in ("base", "candidate"):
         if not given.get(name):
             raise ApiError("MISSING_FIELD", f"Query parameter '{name}' is required")
-    rules = Rules(_gate(given), _margin(given), _flag(given, "strict"))
     state, names = state_of(request), (given["base"], given["candidate"])
+    accepted = tuple(state.settings.config.accepted)
+    rules = Rules(
+        _gate(given),
+        _margin(given),
+        _flag(given, "strict"),
+        accepted=accepted,
+        today=date.today(),
+    )
     comparing = partial(history.compare_stored, *names, state.store, rules)
     return success((await state.scan(comparing, request)).to_dict())
 

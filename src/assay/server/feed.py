@@ -44,7 +44,10 @@ class Progress(msgspec.Struct, rename="camel"):
         if isinstance(event, RunStarted):
             self.run_id, self.planned = event.run_id, event.planned
         elif isinstance(event, TrialFinished):
-            self.add(event.outcome, event.cost_usd)
+            if event.confirms:  # not one of the planned trials
+                self.cost_usd += event.cost_usd or 0.0
+            else:
+                self.add(event.outcome, event.cost_usd)
 
     def add(self, outcome: Outcome, cost_usd: float | None) -> None:
         """Count one more trial."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from assay.model.comparison import Comparison, Decision
+from assay.model.comparison import Comparison, Decision, GateVerdict, LossStatus, Reasks
 from assay.model.options import Gate
 from assay.results.schema import case_shapes
 from assay.server.openapi_operation import COUNT, Schema, nullable, record, ref
@@ -47,10 +47,12 @@ RESULT: dict[str, Any] = {
 _UNCHANGED = Comparison(
     base=RUN_ID,
     candidate=RUN_ID,
+    verdict="passed",
     decision="unchanged",
     pairs=2,
     difference=ESTIMATE | {"estimate": 0.0, "low": -0.66, "high": 0.66, "method": "newcombe"},
     test={"name": "mcnemar-exact", "pValue": 1.0, "discordant": [0, 0]},
+    worse={"name": "mcnemar-exact-worse", "pValue": 1.0, "significant": False},
     explanation="Nothing changed: 2 cases did the same in both runs.",
 )
 COMPARISON = _UNCHANGED.to_dict()
@@ -84,6 +86,18 @@ _TEST = record(
     },
     "eValue",
 )
+_WORSE = record({"name": TEXT, "pValue": NUMBER, "significant": {"type": "boolean"}})
+_LOSS = record(
+    {
+        "suite": TEXT,
+        "id": TEXT,
+        "status": {"type": "string", "enum": list(get_args(LossStatus))},
+        "critical": {"type": "boolean"},
+        "reasks": record(dict.fromkeys(Reasks._fields, COUNT)),
+        "reason": TEXT,
+    }
+)
+_ACCEPTED = record({"suite": TEXT, "id": TEXT, "reason": TEXT, "until": TEXT}, "until")
 _SCORES = record(
     {
         "suite": TEXT,
@@ -106,16 +120,22 @@ _SCHEMAS: dict[str, Schema] = {
         {
             "base": TEXT,
             "candidate": TEXT,
+            "verdict": {"type": "string", "enum": list(get_args(GateVerdict))},
             "decision": {"type": "string", "enum": list(get_args(Decision))},
             "pairs": COUNT,
             "difference": nullable(ref("Estimate")),
             "test": nullable(_TEST),
+            "worse": nullable(_WORSE),
             "scores": {"type": "array", "items": _SCORES},
+            "losses": {"type": "array", "items": _LOSS},
+            "accepted": {"type": "array", "items": _ACCEPTED},
             **_LISTS,
             "suites": {"type": "object", "additionalProperties": record(_LISTS, *_LISTS)},
             "gate": {"type": "string", "enum": list(get_args(Gate))},
             "gateFailures": TEXTS,
+            "undecided": TEXTS,
             "explanation": TEXT,
+            "warnings": TEXTS,
             "notes": TEXTS,
             "exitCode": {"type": "integer"},
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN
+from assay.model.comparison import GateVerdict
 from assay.model.options import Gate, RunOptions
 from assay.model.result import Outcome
 from assay.model.run import RunStatus
@@ -64,6 +65,7 @@ _LISTED_RUN: dict[str, Schema] = {
     "target": TEXT,
     "suites": TEXTS,
     **_COUNTS,
+    "verdict": nullable({"type": "string", "enum": list(get_args(GateVerdict))}),
     "exitCode": nullable({"type": "integer"}),
     "baselines": TEXTS,
 }
@@ -160,6 +162,7 @@ _LISTED_EXAMPLE: dict[str, Any] = {
     "failed": 1,
     "errored": 0,
     "skipped": 0,
+    "verdict": "failed",
     "exitCode": 1,
     "baselines": ["main"],
 }
@@ -172,7 +175,7 @@ _FINISHED_EXAMPLE = _LISTED_EXAMPLE | {
     "progress": None,
 }
 _RUNNING_EXAMPLE = _FINISHED_EXAMPLE | {
-    **dict.fromkeys(("finishedAt", "exitCode", "summary", *_COUNTS)),
+    **dict.fromkeys(("finishedAt", "verdict", "exitCode", "summary", *_COUNTS)),
     "status": "running",
     "reasons": [],
     "progress": {
@@ -299,11 +302,13 @@ LIST_BASELINES = operation(
 )
 SET_BASELINE = operation(
     "set_baseline",
-    "Call a run by a name; the name leaves the run that had it",
+    "Call a run by a name; refused if it is partial or lost cases, unless that is accepted",
     response(200, "The baseline", ref("Baseline"), _BASELINE_EXAMPLE),
     parameters=(_NEW_NAME,),
     body={
-        "schema": record({"run": _NONEMPTY | {"maxLength": 200}}),
+        "schema": record(
+            {"run": _NONEMPTY | {"maxLength": 200}, "accept": {"type": "boolean"}}, "accept"
+        ),
         "example": {"run": "latest"},
     },
     errors=("MISSING_FIELD", "INVALID_LENGTH", "NOT_FOUND"),

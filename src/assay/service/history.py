@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
-from datetime import datetime
+from datetime import date, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,9 @@ import msgspec
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from assay.comparison.decision import Rules
+from assay.comparison.gate import Rules
 from assay.comparison.outcomes import (
     Outcomes,
-    check_name,
     find_run,
     in_file,
     names_file,
@@ -29,7 +28,8 @@ from assay.comparison.outcomes import (
 from assay.comparison.tally import compare as compared
 from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError
 from assay.judges import calibrations
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.accepted import AcceptedLoss
+from assay.model.comparison import Comparison
 from assay.model.options import Gate, RunOptions
 from assay.model.run import RunRecord, timestamp
 from assay.model.run_result import RunResult
@@ -65,6 +65,7 @@ class Listed(msgspec.Struct, frozen=True):
             "target": record.target,
             "suites": [suite.file or suite.name for suite in record.suites],
             **{name: summary.get(name) for name in counts},
+            "verdict": record.verdict.verdict,
             "exitCode": record.verdict.exit_code,
             "baselines": list(self.baselines),
         }
@@ -101,7 +102,7 @@ def show(run: str = "latest", *, store: str | None = None) -> Run:
 
 
 def _restore(record: RunRecord, store: Store, settings: Settings) -> RunResult:
-    verdict, options = record.verdict, _options(record)
+    verdict, options = record.verdict, options_of_run(record)
     comparison, notes = _compare_again(record, options, store)
     known = calibrations.read(settings.root)
     result = result_of(store, record, comparison=comparison, notes=tuple(notes), calibrations=known)
@@ -113,7 +114,7 @@ def _restore(record: RunRecord, store: Store, settings: Settings) -> RunResult:
     return replace(result, folder=folder_shown(files))
 
 
-def _options(record: RunRecord) -> RunOptions:
+def options_of_run(record: RunRecord) -> RunOptions:
     """The options of the run; defaults if an older version recorded unknown ones."""
     try:
         return RunOptions.model_validate(record.options)
@@ -132,10 +133,10 @@ def _compare_again(
     base = verdict.baseline
     if base is None:
         return None, notes
-    confirmed = None if verdict.confirmed is None else frozenset(verdict.confirmed)
     try:
         before = _find_base(base, options, store)
-        found = against(before, record, store, options, confirmed, verdict.sequential)
+        rules = rules_of(options, _accepted_then(record), _day_of(record), verdict.sequential)
+        found = against(before, record, store, rules)
     except AssayError as error:
         return None, [*notes, f"it was compared with {base}, which cannot be read now: {error}"]
     if verdict.removed is not None:
@@ -155,26 +156,49 @@ def _find_base(base: str, options: RunOptions, store: Store) -> Outcomes:
         raise
 
 
-def against(
-    base: Outcomes,
-    run: RunRecord,
-    store: Store,
+def _accepted_then(record: RunRecord) -> tuple[AcceptedLoss, ...]:
+    """The accepted losses when the run was made."""
+    settings = record.environment.get("settings") or {}
+    try:
+        return tuple(AcceptedLoss.model_validate(entry) for entry in settings.get("accepted", ()))
+    except ValidationError:
+        return ()
+
+
+def _day_of(record: RunRecord) -> date:
+    return datetime.fromisoformat(record.started_at).date()
+
+
+def rules_of(
     options: RunOptions,
-    confirmed: frozenset[CaseRef] | None,
-    sequential: Sequential | None,
-) -> Comparison:
-    """Compare a run, which had these options, with its baseline."""
-    rules = Rules(
+    accepted: Iterable[AcceptedLoss],
+    today: date,
+    sequential: Sequential | None = None,
+) -> Rules:
+    """The rules of the gate for a run with these options."""
+    return Rules(
         options.gate,
         options.margin,
         options.strict,
-        confirmed=confirmed,
-        min_pass_rate=options.min_pass_rate,
-        sequential=sequential,
+        options.min_pass_rate,
+        sequential,
+        tuple(accepted),
+        today,
     )
-    # The notes of the run itself are in its own report.
-    names, notes = (base.name, run.id), base.notes
-    return compared(base, stored(run, store), rules, names=names, notes=notes)
+
+
+def against(base: Outcomes, run: RunRecord, store: Store, rules: Rules) -> Comparison:
+    """Compare a run with its baseline."""
+    # Notes about the run itself are in its own report.
+    found = compared(
+        base,
+        stored(run, store),
+        rules,
+        names=(base.name, run.id),
+        notes=base.notes,
+        complete=not run.narrowed,
+    )
+    return _with_decline(found, base, stored(run, store), store, rules)
 
 
 def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Comparison:
@@ -182,7 +206,29 @@ def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Com
     one, other = (
         stored(find_run(name, store), store, name).not_empty() for name in (base, candidate)
     )
-    return _compare_outcomes(one, other, rules.checked())
+    return _compare_outcomes(one, other, rules.checked(), store)
+
+
+def _with_decline(
+    found: Comparison, base: Outcomes, candidate: Outcomes, store: Store, rules: Rules
+) -> Comparison:
+    """The comparison with a warning if the candidate is worse than the baseline once was.
+
+    A baseline that moves with the agent hides a decline in small steps; its first run does not.
+    """
+    history = store.baseline_history(base.baseline) if base.baseline else []
+    if not history or history[0] == base.run_id:
+        return found
+    first = stored(store.run(history[0]), store)
+    since = compared(first, candidate, replace(rules, gate="regression", sequential=None))
+    if not since.is_worse:
+        return found
+    moved = f"{len(since.losses):,} stopped passing and {len(since.new_passes):,} started to"
+    warning = (
+        f"slow decline: of {since.pairs:,} cases, {moved} since {first.run_id}, the first run of"
+        f" the baseline {base.baseline!r}"
+    )
+    return replace(found, warnings=(*found.warnings, warning))
 
 
 def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> bool:
@@ -195,7 +241,7 @@ def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> bo
         if record.status == "finished" or store.run(record.id) != record:
             return False
         record = replace(record, status="interrupted", finished_at=ended)
-        result = conclude(result_of(store, record, notes=(reason,)), _options(record))
+        result = conclude(result_of(store, record, notes=(reason,)), options_of_run(record))
         store.finish(record.id, "interrupted", ended, recorded_summary(result))
         return True
     return False
@@ -263,19 +309,30 @@ def compare(
     a result file. `store` is the URL of the store, if it is not that of the project.
     docs/compare.md explains the terms.
     """
-    rules = Rules(gate, margin, strict).checked()
+    accepted, today = tuple(project().config.accepted), date.today()
+    rules = Rules(gate, margin, strict, accepted=accepted, today=today).checked()
     with ExitStack() as stack:
-        found = _outcomes((base, candidate), stack, store)
-        one, other = (outcomes.not_empty() for outcomes in found)
-        return _compare_outcomes(one, other, rules)
+        (one, other), opened = _outcomes((base, candidate), stack, store)
+        return _compare_outcomes(one.not_empty(), other.not_empty(), rules, opened)
 
 
-def _compare_outcomes(one: Outcomes, other: Outcomes, rules: Rules) -> Comparison:
-    names = (one.name, other.name)
-    return compared(one, other, rules, names=names, notes=(*one.notes, *other.notes))
+def _compare_outcomes(
+    one: Outcomes, other: Outcomes, rules: Rules, store: Store | None
+) -> Comparison:
+    found = compared(
+        one,
+        other,
+        rules,
+        names=(one.name, other.name),
+        notes=(*one.notes, *other.notes),
+        complete=not other.partial,
+    )
+    return found if store is None else _with_decline(found, one, other, store, rules)
 
 
-def _outcomes(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list[Outcomes]:
+def _outcomes(
+    runs: Iterable[AnyRun], stack: ExitStack, url: str | None
+) -> tuple[list[Outcomes], Store | None]:
     """The outcomes of the runs; the store is opened once, and only if one of them needs it."""
     store: Store | None = None
     found = []
@@ -288,31 +345,4 @@ def _outcomes(runs: Iterable[AnyRun], stack: ExitStack, url: str | None) -> list
             store = store or stack.enter_context(project_store(url))
             reference = run if isinstance(run, str) else run.id
             found.append(outcomes_of(reference, store, working_directory()))
-    return found
-
-
-def set_baseline(name: str, run: str = "latest", *, store: str | None = None) -> RunRecord:
-    """Name a run, to compare others with it; the name is taken from the run that had it."""
-    check_name(name)
-    with project_store(store) as opened:
-        found = find_run(run, opened)
-        opened.set_baseline(name, found.id)
-        return found
-
-
-def baselines(*, store: str | None = None) -> dict[str, RunRecord]:
-    """The runs that have a name, by name in order."""
-    with project_store(store) as opened:
-        return {name: opened.run(run_id) for name, run_id in opened.baselines().items()}
-
-
-def baseline(name: str, *, store: str | None = None) -> RunRecord:
-    """The run with this name."""
-    with project_store(store) as opened:
-        return opened.run(opened.baseline(name))
-
-
-def remove_baseline(name: str, *, store: str | None = None) -> None:
-    """Remove the name; the run stays."""
-    with project_store(store) as opened:
-        opened.remove_baseline(name)
+    return found, store

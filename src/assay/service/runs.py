@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
+from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,7 +38,7 @@ from assay.roster.targets import Roster
 from assay.seeds import Seeds
 from assay.service import handmade
 from assay.service.eval_files import Paths, as_paths, validate
-from assay.service.history import against
+from assay.service.history import against, rules_of
 from assay.service.options import ANEW, default_evaluators, options_of
 from assay.service.project import project, working_directory
 from assay.service.result import Run
@@ -200,7 +202,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         defaults=default_evaluators(options, settings),
         sources={"seed": Seeds(settings).data, "snapshot": snapshot.capture(settings) or {}},
         secrets=frozenset(secrets_of(settings)),
-        compare=_comparer(options, store, base),
+        compare=_comparer(options, settings, store, base),
         base=base or (),
         listen=order.door.listen,
         brake=order.door.brake or Brake(),
@@ -266,12 +268,15 @@ def _find_base(run: RunResult | None, options: RunOptions, store: Store) -> Outc
     return None
 
 
-def _comparer(options: RunOptions, store: Store, base: Outcomes | None) -> Compare | None:
+def _comparer(
+    options: RunOptions, settings: Settings, store: Store, base: Outcomes | None
+) -> Compare | None:
     """A function that compares the run with the baseline."""
     if base is None:
         return None
-    return lambda run_id, confirmed, sequential: against(
-        base, store.run(run_id), store, options, confirmed, sequential
+    rules, today = partial(rules_of, options, settings.config.accepted), date.today()
+    return lambda run_id, sequential: against(
+        base, store.run(run_id), store, rules(today, sequential)
     )
 
 

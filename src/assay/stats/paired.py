@@ -66,6 +66,21 @@ def mcnemar(lost: int, gained: int) -> PValue:
     return PValue(mcnemar_corrected(lost, gained), "mcnemar-corrected")
 
 
+def mcnemar_worse(lost: int, gained: int) -> PValue:
+    """The one-sided test: how often fair coins give at least as many losses.
+
+    As in `mcnemar`, it is exact for few discordant pairs; for many it is the normal approximation
+    with correction for continuity.
+    """
+    _check(min(lost, gained))
+    n = lost + gained
+    if n < EXACT_BELOW:
+        ways = sum(math.comb(n, i) for i in range(lost, n + 1))
+        return PValue(ways / (1 << n), "mcnemar-exact-worse")
+    z = (lost - gained - 1) / math.sqrt(n)
+    return PValue(math.erfc(z / math.sqrt(2)) / 2, "mcnemar-corrected-worse")
+
+
 def mcnemar_exact(lost: int, gained: int) -> float:
     """The two-sided p-value: how often fair coins split at least as unevenly."""
     few, n = min(lost, gained), lost + gained

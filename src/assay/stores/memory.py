@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from assay.errors import NotInStore, RunHeld, StoreError
+from assay.errors import NotInStore, RunHeld, StoreError, kept_by_baseline
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.stores.memory_test_cases import MemoryTestCases
@@ -31,7 +31,8 @@ class MemoryStore:
         self._closed = False
         self._runs: dict[str, RunRecord] = {}
         self._trials: dict[str, dict[tuple[int, int], TrialRecord]] = {}
-        self._baselines: dict[str, str] = {}
+        #: The history of each baseline; the last run is the current one.
+        self._baselines: dict[str, list[str]] = {}
         self._replies: dict[str, bytes] = {}
         self._held: set[str] = set()
         self.test_cases = MemoryTestCases(self._open)
@@ -116,11 +117,10 @@ class MemoryStore:
     def delete(self, run_id: str) -> None:
         with self._open():
             self.run(run_id)
-            for name, kept in sorted(self._baselines.items()):
-                if kept == run_id:
-                    raise StoreError(
-                        f"the run {run_id!r} is the baseline {name!r}; remove it first"
-                    )
+            for name, history in sorted(self._baselines.items()):
+                if run_id in (history[0], history[-1]):
+                    raise kept_by_baseline(run_id, name, current=run_id == history[-1])
+                history[:] = [other for other in history if other != run_id]
             del self._runs[run_id], self._trials[run_id]
 
     @contextmanager
@@ -138,19 +138,25 @@ class MemoryStore:
         with self._open():
             return run_id in self._held
 
-    def set_baseline(self, name: str, run_id: str) -> None:
+    def set_baseline(self, name: str, run_id: str, *, anew: bool = False) -> None:
         with self._open():
-            self._baselines[name] = self.run(run_id).id
+            known = [] if anew else self._baselines.get(name, [])
+            if known[-1:] != [self.run(run_id).id]:
+                known = [*known, run_id]
+            self._baselines[name] = known
 
-    def baseline(self, name: str) -> str:
+    def baseline_history(self, name: str) -> list[str]:
         with self._open():
             if name not in self._baselines:
                 raise NotInStore("baseline", name, self._baselines)
-            return self._baselines[name]
+            return list(self._baselines[name])
+
+    def baseline(self, name: str) -> str:
+        return self.baseline_history(name)[-1]
 
     def baselines(self) -> dict[str, str]:
         with self._open():
-            return dict(sorted(self._baselines.items()))
+            return {name: history[-1] for name, history in sorted(self._baselines.items())}
 
     def remove_baseline(self, name: str) -> None:
         with self._open():

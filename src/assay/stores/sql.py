@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from assay.errors import NotInStore, StoreError
+from assay.errors import NotInStore, StoreError, kept_by_baseline
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.test_case import storable
@@ -40,6 +40,17 @@ KEEP_FIRST = (
 _SET_BASELINE = (
     "INSERT INTO baseline (name, run_id) VALUES (?, ?)"
     " ON CONFLICT (name) DO UPDATE SET run_id = excluded.run_id"
+)
+_LAST_ENTRY = (
+    "SELECT number, run_id FROM baseline_history WHERE name = ? ORDER BY number DESC LIMIT 1"
+)
+_ADD_ENTRY = "INSERT INTO baseline_history (name, number, run_id) VALUES (?, ?, ?)"
+#: The baselines that need a run, and whether it is their current one; else it is their first.
+_KEPT = (
+    "SELECT name, 1 FROM baseline WHERE run_id = ?"
+    " UNION ALL SELECT name, 0 FROM baseline_history AS entry WHERE run_id = ? AND number ="
+    " (SELECT min(number) FROM baseline_history AS other WHERE other.name = entry.name)"
+    " ORDER BY 2 DESC, 1"
 )
 _PUT = (
     "INSERT INTO cache (key, value) VALUES (?, ?)"
@@ -181,10 +192,8 @@ class SqlStore:
 
     def delete(self, run_id: str) -> None:
         def act(connection: Connection) -> None:
-            query = "SELECT name FROM baseline WHERE run_id = ? ORDER BY name"
-            for (name,) in connection.execute(query, (run_id,)).fetchall():
-                found = f"the run {run_id!r} is the baseline {name!r}"
-                raise StoreError(f"{found}; remove that first")
+            for name, current in connection.execute(_KEPT, (run_id, run_id)).fetchall():
+                raise kept_by_baseline(run_id, name, current=bool(current))
             deleted = connection.execute("DELETE FROM run WHERE id = ? RETURNING id", (run_id,))
             if not deleted.fetchall():
                 raise NotInStore("run", run_id)
@@ -199,13 +208,24 @@ class SqlStore:
 
     # Baselines
 
-    def set_baseline(self, name: str, run_id: str) -> None:
+    def set_baseline(self, name: str, run_id: str, *, anew: bool = False) -> None:
         def act(connection: Connection) -> None:
             if not _has_run(connection, run_id):
                 raise NotInStore("run", run_id)
             connection.execute(_SET_BASELINE, (name, run_id))
+            if anew:
+                connection.execute("DELETE FROM baseline_history WHERE name = ?", (name,))
+            number, last = connection.execute(_LAST_ENTRY, (name,)).fetchone() or (0, None)
+            if last != run_id:
+                connection.execute(_ADD_ENTRY, (name, number + 1, run_id))
 
         self._act(act)
+
+    def baseline_history(self, name: str) -> list[str]:
+        self.baseline(name)
+        query = "SELECT run_id FROM baseline_history WHERE name = ? ORDER BY number"
+        with self._database.reading() as connection:
+            return [run_id for (run_id,) in connection.execute(query, (name,)).fetchall()]
 
     def baseline(self, name: str) -> str:
         known = self.baselines()

@@ -1,0 +1,69 @@
+"""Losses: which cases of a run are asked again, how often, and when that is enough.
+
+A loss is a case that passed in the baseline and fails now. What asking again showed is recorded as
+trials that `confirms`; the gate reads them from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from assay.engine.plan import Plan, Planned
+from assay.model.comparison import CaseRef, Comparison
+from assay.model.result import Outcome
+from assay.model.run import TrialFacts
+
+#: At most so many lost cases are asked again.
+MAX_CASES = 50
+
+
+class Loss(NamedTuple):
+    """A lost case that is asked again, up to so many times."""
+
+    planned: Planned
+    times: int
+
+    @property
+    def repeats(self) -> range:
+        """The numbers of its re-asks, which follow those of its planned trials."""
+        return range(self.planned.repeats, self.planned.repeats + self.times)
+
+    def is_settled(self, outcomes: Collection[Outcome]) -> bool:
+        """Is it known whether the loss is excused? More than half of a critical case must pass."""
+        made = list(outcomes)
+        passed, failed = made.count("passed"), made.count("failed")
+        if self.planned.case.critical:
+            return 2 * passed > self.times or 2 * failed >= self.times
+        return passed > 0
+
+
+def open_losses(
+    comparison: Comparison,
+    plan: Plan,
+    file_of: Callable[[int], str],
+    times_of: Callable[[Planned], int],
+) -> list[Loss]:
+    """The losses that can be asked again and are not settled yet, critical ones first."""
+    unconfirmed = {loss.ref for loss in comparison.losses if loss.status == "unconfirmed"}
+    if not unconfirmed:
+        return []
+    found = [
+        Loss(planned, times)
+        for planned in plan
+        if CaseRef(file_of(planned.suite), planned.case.id) in unconfirmed
+        and (times := times_of(planned))
+    ]
+    return sorted(found, key=lambda loss: not loss.planned.case.critical)
+
+
+def expected_cost(losses: Iterable[Loss], facts_of: Callable[[int], Iterator[TrialFacts]]) -> float:
+    """What asking again costs at most, if each re-ask costs what a trial of the case did."""
+    total = 0.0
+    for loss in losses:
+        costs = [
+            (trial.cost_usd or 0.0) + (trial.judge_cost_usd or 0.0)
+            for trial in facts_of(loss.planned.position)
+        ]
+        total += loss.times * max(costs, default=0.0)
+    return total

@@ -1,0 +1,34 @@
+"""AcceptedLoss: an entry under `accepted` in the configuration."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from assay.model.fields import Text
+from assay.model.refusal import problem
+from assay.model.shape import Shape
+
+
+def _check_date(value: str) -> str:
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        hint = "for example 2026-12-31"
+        raise problem("wrong-value", f"{value!r} is not a date", hint) from None
+
+
+class AcceptedLoss(Shape):
+    """A case that may fail although it passed before, and why.
+
+    `case` is its id, or its eval file and id as reports print them: `evals/a.eval.yaml: refund`.
+    """
+
+    case: Text
+    reason: Text
+    until: (
+        Annotated[Text, AfterValidator(_check_date), Field(json_schema_extra={"format": "date"})]
+        | None
+    ) = None
