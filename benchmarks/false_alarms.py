@@ -1,164 +1,218 @@
 """How often the gate is wrong, in simulated worlds.
 
-    python benchmarks/false_alarms.py [--worlds 1000]
+    python benchmarks/false_alarms.py [--worlds 1000] [--cases 20 100 200]
 
-Each case has its own probability to pass, the same in both runs unless the agent got worse:
-85 of 100 cases are stable (Beta(60, 1), 98 % on average), 10 are flaky (Beta(2, 2), anything
-from never to always), and 5 hardly ever pass (Beta(1, 30)).
+In a world, a share of the cases is flaky: each passes with a chance of its own, drawn from a beta
+distribution. The others always pass. The same agent is asked again, with a baseline that is fresh
+or was updated twelve times; then an agent in which some cases are dead, and one in which every case
+passes less often, so that the pass rate falls by ten points.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from assay.comparison.decision import Rules
 from assay.comparison.tally import compare
-from assay.model.comparison import CaseOutcome, CaseRef, Comparison
+from assay.engine.losses import MAX_CASES
+from assay.model.comparison import CaseOutcome, CaseRef, Comparison, Reasks
+from assay.model.options import CONFIRM
 
-#: Alpha and beta of the probability to pass, with the share of such cases.
-KINDS = (((60, 1), 0.85), ((2, 2), 0.10), ((1, 30), 0.05))
-CONFIRM = 2
-LEVEL = 0.05
+SUITE = "evals/simulated.yaml"
+#: Alpha and beta of the chance that a flaky case passes.
+KINDS = {"Beta(4,1)": (4, 1), "Beta(2,2)": (2, 2), "uniform": (1, 1)}
+SHARES = (0.0, 0.05, 0.1, 0.2)
+CASES = (20, 100, 200)
+UPDATES = 12
+#: The share of false alarms that is allowed, with a fresh baseline and with one that was updated.
+FRESH_LIMIT, UPDATED_LIMIT = 0.05, 0.08
+#: The share of worlds in which five dead cases, and ten points in 200 cases, must be caught.
 POWER = 0.8
 
-#: A world: the probability of each case to pass, for both agents.
+#: The chance of each case to pass.
 Chances = Sequence[float]
-World = Callable[[Random], tuple[Chances, Chances]]
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """What is simulated, and the share of worlds in which the gate may, or must, fail."""
+class World:
+    """So many cases, of which a share is flaky."""
 
-    name: str
-    world: World
-    repeats: int = 1
+    cases: int
+    share: float
+    kind: str = "Beta(2,2)"
     critical: bool = False
-    live: bool = False
-    most: float | None = None
-    least: float | None = None
 
-    def holds(self, share: float) -> bool:
-        return (self.most is None or share <= self.most) and (
-            self.least is None or share >= self.least
-        )
+    @property
+    def name(self) -> str:
+        flaky = f"{100 * self.share:.0f} % {self.kind}" if self.share else "none"
+        return f"{self.cases} | {flaky}{', critical' if self.critical else ''}"
 
+    def chances(self, random: Random) -> list[float]:
+        flaky = round(self.share * self.cases)
+        drawn = [random.betavariate(*KINDS[self.kind]) for _ in range(flaky)]
+        return [*drawn, *[1.0] * (self.cases - flaky)]
 
-def chances(count: int, random: Random) -> list[float]:
-    kinds = random.choices([kind for kind, _ in KINDS], [share for _, share in KINDS], k=count)
-    return [random.betavariate(*kind) for kind in kinds]
+    def ask(self, chances: Chances, random: Random) -> list[CaseOutcome]:
+        """A run: every case is asked once."""
+        return [self._case(i, random.random() < chance) for i, chance in enumerate(chances)]
 
+    def _case(self, index: int, passes: bool) -> CaseOutcome:
+        outcome = "passed" if passes else "failed"
+        ref = CaseRef(SUITE, str(index))
+        return CaseOutcome(ref, outcome, int(passes), 1, None, "k", self.critical)  # type: ignore[arg-type]
 
-def identical(count: int) -> World:
-    def world(random: Random) -> tuple[Chances, Chances]:
-        same = chances(count, random)
-        return same, same
-
-    return world
-
-
-def some_break(count: int, drop: float) -> World:
-    """Some cases no longer pass at all, so that the expected pass rate falls by `drop`."""
-
-    def world(random: Random) -> tuple[Chances, Chances]:
-        before = chances(count, random)
-        now, left = list(before), drop * count
-        for index in random.sample(range(count), count):
-            lost = min(before[index], left)
-            now[index] -= lost
-            left -= lost
-        return before, now
-
-    return world
+    def gate(self, base: list[CaseOutcome], chances: Chances, random: Random) -> Gated:
+        """Ask, compare, ask the losses again, and compare again, as `assay run` does."""
+        run = self.ask(chances, random)
+        found = compare(base, run)
+        if not found.is_worse:
+            for loss in found.losses[:MAX_CASES]:
+                index = int(loss.ref.id)
+                run[index] = run[index]._replace(
+                    reasks=asked_again(chances[index], self.critical, random)
+                )
+            found = compare(base, run)
+        return Gated(run, found)
 
 
-def all_worse(count: int, drop: float) -> World:
+@dataclass(frozen=True)
+class Gated:
+    """A run and its comparison with the baseline."""
+
+    run: list[CaseOutcome]
+    comparison: Comparison
+
+
+def asked_again(chance: float, critical: bool, random: Random) -> Reasks:
+    made = Reasks()
+    for _ in range(CONFIRM):
+        if made.settle(CONFIRM, critical=critical):
+            break
+        passes = random.random() < chance
+        made = made._replace(passed=made.passed + passes, failed=made.failed + (not passes))
+    return made
+
+
+def with_dead(chances: Chances, dead: int) -> list[float]:
+    """Some of the stable cases, which are last, never pass any more."""
+    return [*chances[: len(chances) - dead], *[0.0] * dead]
+
+
+def ten_points_less(chances: Chances) -> list[float]:
     """Every case passes less often, by the same factor."""
-
-    def world(random: Random) -> tuple[Chances, Chances]:
-        before = chances(count, random)
-        factor = 1 - drop * count / sum(before)
-        return before, [chance * factor for chance in before]
-
-    return world
+    factor = 1 - 0.1 * len(chances) / sum(chances)
+    return [chance * factor for chance in chances]
 
 
-def critical_tier(count: int) -> World:
-    return lambda random: ([0.99] * count, [0.99] * count)
+@dataclass
+class Shares:
+    """How often something was seen, in so many worlds."""
+
+    worlds: int
+    alarms: int = 0
+    inconclusive: int = 0
+    updated_alarms: int = 0
+    dead_1: int = 0
+    dead_3: int = 0
+    dead_5: int = 0
+    ten_points: int = 0
+
+    def of(self, name: str) -> float:
+        return int(getattr(self, name)) / self.worlds
+
+    def row(self) -> str:
+        return " | ".join(f"{100 * self.of(name):.1f} %" for name in COLUMNS)
 
 
-SCENARIOS = (
-    Scenario("the same agent twice, 50 cases", identical(50), most=LEVEL),
-    Scenario("the same agent twice, 200 cases", identical(200), most=LEVEL),
-    Scenario("the same agent twice, 1,000 cases", identical(1000), most=LEVEL),
-    Scenario("the same agent twice, 200 cases, 2 repeats", identical(200), repeats=2, most=LEVEL),
-    Scenario("the same agent twice, 200 cases, 3 repeats", identical(200), repeats=3, most=LEVEL),
-    Scenario("the same agent twice, 200 cases, 5 repeats", identical(200), repeats=5, most=LEVEL),
-    Scenario("10 points worse, some of 200 cases broke", some_break(200, 0.1), least=POWER),
-    Scenario("10 points worse, all of 200 cases suffer", all_worse(200, 0.1), least=POWER),
-    Scenario(
-        "50 critical cases at 99 %, live, asked twice more",
-        critical_tier(50),
-        critical=True,
-        live=True,
-        most=LEVEL,
-    ),
-    Scenario("50 critical cases at 99 %, never asked again", critical_tier(50), critical=True),
-)
+COLUMNS = {
+    "alarms": "false alarms",
+    "inconclusive": "inconclusive",
+    "updated_alarms": "false alarms, updated",
+    "dead_1": "1 dead",
+    "dead_3": "3 dead",
+    "dead_5": "5 dead",
+    "ten_points": "10 points",
+}
+
+
+def simulate(world: World, worlds: int) -> Shares:
+    """The shares for one kind of world."""
+    random, found = Random(world.name), Shares(worlds)
+    for _ in range(worlds):
+        chances = world.chances(random)
+        base = world.ask(chances, random)
+        same = world.gate(base, chances, random).comparison
+        found.alarms += same.verdict == "failed"
+        found.inconclusive += same.verdict == "inconclusive"
+        moved = updated(world, base, chances, random)
+        found.updated_alarms += fails(world, moved, chances, random)
+        for dead in (1, 3, 5):
+            caught = fails(world, base, with_dead(chances, dead), random)
+            setattr(found, f"dead_{dead}", getattr(found, f"dead_{dead}") + caught)
+        found.ten_points += fails(world, base, ten_points_less(chances), random)
+    return found
+
+
+def fails(world: World, base: list[CaseOutcome], chances: Chances, random: Random) -> bool:
+    return world.gate(base, chances, random).comparison.verdict == "failed"
+
+
+def updated(
+    world: World, base: list[CaseOutcome], chances: Chances, random: Random
+) -> list[CaseOutcome]:
+    """The baseline after twelve runs of the same agent, each followed by `baseline update`."""
+    for _ in range(UPDATES):
+        gated = world.gate(base, chances, random)
+        if gated.comparison.verdict == "passed":
+            base = gated.run
+    return base
+
+
+def limits(world: World, found: Shares) -> Iterator[str]:
+    """The limits that these shares break, allowing for the error of the simulation."""
+    if world.critical:
+        return
+    for name, most in (("alarms", FRESH_LIMIT), ("updated_alarms", UPDATED_LIMIT)):
+        if found.of(name) > most + error(most, found.worlds):
+            yield f"{world.name}: {COLUMNS[name]} {found.of(name):.3f}, at most {most}"
+    if not world.share and min(found.dead_1, found.dead_3, found.dead_5) < found.worlds:
+        yield f"{world.name}: a dead case was not caught, though no case is flaky"
+    required = ["dead_5"] + (["ten_points"] if world.cases >= 200 else [])
+    for name in required:
+        if found.of(name) < POWER - error(POWER, found.worlds):
+            yield f"{world.name}: {COLUMNS[name]} {found.of(name):.3f}, at least {POWER}"
+
+
+def error(share: float, worlds: int) -> float:
+    """Three standard errors of a simulated share."""
+    return 3 * math.sqrt(share * (1 - share) / worlds)
+
+
+def all_worlds(cases: Sequence[int] = CASES) -> Iterator[World]:
+    for count in cases:
+        for share in SHARES:
+            kinds = list(KINDS) if share else ["Beta(2,2)"]
+            yield from (World(count, share, kind) for kind in kinds)
+        yield World(count, 0.05, critical=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--worlds", type=int, default=1000)
+    parser.add_argument("--cases", type=int, nargs="+", default=CASES)
     options = parser.parse_args()
-    print(f"| In {options.worlds:,} worlds | The gate fails | Wanted |\n|---|---|---|")
-    for scenario in SCENARIOS:
-        share = failing(scenario, options.worlds)
-        print(f"| {scenario.name} | {100 * share:.1f} % | {wanted(scenario)} |", flush=True)
-        assert scenario.holds(share), f"{scenario.name}: {share}"
-
-
-def wanted(scenario: Scenario) -> str:
-    if scenario.most is not None:
-        return f"at most {100 * scenario.most:.0f} %"
-    return "-" if scenario.least is None else f"at least {100 * scenario.least:.0f} %"
-
-
-def failing(scenario: Scenario, worlds: int) -> float:
-    """The share of the worlds in which the default gate fails."""
-    random = Random(scenario.name)
-    return sum(bool(gated(scenario, random).gate_failures) for _ in range(worlds)) / worlds
-
-
-def gated(scenario: Scenario, random: Random) -> Comparison:
-    before, now = scenario.world(random)
-    base, candidate = (run(chance, scenario, random) for chance in (before, now))
-    found = compare(base, candidate)
-    if not (scenario.live and found.critical_regressions):
-        return found
-    again = {
-        ref
-        for ref in found.critical_regressions
-        if all(random.random() >= now[int(ref.id)] for _ in range(CONFIRM))
-    }
-    return compare(base, candidate, Rules(confirmed=again))
-
-
-def run(chance: Chances, scenario: Scenario, random: Random) -> list[CaseOutcome]:
-    """Simulate a run; a repeated case passes if all of its trials do, as by default."""
-    found = []
-    for index, share in enumerate(chance):
-        passes = sum(random.random() < share for _ in range(scenario.repeats))
-        outcome = "passed" if passes == scenario.repeats else "failed"
-        ref = CaseRef("evals/simulated.yaml", str(index))
-        judged = scenario.repeats
-        found.append(
-            CaseOutcome(ref, outcome, passes, judged, None, "k", scenario.critical)  # type: ignore[arg-type]
-        )
-    return found
+    print(f"Cases | flaky | {' | '.join(COLUMNS.values())}".join(("| ", " |")))
+    print("|---|---|" + "--:|" * len(COLUMNS))
+    broken: list[str] = []
+    for world in all_worlds(options.cases):
+        found = simulate(world, options.worlds)
+        print(f"| {world.name} | {found.row()} |", flush=True)
+        broken += limits(world, found)
+    if broken:
+        raise SystemExit("\n".join(["limits that do not hold:", *broken]))
 
 
 if __name__ == "__main__":

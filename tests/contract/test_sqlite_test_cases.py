@@ -66,6 +66,11 @@ def indexed(connection: sqlite3.Connection) -> None:
     a_test_case(connection, "b", "older")
 
 
+def moved(connection: sqlite3.Connection) -> None:
+    """The fourth schema has the history of baselines."""
+    connection.execute("INSERT OR REPLACE INTO baseline_history VALUES ('main', 1, 'run-1')")
+
+
 def a_test_case(connection: sqlite3.Connection, case_id: str, tag: str) -> None:
     added = "INSERT INTO tag_set (folded, total) VALUES (?, 1) RETURNING number"
     ((tags,),) = connection.execute(added, (tag.encode(),)).fetchall()
@@ -77,7 +82,7 @@ def a_test_case(connection: sqlite3.Connection, case_id: str, tag: str) -> None:
 
 
 #: What was added with each schema, from the first.
-CONTENTS: list[Callable[[sqlite3.Connection], None]] = [journal, edited, indexed]
+CONTENTS: list[Callable[[sqlite3.Connection], None]] = [journal, edited, indexed, moved]
 
 
 @pytest.mark.parametrize("schema", range(len(scripts("sqlite")) + 1))
@@ -94,8 +99,9 @@ def test_every_schema_is_brought_to_the_newest_with_what_is_in_it(schema: int, f
         if schema >= 1:
             assert [trial.case_id for trial in store.trials(store.baseline("main"))] == ["case-0"]
             assert store.get("key") == {"reply": 1}
+            assert store.baseline_history("main") == ["run-1"]
         if schema >= 2:
-            kept = ["a", "b"][: schema - 1]
+            kept = ["a", "b"][: min(schema - 1, 2)]
             assert [case.id for case in store.test_cases.page(9, tag="OLD").test_cases] == kept
             assert store.test_cases.page(9).total == len(kept)
         store.begin(a_run("run-2"))

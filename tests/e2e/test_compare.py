@@ -78,8 +78,10 @@ def test_json(store: None) -> None:
 
 def test_text(store: None) -> None:
     text = assay("compare", BASE, WORSE, code=1).stdout
-    assert "passed before, fail now (10)\n  evals/weather.eval.yaml: case-10\n" in text
-    assert "regressed: 20 cases compared, pass rate -50.0 points" in text
+    assert text.startswith("FAILED: 10 lost (10 not confirmed), 0 new passes\n")
+    reason = "passed before, fails now: not confirmed; not asked again"
+    assert f"lost (10)\n  evals/weather.eval.yaml: case-10\n    {reason}\n" in text
+    assert "pass rate alone: regressed: 20 cases compared, pass rate -50.0 points" in text
     assert "gate regression: failed" in text
 
 

@@ -257,19 +257,23 @@ def test_a_flaky_critical_case_does_not_fail_the_gate(critical: Project, agent: 
     agent.reply = flips(lambda times: "no" if times < 2 else "yes")
     done = critical.call("run", ".", "--baseline", "main", "--json")
     trials = cases_of(done.stdout)["c1"]["details"]["trials"]
-    assert [trial["outcome"] for trial in trials] == ["failed", "failed", "passed"]
-    assert [trial.get("confirms", False) for trial in trials] == [False, True, True]
-    assert json.loads(done.stdout)["suites"][0]["summary"]["failed"] == 1
-    assert len(agent.seen) == 4
+    assert [trial["outcome"] for trial in trials] == ["failed", "failed", *["passed"] * 3]
+    assert [trial.get("confirms", False) for trial in trials] == [False, *[True] * 4]
+    document = json.loads(done.stdout)
+    assert document["verdict"] == "passed"
+    assert document["comparison"]["losses"][0]["status"] == "excused"
+    assert document["suites"][0]["summary"]["failed"] == 1
+    assert len(agent.seen) == 6
+    assert "asking 1 case again that passed in the baseline: up to 5 trials" in done.stderr
 
 
 def test_a_steady_critical_regression_fails_the_gate(critical: Project, agent: Agent) -> None:
     agent.reply = flips(lambda times: "no")
     done = critical.call("run", ".", "--baseline", "main", "--json", code=1)
     assert json.loads(done.stdout)["suites"][0]["regressions"] == ["c1"]
-    assert len(agent.seen) == 4
+    assert len(agent.seen) == 5, "two of five cannot reach the majority"
     critical.call("run", ".", "--baseline", "main", "--confirm", "0", code=1)
-    assert len(agent.seen) == 6, "nobody was asked again"
+    assert len(agent.seen) == 7, "nothing was asked again"
 
 
 def test_confirmations_that_were_made_before_a_kill_are_not_made_again(
@@ -282,8 +286,8 @@ def test_confirmations_that_were_made_before_a_kill_are_not_made_again(
     assert len(critical.finished()) == 3
     agent.seen.clear()
     done = critical.call("run", ".", "--baseline", "main", "--json", "--resume", code=1)
-    assert [body["message"] for body in agent.seen] == ["c1"]
-    assert len(cases_of(done.stdout)["c1"]["details"]["trials"]) == 3
+    assert [body["message"] for body in agent.seen] == ["c1"] * 2
+    assert len(cases_of(done.stdout)["c1"]["details"]["trials"]) == 4
 
 
 @pytest.mark.parametrize("value", ["inf", "nan"])

@@ -80,7 +80,7 @@ def test_a_comparison_is_shown_with_the_baseline_of_then(place: Any) -> None:
     place.write("seen.jsonl", [{"id": "cold", "response": "-4"}, {"id": "warm", "response": "0"}])
     document = place.run("--baseline", "main", "--gate", "strict")
     assert document["comparison"]["regressions"] == ["warm"]
-    place.assay("baseline", "set", "main")
+    place.assay("baseline", "set", "main", "--accept")
     assert place.json("runs", "show", document["runId"], "--json") == document
     place.assay("runs", "rm", base)
     shown = place.assay("runs", "show", document["runId"]).stdout

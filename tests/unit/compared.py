@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from assay.model.comparison import CaseOutcome, CaseRef
+from assay.model.comparison import CaseOutcome, CaseRef, Reasks
 from assay.model.result import Outcome
 
 SUITE = "evals/weather.eval.yaml"
@@ -22,12 +22,13 @@ def case(
     key: str = "k",
     critical: bool = False,
     cluster: str | None = None,
+    reasks: tuple[int, ...] = (),
 ) -> CaseOutcome:
-    """A case; `trials` are how many of how many passed."""
+    """A case; `trials` are how many of how many passed, `reasks` passed, failed and errored."""
     judged = int(outcome in ("passed", "failed"))
     passes, judged = trials or (int(outcome == "passed"), judged)
     ref = CaseRef(suite, identity)
-    return CaseOutcome(ref, outcome, passes, judged, score, key, critical, cluster)
+    return CaseOutcome(ref, outcome, passes, judged, score, key, critical, cluster, Reasks(*reasks))
 
 
 def run_of(letters: str, start: int = 0) -> list[CaseOutcome]:

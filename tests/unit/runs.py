@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from assay.model.comparison import CaseRef, Comparison
+from assay.comparison.gate import loss_of
+from assay.model.comparison import AcceptedCase, CaseOutcome, CaseRef, Comparison, Reasks
 from assay.model.result import Outcome
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
@@ -170,11 +171,15 @@ def mixed_run() -> RunResult:
         RUN_ID,
         "regressed",
         pairs=4,
+        verdict="failed",
+        losses=(loss_of(CaseOutcome(ref("porto"), "failed", 0, 1, None, reasks=Reasks(0, 5, 0))),),
+        accepted=(AcceptedCase(ref("faro"), "the station is closed", "2026-12-31"),),
         regressions=(ref("porto"), ref("faro")),
         new_passes=(ref("lisbon"),),
         added=(ref("braga"),),
         unjudged=(ref("evora"),),
-        gate_failures=("1 critical case regressed: porto",),
+        gate_failures=("1 lost case failed every re-ask",),
+        warnings=("slow decline: of 4 cases, 3 stopped passing and 0 started to",),
         explanation="2 cases got worse and 1 got better",
     )
     return run(

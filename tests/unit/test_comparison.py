@@ -1,4 +1,4 @@
-"""Repeats are folded, pairs counted, decided on, gated and explained."""
+"""Repeats are folded, pairs counted, decided on and explained; test_gate.py has the gate."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.comparison.decision import Rules
+from assay.comparison.gate import Rules
 from assay.comparison.tally import MAX_SUITES, compare, fold
-from assay.errors import UnknownName, UsageError
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.run import TrialFacts
 from assay.stats.paired import Pairs, newcombe
@@ -81,12 +80,6 @@ def test_cases_keep_their_order_and_what_comparing_needs() -> None:
     ]
 
 
-def test_trials_that_confirm_are_no_repeats() -> None:
-    trials = [facts(0, 0, "failed"), *(facts(0, i, "passed", confirms=True) for i in (1, 2))]
-    (found,) = fold(trials)
-    assert (found.outcome, found.passes, found.judged) == ("failed", 0, 1)
-
-
 def test_no_trial_is_no_case() -> None:
     assert list(fold([])) == []
 
@@ -139,7 +132,7 @@ def test_a_key_that_is_not_known_counts_as_the_same(before: str, now: str) -> No
 
 def test_a_changed_case_is_never_a_regression() -> None:
     found = compare([case("a", key="old")], [case("a", "failed", key="new", critical=True)])
-    assert found.regressions == found.critical_regressions == ()
+    assert found.regressions == found.losses == ()
     assert (found.decision, found.pairs, found.difference) == ("not_comparable", 0, None)
 
 
@@ -225,19 +218,6 @@ def test_significant_wins_over_the_margin() -> None:
     assert found.decision == "regressed"
 
 
-# Exit codes
-
-
-@pytest.mark.parametrize(("strict", "code"), [(False, 0), (True, 4)])
-def test_what_cannot_be_told_is_an_error_only_when_strict(strict: bool, code: int) -> None:
-    assert decision(20, 2, 1, 0, strict=strict).exit_code == code
-    assert compare([], [], Rules(strict=strict)).exit_code == code
-
-
-def test_a_failed_gate_wins_over_strict() -> None:
-    assert decision(20, 2, 1, 0, strict=True, gate="strict").exit_code == 1
-
-
 def test_identical_runs_are_unchanged() -> None:
     run = run_of("PPFPEFPSPP")
     found = compare(run, run, Rules(strict=True))
@@ -257,154 +237,6 @@ def test_worse_one_way_is_better_the_other(
     assert back.decision == MIRRORED.get(there.decision, there.decision)
     assert back.regressions == there.new_passes
     assert back.pairs == there.pairs
-
-
-# Gates
-
-
-def test_gate_regression_fails_when_it_regressed() -> None:
-    assert decision(20, 6, 0, 0).exit_code == 1
-    assert decision(20, 5, 0, 0).exit_code == 0
-    assert decision(20, 0, 6, 0).exit_code == 0
-
-
-def test_a_case_that_failed_before_does_not_fail_the_gate() -> None:
-    assert decision(0, 0, 0, 10).exit_code == 0
-
-
-def test_gate_regression_fails_on_a_critical_case() -> None:
-    base = [case("a", critical=True), case("b")]
-    found = compare(base, [case("a", "failed", critical=True), case("b", "failed")])
-    assert found.gate_failures == (f"a critical case passed before and fails now: {SUITE}: a",)
-    assert ids(found.critical_regressions) == ["a"]
-    assert ids(found.regressions) == ["a", "b"]
-    assert compare(base, [base[0], case("b", "failed")]).exit_code == 0
-
-
-def test_of_a_live_target_only_what_is_confirmed_counts() -> None:
-    base = [case("a", critical=True), case("b", critical=True)]
-    candidate = [case("a", "failed", critical=True), case("b", "failed", critical=True)]
-    assert len(compare(base, candidate).gate_failures) == 2
-    found = compare(base, candidate, Rules(confirmed={CaseRef(SUITE, "b")}))
-    assert found.gate_failures == (f"a critical case passed before and fails now: {SUITE}: b",)
-    note = "not counted, as it did not fail each time it was asked again"
-    assert found.notes == (f"{note}: {SUITE}: a",)
-    assert ids(found.critical_regressions) == ["a", "b"]
-    assert compare(base, candidate, Rules(confirmed=frozenset())).exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "code"),
-    [
-        ((2, 2), (0, 2), 1),
-        ((3, 3), (0, 2), 1),
-        ((1, 1), (0, 3), 0),
-        ((3, 3), (0, 1), 0),
-        ((3, 3), (1, 3), 0),
-        ((2, 3), (0, 3), 0),
-    ],
-)
-def test_gate_regression_fails_on_a_flip_of_all_repeats(
-    before: tuple[int, int], now: tuple[int, int], code: int
-) -> None:
-    found = compare([case("a", trials=before)], [case("a", "failed", trials=now)])
-    assert found.exit_code == code
-    wanted = f"a case that always passed before never passes now: {SUITE}: a"
-    assert found.gate_failures == ((wanted,) if code else ())
-
-
-def test_a_flip_beside_flaky_cases_is_chance() -> None:
-    flaky = [case(f"f{i}", "failed", trials=(1, 2)) for i in range(3)]
-    base = [case("a", trials=(2, 2)), *flaky]
-    candidate = [case("a", "failed", trials=(0, 2)), *flaky]
-    found = compare(base, candidate)
-    assert found.gate_failures == ()
-    (note,) = [note for note in found.notes if "every time" in note]
-    assert note.startswith("passed every time before and never now: ")
-    assert note.endswith("not counted, as so many flaky cases make that likely")
-    flips = [case(f"b{i}", trials=(2, 2)) for i in range(3)]
-    more = [case(f"b{i}", "failed", trials=(0, 2)) for i in range(3)]
-    assert compare([*base, *flips], [*candidate, *more]).gate_failures
-
-
-def test_a_critical_flip_is_told_once_and_needs_no_confirmation() -> None:
-    base = [case("a", trials=(2, 2), critical=True)]
-    candidate = [case("a", "failed", trials=(0, 2), critical=True)]
-    assert len(compare(base, candidate).gate_failures) == 1
-    found = compare(base, candidate, Rules(confirmed=()))
-    assert found.gate_failures == (
-        f"a case that always passed before never passes now: {SUITE}: a",
-    )
-    assert not [note for note in found.notes if note.startswith("not counted")]
-
-
-def test_gate_strict_fails_on_any_regression() -> None:
-    assert decision(20, 1, 5, 0, gate="strict").exit_code == 1
-    assert decision(20, 0, 5, 3, gate="strict").exit_code == 0
-
-
-def test_gate_non_inferiority_needs_proof() -> None:
-    assert decision(400, 0, 0, 0, gate="non-inferiority").exit_code == 0
-    few = decision(50, 0, 0, 0, gate="non-inferiority")
-    assert few.gate_failures == (
-        "the pass rate may be lower by more than 2 points: the difference lies between -7.1 and"
-        " +7.1 points",
-    )
-    assert decision(50, 0, 0, 0, gate="non-inferiority", margin=0.1).exit_code == 0
-    # A critical regression is no matter of this gate.
-    critical = [case("x", critical=True)], [case("x", "failed", critical=True)]
-    base, candidate = runs_of(4000, 0, 0, 0)
-    rules = Rules("non-inferiority")
-    assert compare(base + critical[0], candidate + critical[1], rules).exit_code == 0
-
-
-def test_gate_non_inferiority_fails_when_nothing_can_be_compared() -> None:
-    found = compare(run_of("P"), run_of("E"), Rules("non-inferiority"))
-    assert found.gate_failures == (
-        "the pass rate may be lower by more than 2 points: no case can be compared",
-    )
-
-
-@pytest.mark.parametrize("gate", ["regression", "strict", "non-inferiority"])
-def test_cases_without_a_baseline_must_pass(gate: Any) -> None:
-    base, candidate = runs_of(500, 0, 0, 0)
-    rules = Rules(gate)
-    assert compare(base, [*candidate, case("new")], rules).exit_code == 0
-    assert compare(base, [*candidate, case("new", "errored")], rules).exit_code == 0
-    found = compare(base, [*candidate, case("new", "failed")], rules)
-    assert found.gate_failures == (f"a new case fails: {SUITE}: new",)
-    base = [*base, case("changed", "failed", key="old")]
-    found = compare(base, [*candidate, case("changed", "failed", key="new")], rules)
-    assert found.gate_failures == (f"a case that has changed since fails: {SUITE}: changed",)
-
-
-def test_a_pass_rate_may_be_enough_for_cases_without_a_baseline() -> None:
-    new = [case("a"), case("b", "failed"), case("c", "errored")]
-    assert compare(run_of("P"), run_of("P") + new, Rules(min_pass_rate=0.5)).exit_code == 0
-    found = compare(run_of("P"), run_of("P") + new, Rules(min_pass_rate=0.6))
-    assert found.gate_failures == ("1 of 2 cases without a baseline pass, less than 60.0 %",)
-
-
-def test_of_many_reasons_the_first_are_told() -> None:
-    found = decision(20, 15, 0, 0, gate="strict")
-    assert len(found.gate_failures) == 11
-    assert found.gate_failures[-1] == "a case passed before and fails now: 5 more"
-    assert len(found.regressions) == 15
-
-
-def test_of_many_excused_cases_the_first_are_told() -> None:
-    base = [case(str(i), critical=True) for i in range(15)]
-    candidate = [c._replace(outcome="failed", passes=0) for c in base]
-    notes = compare(base, candidate, Rules(confirmed=())).notes
-    assert len(notes) == 11
-    assert notes[-1].endswith("asked again: 5 more")
-
-
-def test_rules_are_checked() -> None:
-    with pytest.raises(UnknownName, match="did you mean 'strict'"):
-        Rules("strikt").checked()  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"the margin is 2; it lies between 0 and 1"):
-        Rules(margin=2).checked()
 
 
 # Clusters
@@ -583,6 +415,10 @@ def test_json_names_the_cases_of_each_suite() -> None:
     candidate = [c._replace(outcome="failed", passes=0) for c in base[:2]]
     document = compare(base, candidate).to_dict()
     assert document["regressions"] == ["a", "a"]
+    assert [(loss["suite"], loss["id"]) for loss in document["losses"]] == [
+        ("one.yaml", "a"),
+        ("two.yaml", "a"),
+    ]
     assert document["suites"] == {
         "one.yaml": {"regressions": ["a"]},
         "two.yaml": {"regressions": ["a"], "removed": ["b"]},

@@ -22,6 +22,7 @@ from assay.model.comparison import CaseOutcome, CaseRef
 from assay.model.result import Outcome
 from assay.model.run_result import RunResult
 from assay.service import history
+from assay.service.baselines import set_baseline
 from assay.service.runs import Door, Order, carry_out
 from unit.compared import case
 from unit.conftest import Project
@@ -153,7 +154,7 @@ def reasons(result: RunResult) -> Iterator[str]:
 
 def test_a_run_stops_when_it_is_decided(project: Project) -> None:
     suite(project)
-    history.set_baseline("main", run(lambda n: False).id)
+    set_baseline("main", run(lambda n: False).id)
     found = run(lambda n: n % 2 == 0, baseline="main", stop_when="decided", workers=1)
     assert found.summary.skipped > 20
     assert found.summary.coverage == 1.0
@@ -173,13 +174,13 @@ def test_a_run_stops_when_it_is_decided(project: Project) -> None:
     assert found.exit_code == 1
     assert history.show(found.id).comparison == comparison
     (note, *_) = history.compare("main", found.id).notes
-    assert "was stopped as soon as it was decided" in note
+    assert "is partial: it stopped as soon as it was decided" in note
 
 
 @pytest.mark.parametrize("workers", [1, 4, 30])
 def test_where_it_stops_does_not_depend_on_workers(project: Project, workers: int) -> None:
     suite(project)
-    history.set_baseline("main", run(lambda n: False).id)
+    set_baseline("main", run(lambda n: False).id)
 
     async def slow_when_wrong(question: str) -> str:
         if int(question[1:]) % 2 == 0:
@@ -204,7 +205,7 @@ def test_where_it_stops_does_not_depend_on_workers(project: Project, workers: in
 
 def test_a_run_that_is_not_decided_asks_everything(project: Project) -> None:
     suite(project)
-    history.set_baseline("main", run(lambda n: False).id)
+    set_baseline("main", run(lambda n: False).id)
     found = run(lambda n: n < 3, baseline="main", stop_when="decided")
     assert found.summary.skipped == 0
     assert found.comparison is not None
@@ -218,7 +219,7 @@ def test_a_run_that_is_not_decided_asks_everything(project: Project) -> None:
 
 def test_a_resumed_run_stops_where_the_other_would_have(project: Project) -> None:
     suite(project)
-    history.set_baseline("main", run(lambda n: False).id)
+    set_baseline("main", run(lambda n: False).id)
     brake, asked = Brake(), []
     options = {"baseline": "main", "stop_when": "decided", "workers": 1}
 
@@ -242,7 +243,7 @@ def test_a_resumed_run_stops_where_the_other_would_have(project: Project) -> Non
 
 def test_repeats_of_a_case_stay_together(project: Project) -> None:
     suite(project)
-    history.set_baseline("main", run(lambda n: False).id)
+    set_baseline("main", run(lambda n: False).id)
     found = run(lambda n: True, baseline="main", stop_when="decided", repeat=3, workers=1)
     assert found.summary.failed == 7
     assert found.summary.skipped == 53

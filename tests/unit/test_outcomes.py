@@ -57,7 +57,7 @@ def test_runs_of_the_store(store: Store, tmp_path: Path, reference: str, run_id:
 def test_a_run_that_is_not_complete_says_so(store: Store, tmp_path: Path) -> None:
     assert outcomes_of(IDS[0], store, tmp_path).notes == ()
     (note,) = outcomes_of(IDS[2], store, tmp_path).notes
-    assert note == f"the run {IDS[2]} is not complete: it is interrupted"
+    assert note == f"the run {IDS[2]} is partial: it is interrupted"
 
 
 def test_the_latest_is_found_behind_many_others(tmp_path: Path) -> None:

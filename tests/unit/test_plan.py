@@ -10,7 +10,8 @@ import pytest
 
 from assay.errors import UsageError
 from assay.model.run_result import RunResult
-from assay.service import history, runs
+from assay.service import runs
+from assay.service.baselines import set_baseline
 from assay.service.plan import Wish, plan
 from assay.stats.planning import Variances, cases_needed, detectable_difference, score_cases_needed
 from unit.conftest import Project, invoke
@@ -98,7 +99,7 @@ def test_noise_from_repeats(project: Project) -> None:
 
 def test_noise_from_a_baseline(project: Project) -> None:
     suite(project, 20)
-    history.set_baseline("main", run(lambda n, attempt: n < 2).id)
+    set_baseline("main", run(lambda n, attempt: n < 2).id)
     later = run(lambda n, attempt: 1 <= n < 5, baseline="main")
     found = plan(Wish(run=later.id))
     assert found.discordant == pytest.approx(4 / 20)

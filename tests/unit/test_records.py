@@ -140,7 +140,7 @@ CASE = EvalCase(
     ("record", "written"),
     [
         (Problem("a.yaml", 1, 2, "error", "no-cases", "none"), {"file": "a.yaml", "line": 1}),
-        (Comparison("a", "b", "unchanged", 1), {"base": "a", "exitCode": 0}),
+        (Comparison("a", "b", "unchanged", 1, "passed"), {"base": "a", "exitCode": 0}),
         (SEEN, {"response": "yes", "usage": {"inputTokens": 1, "outputTokens": 2}}),
         (EvaluationScore(1.0), {"score": 1.0, "verdict": "pass"}),
         (EvalCaseResult(CASE, "passed", 1.0, "pass", (), SEEN), {"id": "a", "passed": True}),

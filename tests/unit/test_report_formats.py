@@ -16,7 +16,7 @@ import msgspec
 import pytest
 import xmlschema
 
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.comparison import CaseRef, Comparison, Loss, Reasks
 from assay.model.run_result import RunResult
 from assay.registry import reporters
 from assay.reporters import markdown
@@ -51,10 +51,11 @@ def evil_run(text: str) -> RunResult:
     tools = {"toolsCalled": [text, text]}
     cases.append(entry(text, "failed", **tools))
     refs = (CaseRef(name, text),)
-    lists = {"regressions": refs, "added": refs, "gate_failures": (name,), "explanation": name}
+    losses = (Loss(refs[0], "repeated", False, Reasks(), name),)
+    lists = {"losses": losses, "added": refs, "warnings": (name,), "explanation": name}
     return run(
         suite(*cases, name=name, file=name, staleness_warnings=[name], notes=[name], target=name),
-        comparison=Comparison(name, "x", "regressed", 1, **lists),  # type: ignore[arg-type]
+        comparison=Comparison(name, "x", "regressed", 1, "failed", **lists),  # type: ignore[arg-type]
         reasons=(name,),
         notes=(name,),
         folder=name,
@@ -95,7 +96,11 @@ def test_junit_names_the_place_the_time_and_the_reasons() -> None:
         "line": "9",
     }
     (failure,) = porto.findall("failure")
-    assert failure.attrib["message"].startswith("contains: expected the answer to contain '23.5'")
+    message = failure.attrib["message"]
+    assert message.startswith(
+        "passed before, fails now: the failure repeats; 0 of 5 re-asks passed"
+    )
+    assert "contains: expected the answer to contain '23.5'" in message
     assert (failure.text or "").splitlines()[-1] == "+ get_time()"
     (error,) = tree.findall(".//error")
     assert error.attrib["message"] == "the target gave no answer: connection refused"
@@ -196,14 +201,15 @@ def test_annotations_are_one_command_a_line(run: RunResult) -> None:
     assert all(COMMAND.fullmatch(line) for line in lines)
     failing = run.summary.failed + run.summary.errored
     stale = sum(len(suite.staleness_warnings) for suite in run.suites)
-    assert len(lines) == failing + stale + (not run.passed)
+    warned = len(run.comparison.warnings) if run.comparison is not None else 0
+    assert len(lines) == failing + stale + warned + (not run.passed or bool(run.reasons))
 
 
 def test_annotations_are_on_the_line_of_the_case() -> None:
-    first, *_, stale, last = written("github", mixed_run()).splitlines()
+    last, first, *_, stale, _ = written("github", mixed_run()).splitlines()
     where, reasons = first.split("::")[1], first.split("::", 2)[2]
     assert where == "error file=evals/weather.eval.yaml,line=9,title=failed%3A porto"
-    assert reasons.count("%0A") == 2
+    assert reasons.count("%0A") == 3
     assert stale == (
         "::warning file=evals/weather.eval.yaml,title=stale%3A weather"
         "::the description of get_weather changed"
@@ -219,16 +225,17 @@ def test_annotations_name_files_from_the_checkout_on(
     home.mkdir(parents=True)
     monkeypatch.chdir(home)
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
-    first, *_, stale, _ = written("github", mixed_run()).splitlines()
+    _, first, *_, stale, _ = written("github", mixed_run()).splitlines()
     assert first.startswith("::error file=services/weather/evals/weather.eval.yaml,line=9,")
     assert stale.startswith("::warning file=services/weather/evals/weather.eval.yaml,")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path / "elsewhere"))
-    assert written("github", mixed_run()).startswith("::error file=evals/weather.eval.yaml,")
+    first = written("github", mixed_run()).splitlines()[1]
+    assert first.startswith("::error file=evals/weather.eval.yaml,")
 
 
 def test_percent_colon_and_comma_cannot_leave_their_property() -> None:
     case = entry("50%, a:b", "failed", "100% :: wrong", line=1, file="a,line=7:b.yaml")
-    line = written("github", run(suite(case))).splitlines()[0]
+    line = written("github", run(suite(case))).splitlines()[1]
     assert line == (
         "::error file=a%2Cline=7%3Ab.yaml,line=1,title=failed%3A 50%25%2C a%3Ab::100%25 :: wrong"
     )
@@ -244,7 +251,7 @@ def test_annotations_beyond_a_hundred_are_counted() -> None:
     cases = [entry(f"f{n}", "failed", "wrong") for n in range(130)]
     lines = written("github", run(suite(*cases))).splitlines()
     assert len(lines) == 102
-    assert lines[-2] == "::error title=Assay::30 more cases did not pass"
+    assert lines[-1] == "::error title=Assay::30 more cases did not pass"
 
 
 # Markdown
@@ -284,9 +291,9 @@ def test_markdown_stays_below_the_limit_of_a_summary() -> None:
 
 def test_markdown_counts_what_its_lists_leave_out() -> None:
     refs = tuple(CaseRef("", f"c{n}") for n in range(25))
-    gate = tuple(f"g{n}" for n in range(25))
-    compared = Comparison("main", "x", "regressed", 25, regressions=refs, gate_failures=gate)
-    report = written("md", run(suite(), comparison=compared))
+    compared = Comparison("main", "x", "regressed", 25, "failed", new_passes=refs)
+    why = tuple(f"g{n}" for n in range(25))
+    report = written("md", run(suite(), comparison=compared, reasons=why))
     assert "- and 5 more\n" in report
     assert "<code>c19</code> and 5 more\n" in report
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.comparison import CaseRef, Comparison, Loss, Reasks
 from assay.model.run_result import RunResult
 from assay.reporters import text
 from assay.terminal import columns
@@ -63,7 +63,10 @@ def hostile() -> RunResult:
         ],
     )
     bad = suite(case, name="::warning::name", staleness_warnings=[evil], notes=[evil])
-    comparison = Comparison(evil, "x", "inconclusive", 1, explanation=evil, gate_failures=(evil,))
+    loss = Loss(CaseRef(bad.file, "::error::an\nid"), "repeated", False, Reasks(), evil)
+    comparison = Comparison(
+        evil, "x", "inconclusive", 1, "failed", losses=(loss,), explanation=evil, warnings=(evil,)
+    )
     return run(bad, comparison=comparison, reasons=(evil,), notes=(evil,), folder=evil)
 
 
@@ -109,7 +112,7 @@ def test_a_reason_that_cases_share_is_told_once() -> None:
     cases.insert(1, entry("other", "errored", "it broke", line=99))
     lines = written("text", run(suite(*cases))).splitlines()
     place = "ERRORED evals/weather.eval.yaml"
-    assert lines[:15] == [
+    assert lines[2:17] == [
         *[f"{place}:{n} e{n}" for n in range(1, 11)],
         "and 4 more errored cases for the same reason",
         "  - nobody there",
@@ -120,16 +123,53 @@ def test_a_reason_that_cases_share_is_told_once() -> None:
 
 
 def test_it_is_told_when_the_gate_passed_although_a_case_failed() -> None:
-    same = Comparison("main", "x", "inconclusive", 2, gate="regression")
+    same = Comparison("main", "x", "inconclusive", 2, "passed")
     failing = suite(entry("a", "failed", "wrong"))
     assert "\n  gate regression: passed\n" in written("text", run(failing, comparison=same))
     assert "\n- gate regression: passed\n" in written("md", run(failing, comparison=same))
 
 
-def test_nothing_is_called_passed_that_could_not_be_compared() -> None:
-    other = Comparison("main", "x", "not_comparable", 0, gate="regression")
-    for name in ("text", "md"):
-        assert "gate regression" not in written(name, run(suite(entry("a")), comparison=other))
+def test_inconclusive_leads_the_report() -> None:
+    other = Comparison("main", "x", "not_comparable", 0, "inconclusive")
+    report = written("text", run(suite(entry("a")), comparison=other))
+    assert report.startswith("INCONCLUSIVE: 1 of 1 judged case passed; against main: none lost")
+    assert "\nINCONCLUSIVE (exit code 0)\n" in report
+    summary = written("md", run(suite(entry("a")), comparison=other))
+    assert summary.startswith("## Assay: inconclusive\n")
+
+
+def test_a_loss_is_printed_once_and_cases_that_failed_before_are_marked() -> None:
+    ref = CaseRef("evals/weather.eval.yaml", "lost")
+    loss = Loss(ref, "repeated", False, Reasks(0, 5, 0), "passed before, fails now: it repeats")
+    old = CaseRef("evals/weather.eval.yaml", "old")
+    compared = Comparison(
+        "main",
+        "x",
+        "regressed",
+        2,
+        "failed",
+        losses=(loss,),
+        regressions=(ref,),
+        still_failing=(old,),
+    )
+    cases = [entry(name, "failed", f"wrong {name}") for name in ("lost", "old")]
+    found = run(suite(*cases), comparison=compared, exit_code=1, reasons=("1 loss",))
+    for name in ("text", "md", "xml", "github"):
+        report = written(name, found)
+        # JUnit has its reasons as a message and as a text.
+        assert report.count("passed before, fails now: it repeats") == (2 if name == "xml" else 1)
+        assert "failed before too" in report
+
+
+def test_every_loss_is_shown_among_many_failures() -> None:
+    cases = [entry(f"old{n}", "failed", f"wrong {n}") for n in range(300)]
+    cases.append(entry("lost", "failed", "new trouble"))
+    ref = CaseRef("evals/weather.eval.yaml", "lost")
+    loss = Loss(ref, "unconfirmed", False, Reasks(), "passed before, fails now: not confirmed")
+    compared = Comparison("main", "x", "unchanged", 301, "inconclusive", losses=(loss,))
+    report = written("text", run(suite(*cases), comparison=compared))
+    assert "passed before, fails now: not confirmed\n  - new trouble\n" in report
+    assert "and 200 more failed cases\n" in report
 
 
 def test_reasons_steps_skips_lists_and_notes_beyond_measure_are_counted() -> None:
@@ -143,7 +183,7 @@ def test_reasons_steps_skips_lists_and_notes_beyond_measure_are_counted() -> Non
         "text",
         run(
             suite(many, *skips),
-            comparison=Comparison("main", "x", "unchanged", 25, added=refs),
+            comparison=Comparison("main", "x", "unchanged", 25, "passed", added=refs),
             notes=tuple(f"n{n}" for n in range(25)),
             reasons=tuple(f"why {n}" for n in range(25)),
         ),
@@ -176,7 +216,7 @@ def test_on_a_narrow_terminal_numbers_are_whole_and_reasons_take_three_lines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     case = entry("oslo", "failed", "found " + "word " * 50, description="what it is " * 9)
-    gate = Comparison("main", "x", "regressed", 1, gate_failures=("why " * 15 + "a-b",))
+    gate = Comparison("main", "x", "regressed", 1, "failed", explanation="why " * 15 + "a-b")
     lines = on_a_screen_of(
         60,
         run(
@@ -212,15 +252,15 @@ def test_the_id_of_a_run_is_whole_on_any_terminal(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_the_baseline_is_called_as_the_user_called_it(asked: str | None, told: str) -> None:
-    found = run(suite(LISBON), comparison=Comparison("0198c0de-1", "x", "unchanged", 1))
+    found = run(suite(LISBON), comparison=Comparison("0198c0de-1", "x", "unchanged", 1, "passed"))
     found = replace(found, record=replace(found.record, options={"baseline": asked}))
-    assert f"AGAINST {told}: unchanged\n" in written("text", found)
+    assert f"AGAINST {told}: none lost, 0 new passes\n" in written("text", found)
 
 
 def test_the_id_of_a_case_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     case = entry("a-very-long-id-" * 6 + "end", "failed", "wrong", description="left out")
     lines = on_a_screen_of(60, run(suite(case)), monkeypatch)
-    assert lines[0].endswith("-end")
+    assert lines[2].endswith("-end")
 
 
 def test_a_case_without_a_reason_says_so() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from assay.model.comparison import Comparison
 from assay.reporters.words import VERDICTS, duration, facts, interval, money, percent, rate, verdict
 from unit.runs import LISBON, PORTO, entry, run, suite, written
 
@@ -89,7 +90,11 @@ def test_assertions_without_data_are_counted() -> None:
 
 
 def test_every_exit_code_has_a_verdict() -> None:
-    assert [verdict(run(exit_code=code)) for code in VERDICTS] == list(VERDICTS.values())
+    found = [verdict(run(exit_code=code)) for code in VERDICTS]
+    assert found == [*list(VERDICTS.values())[:4], "stale", "nothing selected", "interrupted"]
+    unclear = Comparison("main", "x", "inconclusive", 1, "inconclusive")
+    for code in (0, 4):
+        assert verdict(run(exit_code=code, comparison=unclear)) == "inconclusive"
     assert verdict(run(exit_code=9)) == "exit code 9"
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from assay.errors import ResultFileError
-from assay.model.comparison import CaseOutcome, CaseRef
+from assay.model.comparison import CaseOutcome, CaseRef, Reasks
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.results import files
 from assay.results.files import ResultFile, read_results
@@ -84,7 +84,7 @@ def test_our_result_file() -> None:
     assert found.run_id == "run-1"
     wanted = [
         CaseOutcome(CaseRef(SUITE, "a"), "passed", 1, 1, 0.9, "one", True),
-        CaseOutcome(CaseRef(SUITE, "b"), "failed", 1, 2, 0.5, excused=True),
+        CaseOutcome(CaseRef(SUITE, "b"), "failed", 1, 2, 0.5, reasks=Reasks(passed=1)),
         CaseOutcome(CaseRef(SUITE, "c"), "errored", 0, 0, None),
     ]
     assert list(found.read()) == wanted

@@ -12,11 +12,12 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
+from assay.comparison.tally import compare, fold
 from assay.engine.job import Job
 from assay.engine.runner import GRACE_SECONDS
 from assay.engine.session import run
 from assay.errors import StoreError, UsageError
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.events import Event, Notice, RunStarted
 from assay.model.observation import Observation
 from assay.model.options import RunOptions
@@ -155,30 +156,20 @@ def test_the_brake_is_heeded_from_the_first_question_to_the_last(job: Job) -> No
 
     def compare(run_id: str, *more: object) -> Comparison:
         heeded.append(job.brake.is_heeded)
-        return Comparison("base", run_id, "unchanged", 2)
+        return Comparison("base", run_id, "unchanged", 2, "passed")
 
     carried_out(asking(job, answer, compare=compare)[0])
-    assert heeded == [True] * 3
+    assert heeded == [True] * 4
     assert not job.brake.is_heeded
 
 
-def regressing(
-    run_id: str, confirmed: frozenset[CaseRef] | None, sequential: Any = None
-) -> Comparison:
-    """A critical case got worse, and the gate fails if it is confirmed."""
-    ref = CaseRef("suite.yaml", "a")
-    fails = confirmed is None or ref in confirmed
-    return Comparison(
-        "base",
-        run_id,
-        "regressed",
-        2,
-        critical_regressions=(ref,),
-        gate_failures=("a regressed",) if fails else (),
-    )
+def losing(job: Job) -> Callable[..., Comparison]:
+    """Compares with a baseline in which both cases passed."""
+    base = [CaseOutcome(CaseRef("suite.yaml", name), "passed", 1, 1, None) for name in "ab"]
+    return lambda run_id, sequential: compare(base, fold(job.store.facts(run_id)))
 
 
-def test_a_run_that_is_stopped_while_it_confirms_has_no_verdict_yet(job: Job) -> None:
+def test_a_run_that_is_stopped_during_re_asks_has_no_verdict_yet(job: Job) -> None:
     def stops(name: str, count: int) -> Any:
         if count < 4:
             return "no" if name == "a" else "yes"
@@ -186,19 +177,19 @@ def test_a_run_that_is_stopped_while_it_confirms_has_no_verdict_yet(job: Job) ->
         job.brake.press()
         return never()
 
-    stopped, target = asking(job, stops, compare=regressing)
+    stopped, target = asking(job, stops, compare=losing(job))
     result, _ = carried_out(stopped)
-    assert (result.exit_code, result.comparison) == (130, None)
-    assert target.asked[2:] == [("a", 1), ("a", 2)], "the second confirmation did not end"
+    assert (result.exit_code, result.comparison, result.verdict) == (130, None, "inconclusive")
+    assert target.asked[2:] == [("a", 1), ("a", 2)], "the second re-ask did not end"
     told: list[Event] = []
     again, target = asking(stopped, lambda name, count: "no", listen=told.append)
     again = replace(resumed(again, result.record), brake=type(job.brake)())
     whole, _ = carried_out(again)
     assert told[0] == RunStarted(whole.id, "t", planned=2, done=2)
-    assert target.asked == [("a", 2)]
-    assert (whole.exit_code, whole.reasons) == (1, ("a regressed",))
+    assert target.asked == [("a", 2), ("a", 3), ("a", 4), ("a", 5)]
+    assert (whole.exit_code, whole.reasons) == (1, ("1 lost case failed every re-ask",))
     trials = next(case for case in whole.suites[0].cases if case.id == "a").trials
-    assert [trial.get("confirms", False) for trial in trials] == [False, True, True]
+    assert [trial.get("confirms", False) for trial in trials] == [False, *[True] * 5]
 
 
 def test_a_resumed_run_is_running_again_while_it_is_at_work(job: Job) -> None:

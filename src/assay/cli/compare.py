@@ -81,7 +81,8 @@ def command(
 
 
 def _print(found: Comparison, base: str, candidate: str) -> None:
-    verdict = click.style(found.verdict.upper(), fg=_COLOURS[found.verdict], bold=True)
+    colour = _COLOURS[found.verdict]
+    verdict = click.style(found.verdict.upper(), fg=colour, bold=True)
     click.echo(f"{verdict}: {moved(found)}")
     for role, reference, name in (("base", base, found.base), ("now", candidate, found.candidate)):
         known = "" if reference == name else f" ({name})"
@@ -96,12 +97,11 @@ def _print(found: Comparison, base: str, candidate: str) -> None:
     for label, texts in (("warning", found.warnings), ("note", found.notes)):
         for text in texts:
             click.echo(safe(f"{label}: {text}"))
-    click.echo(
-        f"pass rate alone: {found.decision.replace('_', ' ')}{f': {_numbers(found)}' if found.pairs else ''}"
-    )
+    numbers = f": {_numbers(found)}" if found.pairs else ""
+    click.echo(f"pass rate alone: {found.decision.replace('_', ' ')}{numbers}")
     for line in wrap(safe(found.explanation), Terminal.of(sys.stdout).width):
         click.echo(line)
-    click.echo(f"gate {found.gate}: {verdict}")
+    click.echo(f"gate {found.gate}: {click.style(found.verdict, fg=colour, bold=True)}")
     for reason in (*found.gate_failures, *found.undecided):
         click.echo(safe(f"  - {reason}"))
 

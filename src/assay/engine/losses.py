@@ -6,11 +6,11 @@ trials that `confirms`; the gate reads them from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from assay.engine.plan import Plan, Planned
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.comparison import CaseRef, Comparison, Reasks
 from assay.model.result import Outcome
 from assay.model.run import TrialFacts
 
@@ -29,13 +29,11 @@ class Loss(NamedTuple):
         """The numbers of its re-asks, which follow those of its planned trials."""
         return range(self.planned.repeats, self.planned.repeats + self.times)
 
-    def is_settled(self, outcomes: Collection[Outcome]) -> bool:
-        """Is it known whether the loss is excused? More than half of a critical case must pass."""
-        made = list(outcomes)
-        passed, failed = made.count("passed"), made.count("failed")
-        if self.planned.case.critical:
-            return 2 * passed > self.times or 2 * failed >= self.times
-        return passed > 0
+    def is_settled(self, made: Mapping[int, Outcome]) -> bool:
+        """Are these re-asks, by repeat, all of them, or enough to know if it is excused?"""
+        found = Reasks.of(made.values())
+        all_made = all(repeat in made for repeat in self.repeats)
+        return all_made or found.settle(self.times, critical=self.planned.case.critical)
 
 
 def open_losses(
@@ -44,15 +42,14 @@ def open_losses(
     file_of: Callable[[int], str],
     times_of: Callable[[Planned], int],
 ) -> list[Loss]:
-    """The losses that can be asked again and are not settled yet, critical ones first."""
-    unconfirmed = {loss.ref for loss in comparison.losses if loss.status == "unconfirmed"}
-    if not unconfirmed:
+    """The losses that can be asked again and are not excused yet, critical ones first."""
+    lost = {loss.ref for loss in comparison.losses if loss.status != "excused"}
+    if not lost:
         return []
     found = [
         Loss(planned, times)
         for planned in plan
-        if CaseRef(file_of(planned.suite), planned.case.id) in unconfirmed
-        and (times := times_of(planned))
+        if CaseRef(file_of(planned.suite), planned.case.id) in lost and (times := times_of(planned))
     ]
     return sorted(found, key=lambda loss: not loss.planned.case.critical)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from itertools import chain
 from typing import Any
@@ -154,7 +154,7 @@ class Runner:
                 self._tally.count(trial, self._plan.at(trial.position).repeats)
         self._check_limits()
 
-    async def ask_again(self, losses: Iterable[Loss]) -> None:
+    async def ask_again(self, losses: Sequence[Loss]) -> None:
         """Ask lost cases again, several at once, but the trials of one case one after the other.
 
         Re-asks that are not made because the run gave up are recorded as errored, so that the loss
@@ -166,12 +166,12 @@ class Runner:
             for loss in waiting:
                 await self._ask_one_again(loss)
 
-        await self._run_lanes(lane() for _ in range(self._workers))
+        await self._run_lanes([lane() for _ in range(min(self._workers, len(losses)))])
 
     async def _ask_one_again(self, loss: Loss) -> None:
         planned, made = loss.planned, self.reasks_of(loss.planned)
         for repeat in loss.repeats:
-            if self.stopped or loss.is_settled(made.values()):
+            if self.stopped or loss.is_settled(made):
                 return
             if repeat in made:
                 continue
@@ -214,17 +214,17 @@ class Runner:
                     await work(trial)
 
         unasked: list[Trial] = []
-        await self._run_lanes(lane() for _ in range(self._workers))
+        await self._run_lanes([lane() for _ in range(self._workers)])
         if (self.gave_up or self.decided) and not self.stopped:
             await self._record_unasked(unasked, trials)
 
-    async def _run_lanes(self, lanes: Iterable[Coroutine[Any, Any, None]]) -> None:
+    async def _run_lanes(self, lanes: Sequence[Coroutine[Any, Any, None]]) -> None:
         """Run lanes until all are done and their trials saved; an error of one ends all."""
         watcher = asyncio.create_task(self._watch_silence())
         try:
             async with asyncio.TaskGroup() as group:
                 # A single lane waits for each save; several may each be one trial ahead.
-                max_unsaved = self._workers - 1
+                max_unsaved = len(lanes) - 1
                 self._journal = Journal(self._store, self._saved, group.create_task, max_unsaved)
                 self._lanes = []
                 for number, lane in enumerate(lanes, 1):

@@ -106,7 +106,7 @@ class _Session:
             runner = self._runner(record)
             with job.brake.heeded():
                 status = await self._ask(runner, record)
-            comparison = None if runner.stopped else self._compare(record)
+                comparison = None if runner.stopped else self._compare(record)
             return self._finish(record, runner, status, self._without_unselected(comparison))
 
     def _preflight(self) -> None:
@@ -208,11 +208,13 @@ class _Session:
         if found is None or found.is_worse:  # then the gate fails whatever they would show
             return
         files = [header.file for header in record.suites]
-        losses = open_losses(found, self.plan, files.__getitem__, self._confirm_times)
+        known = open_losses(found, self.plan, files.__getitem__, self._confirm_times)
+        losses = [loss for loss in known if not loss.is_settled(runner.reasks_of(loss.planned))]
         chosen, rest = losses[:MAX_REASKED], losses[MAX_REASKED:]
         if chosen and not runner.gave_up:
             self.job.listen(Notice(self._announce(chosen, record)))
-        await runner.ask_again(chosen)
+        if chosen:
+            await runner.ask_again(chosen)
         why = f"at most {MAX_REASKED} cases are"
         for loss in rest:
             await runner.skip_reask(loss.planned, loss.repeats[0], why)

@@ -46,6 +46,12 @@ class Reasks(NamedTuple):
     def judged(self) -> int:
         return self.passed + self.failed
 
+    def settle(self, times: int, *, critical: bool) -> bool:
+        """Is it known, before all `times` are made, whether the loss is excused?"""
+        if critical:
+            return 2 * self.passed > times or 2 * self.failed >= times
+        return self.passed > 0
+
     def excuse(self, *, critical: bool) -> bool:
         """Do they excuse the loss? One pass is enough; a critical case needs more than half."""
         return self.passed > self.failed + self.errored if critical else self.passed > 0

@@ -28,8 +28,8 @@ def write(run: RunResult, out: TextIO) -> None:
 
 def _commands(run: RunResult) -> Iterator[str]:
     level = "warning" if run.passed else "error"
-    if run.reasons:
-        yield _command(level, f"Assay: {verdict(run)}", run.reasons)
+    if run.reasons or not run.passed:
+        yield _command(level, f"Assay: {verdict(run)}", run.reasons or [verdict(run)])
     found, summary, harmless = gather(run), run.summary, _harmless(run.comparison)
     for case in (*found.failed, *found.errored):
         ref = CaseRef(case.suite_file, case.id)

@@ -15,22 +15,34 @@ FAILED_BEFORE = "failed before too"
 #: How many flaky cases are named.
 MAX_NAMED = 10
 
-#: What an exit code means for a run, if it says more than the verdict.
-ENDINGS = {2: "refused", 3: "incomplete", 5: "nothing selected", 130: "interrupted"}
+#: What an exit code means for a run.
+VERDICTS = {
+    0: "passed",
+    1: "failed",
+    2: "refused",
+    3: "incomplete",
+    4: "inconclusive",
+    5: "nothing selected",
+    130: "interrupted",
+}
 
 
 def verdict(run: RunResult) -> str:
     """The verdict in one word; for a run that was not judged to the end, how it ended."""
+    if run.exit_code == 0:
+        return run.verdict
     compared = run.comparison
     if run.exit_code == 4 and (compared is None or compared.verdict != "inconclusive"):
         return "stale"
-    return ENDINGS.get(run.exit_code, run.verdict)
+    return VERDICTS.get(run.exit_code, f"exit code {run.exit_code}")
 
 
 def headline(run: RunResult) -> str:
     """The counts behind the verdict, in one sentence."""
     summary = run.summary
-    text = f"{summary.passed:,} of {count(summary.judged, 'judged case')} passed"
+    text = "no case was judged"
+    if summary.judged:
+        text = f"{summary.passed:,} of {count(summary.judged, 'judged case')} passed"
     if run.comparison is not None:
         text += f"; against {baseline_of(run, run.comparison)}: {moved(run.comparison)}"
     return text

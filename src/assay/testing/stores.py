@@ -348,16 +348,39 @@ class StoreConformance(ABC):
         assert store.baseline("main") == "run-2"
         assert list(store.baselines().items()) == [("first", "run-1"), ("main", "run-2")]
 
+    def test_a_baseline_keeps_its_history(self, store: Store) -> None:
+        for number in (1, 2, 3):
+            store.begin(a_run(f"run-{number}"))
+        for run_id in ("run-1", "run-2", "run-2", "run-1", "run-3"):
+            store.set_baseline("main", run_id)
+        assert store.baseline_history("main") == ["run-1", "run-2", "run-1", "run-3"]
+        store.set_baseline("main", "run-2", anew=True)
+        assert (store.baseline("main"), store.baseline_history("main")) == ("run-2", ["run-2"])
+        store.remove_baseline("main")
+        store.set_baseline("main", "run-3")
+        assert store.baseline_history("main") == ["run-3"], "the old history went with the name"
+
+    def test_runs_between_the_first_and_the_last_of_a_history_can_be_deleted(
+        self, store: Store
+    ) -> None:
+        for number in (1, 2, 3):
+            store.begin(a_run(f"run-{number}"))
+            store.set_baseline("main", f"run-{number}")
+        with pytest.raises(StoreError, match="'run-1' is the first run of the baseline 'main'"):
+            store.delete("run-1")
+        store.delete("run-2")
+        assert store.baseline_history("main") == ["run-1", "run-3"]
+
     def test_an_unknown_baseline_is_named_with_the_nearest(self, store: Store) -> None:
         store.begin(a_run())
         store.set_baseline("main", "run-1")
-        for call in (store.baseline, store.remove_baseline):
+        for call in (store.baseline, store.baseline_history, store.remove_baseline):
             with pytest.raises(NotInStore, match=r"no baseline 'mian'.*did you mean 'main'"):
                 call("mian")
 
     @pytest.mark.parametrize("name", ["a\0b", "\ud800"], ids=ascii)
     def test_a_name_that_cannot_be_stored_is_not_found(self, store: Store, name: str) -> None:
-        for call in (store.baseline, store.remove_baseline):
+        for call in (store.baseline, store.baseline_history, store.remove_baseline):
             with pytest.raises(NotInStore, match="no baseline"):
                 call(name)
 
