@@ -183,6 +183,41 @@ def test_a_shard_may_be_a_file_of_any_name(home: Project) -> None:
     assert merge(home, "first")["totalCases"] == 2
 
 
+def test_shards_of_another_store_are_merged_there(home: Project) -> None:
+    write(home, [[{}, {"said": "no"}]])
+    store = ("--store", "sqlite:elsewhere.db")
+    parts = shards(home, 2, *store)
+    merged = merge(home, *parts, *store)
+    (newest, *_) = json.loads(home.call("runs", "list", "--json", *store).stdout)
+    assert newest | {"mergedFrom": parts} == merged
+    assert not (home.root / ".assay" / "assay.db").exists()
+
+
+def test_warnings_of_suites_that_only_some_shards_asked_are_kept(home: Project) -> None:
+    write(home, [[{}]], tools="tools.json")
+    home.write("tools.json", [])
+    expect = {"toolsCalled": [], "noToolErrors": True, "responseNonEmpty": True}
+    golden = {"id": "gs-t-001", "description": "", "input": {"message": "a0"}, "expect": expect}
+    home.write("evals/t.golden.json", [golden])
+    whole, parts = run(home), shards(home, 3)
+    merged = record(home, merge(home, *parts)["runId"])
+    assert merged == record(home, whole)
+    assert "the tool 't' is not in the registry" in merged["suites"]
+
+
+def test_a_run_merged_from_documents_is_regraded_from_what_the_target_did(home: Project) -> None:
+    called = {"response": "yes", "toolCalls": [{"name": "look_up", "params": {"a": 1}}]}
+    step = {"tool": "look_up", "args": {"a": 1}}
+    judged = {"evaluators": [{"type": "tool_trajectory", "mode": "exact", "expected": [step]}]}
+    write(home, [[{"said": [called, "no"], **judged}, {"said": "no"}]])
+    shards(home, 2, "--repeat", "2")
+    merged = merge(home, *files(2))["runId"]
+    home.call("regrade", merged, code=1)
+    first, again = (trials(home, run_id) for run_id in (merged, home.runs()[-1][0]))
+    assert len(first) == 4
+    assert [trial[4:6] for trial in first] == [trial[4:6] for trial in again]
+
+
 def test_a_limit_counts_in_each_shard(home: Project) -> None:
     write(home, [[{} for _ in range(9)]])
     whole, parts = run(home, "--limit", "4"), shards(home, 2, "--limit", "2")
