@@ -21,7 +21,7 @@ from assay.results.schema import Details, Trial
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = Page.read(ROOT / "docs/runs.md", ROOT)
-(WORKFLOW,) = [b for b in PAGE.blocks if b.option("file").startswith(".github/")]
+WORKFLOW, SHARDS = (b for b in PAGE.blocks if b.option("file").startswith(".github/"))
 
 
 def keys(title: str) -> list[str]:
@@ -94,3 +94,43 @@ def test_the_recipe_for_ci_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "::error file=evals/first.eval.yaml,line=6,title=failed%3A capital::" in output
     assert "capital" in (tmp_path / "summary.md").read_text("utf-8")
     assert 'name="capital"' in (tmp_path / "junit.xml").read_text("utf-8")
+
+
+def test_the_recipe_with_shards_works(tmp_path: Path) -> None:
+    """First a push, then a pull request that breaks a case: the last job of each decides."""
+    (tmp_path / ".git").mkdir()
+    jobs = yaml.safe_load(SHARDS.text)["jobs"]
+    commands = {
+        name: [s["run"] for s in job["steps"] if "assay " in s.get("run", "")]
+        for name, job in jobs.items()
+    }
+    (run,), (merge, compare, baseline) = commands["shard"], commands["verdict"]
+    story = Story(tmp_path)
+    assert story.shell("assay init .")[0] == 0
+    (tmp_path / "shards").mkdir()
+
+    def call(script: str) -> tuple[int, str]:
+        return story.shell(f"set -e\n{script}")
+
+    def ask() -> None:
+        for part in jobs["shard"]["strategy"]["matrix"]["part"]:
+            assert call(run.replace("${{ matrix.part }}", str(part)))[0] == 0
+            (tmp_path / f"shard-{part}.json").replace(tmp_path / f"shards/shard-{part}.json")
+
+    ask()
+    for script in (merge, compare, baseline):
+        assert call(script)[0] == 0
+    suite = tmp_path / "evals/first.eval.yaml"
+    suite.write_text(
+        suite.read_text("utf-8").replace("id: capital\n", "id: capital\n    critical: true\n"),
+        "utf-8",
+    )
+    agent = tmp_path / "example_agent.py"
+    agent.write_text(
+        agent.read_text("utf-8").replace('"Paris", "toolCalls"', '"Lyon", "toolCalls"'), "utf-8"
+    )
+    ask()
+    assert call(merge)[0] == 0
+    code, output = call(compare)
+    assert code == 1
+    assert "capital" in output

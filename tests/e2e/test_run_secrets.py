@@ -205,3 +205,15 @@ def test_a_secret_in_an_inline_target_is_not_stored_and_has_to_be_given_again(
     assert f"the target of the run {run_id} held a secret" in refused.stderr
     done = home.call("run", "--resume", run_id, "--target", target, "--json")
     check(left_behind(home), done.stdout, done.stderr)
+
+
+def test_no_secret_is_in_the_document_of_a_shard_nor_in_a_merged_run(project: Project) -> None:
+    cases = [case("told", evaluators=[{"type": "python:looks:sees"}]), case("refused")]
+    cases[1]["evaluators"] = cases[0]["evaluators"]
+    project.write("one.eval.yaml", {"cases": cases})
+    run = ("run", ".", "--target", "http", "--shard", "1/1", "-o", "shard.json")
+    project.run(*run, "--max-retries", "0", code=3, env=KEYS)
+    merged = project.run("runs", "merge", "shard.json", env=KEYS)
+    files = left_behind(project)
+    check(files, merged.stdout, merged.stderr)
+    assert b"[redacted]" in files["shard.json"]

@@ -26,7 +26,7 @@ COMMANDS = {
     "regression": "Add, lock, archive and list regression cases.",
     "report": "Write reports of a recorded run.",
     "run": "Ask a target every case, grade, record and compare.",
-    "runs": "List, show and remove recorded runs.",
+    "runs": "List, show, merge and remove recorded runs.",
     "schema": "Print the JSON Schema of a kind of file.",
     "serve": "Serve test cases and runs over REST.",
     "trend": "Show the pass rate over runs.",

@@ -1,9 +1,10 @@
-"""`assay runs`: list, show and remove recorded runs."""
+"""`assay runs`: list, show, merge and remove recorded runs."""
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -11,12 +12,16 @@ import click
 import msgspec
 from msgspec.structs import replace
 
+from assay.cli.completion import files
 from assay.cli.documents import print_report, store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
+from assay.model.run import MERGED_FROM
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult
+from assay.reporters.words import count
 from assay.service import history
+from assay.service.merging import merge_runs
 from assay.terminal import Terminal, columns, cut, safe
 
 #: The length of an id's timestamp prefix, to the millisecond; a shorter one may not be unique.
@@ -27,7 +32,7 @@ _HEADS = ("Run", "Started (UTC)", "Result", "Baseline", "Target", "Suite")
 
 @click.group("runs")
 def command() -> None:
-    """List, show and remove recorded runs.
+    """List, show, merge and remove recorded runs.
 
     \b
     Examples:
@@ -155,6 +160,42 @@ def _case_line(suite: EvalSuiteResult, case: CaseResult) -> str:
     file, line = case.source
     place = f"{file}:{line}" if file else suite.file
     return f"{place}: {case.outcome}: {case.id}: {case.error or ''}".replace("\n", " ").rstrip()
+
+
+@command.command("merge")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN|FILE...", shell_complete=files)
+@click.option("--json", "as_json", is_flag=True, help="Print the run as in `runs list --json`.")
+@store_option
+def merge(runs: tuple[str, ...], as_json: bool, store: str | None) -> None:
+    """Join the shards of one plan into one complete run.
+
+    RUN is a run that was made with `--shard`: an id, the start of one, or `latest`. FILE is what
+    `assay run --shard i/n -o FILE.json` wrote, perhaps on another machine. All shards of the same
+    plan are needed. The merged run is new; the shards stay.
+
+    \b
+    Examples:
+      assay runs merge shard-1.json shard-2.json shard-3.json
+      assay runs merge 0198c0de 0198c0df
+    """
+    merged = merge_runs(runs, store=store)
+    record, row = merged.record, history.Listed(merged.record).to_dict()
+    if as_json:
+        echo_json(row | {MERGED_FROM: record.merged_from})
+        return
+    shards = count(len(record.merged_from), "shard")
+    click.echo(f"merged {shards} into {record.id}: {_counts(row)}")
+    for note in merged.notes:
+        click.echo(printable(f"note: {note}"))
+    click.echo(printable(f"next: {_after_merge(record.id, merged.store.baselines())}"))
+
+
+def _after_merge(run_id: str, baselines: Collection[str]) -> str:
+    """The command to call next: compare it, or make it the first baseline."""
+    if not baselines:
+        return f"assay baseline set main {run_id}"
+    name = "main" if "main" in baselines else min(baselines)
+    return f"assay compare {shlex.quote(name)} {run_id}"
 
 
 @command.command("rm")

@@ -24,9 +24,16 @@ _SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 _SHARD_SCHEMA = Field(json_schema_extra={"pattern": f"^{_SHARD.pattern}$"})
 
 
-def _check_shard(value: str) -> str:
+def parse_shard(value: str) -> tuple[int, int] | None:
+    """The number of a shard and how many there are: (1, 4) for 1/4; None if it is not valid."""
     match = _SHARD.fullmatch(value)
     if match is None or int(match[1]) > int(match[2]):
+        return None
+    return int(match[1]), int(match[2])
+
+
+def _check_shard(value: str) -> str:
+    if parse_shard(value) is None:
         message = f"{value!r} is not a part of the cases"
         raise problem("wrong-value", message, "for example 1/4, the first of four parts")
     return value

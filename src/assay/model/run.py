@@ -57,6 +57,8 @@ MADE = "suite:"
 CANCELLED = "cancelled"
 #: The key in the environment for the door that started or resumed the run, if that matters.
 DOOR = "door"
+#: The key in the environment for the ids of the shards of a merged run; missing in others.
+MERGED_FROM = "mergedFrom"
 RunStatus = Literal["running", "finished", "interrupted"]
 
 
@@ -128,6 +130,16 @@ class RunRecord(msgspec.Struct, frozen=True):
     def door(self) -> str:
         """The door that started or resumed it; empty unless it matters which one resumes it."""
         return str(self.environment.get(DOOR, ""))
+
+    @property
+    def shard(self) -> str | None:
+        """The part of its plan that it asked, such as 1/4; None if it asked all of it."""
+        return self.plan.get("shard")
+
+    @property
+    def merged_from(self) -> list[str]:
+        """The ids of the shards that it was merged from; empty for other runs."""
+        return list(self.environment.get(MERGED_FROM, ()))
 
     @property
     def cancelled(self) -> bool:
@@ -214,7 +226,7 @@ _ANSWER = msgspec.json.Decoder(_Answer)
 _has_answer = quick_search('"response":')
 
 
-class TrialFacts(msgspec.Struct, frozen=True):
+class TrialFacts(msgspec.Struct, frozen=True, rename="camel"):
     """The fields of a trial that counting and comparing need."""
 
     position: int

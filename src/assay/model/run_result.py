@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from assay.model.comparison import Comparison, GateVerdict
-from assay.model.run import RunRecord
+from assay.model.run import RunRecord, TrialRecord
+from assay.model.shard import chunks_of
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.record import Record
 
@@ -17,6 +18,7 @@ class RunResult(Record, frozen=True):
     """The result of a run. `reasons` explain the exit code.
 
     `statistics` are about all suites together. `folder` has the result files, if any were written.
+    `trials` reads all trials of a shard, which its JSON document has too; None for other runs.
     """
 
     record: RunRecord
@@ -28,6 +30,7 @@ class RunResult(Record, frozen=True):
     comparison: Comparison | None = None
     statistics: Mapping[str, Any] = {}
     folder: str = ""
+    trials: Callable[[], Iterator[TrialRecord]] | None = None
 
     @property
     def id(self) -> str:
@@ -60,7 +63,11 @@ class RunResult(Record, frozen=True):
         tail: dict[str, Any] = {"exitCode": self.exit_code}
         if self.comparison is not None:
             tail = {"comparison": self.comparison.to_dict()} | tail
-        yield b"]," + msgspec.json.encode(tail)[1:]
+        yield b"]," + msgspec.json.encode(tail)[1:-1]
+        if self.trials is not None:
+            yield b',"shard":'
+            yield from chunks_of(self.record, self.trials())
+        yield b"}"
 
     def to_dict(self) -> dict[str, Any]:
         """The whole document, with all cases in memory."""

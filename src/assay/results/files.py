@@ -158,14 +158,20 @@ def read_results(file: Path) -> ResultFile:
     return _open_lines(file) if file.suffix == ".jsonl" else _open_document(file)
 
 
-def _open_document(file: Path) -> ResultFile:
+def read_document(file: Path, decode: Callable[[bytes], T], hint: str) -> T:
+    """Read and decode a whole JSON file; `hint` is what to do when it is too large."""
     name = shown_path(file)
     with _open(file) as stream:
         data = stream.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
-        limit = f"the file has more than {MAX_FILE_BYTES:,} bytes"
-        raise ResultFileError(f"{name}: {limit}; export the run as JSONL, or name it by its id")
-    found = _decode(_decode_document, data.removeprefix(_BOM), name, 1)
+        raise ResultFileError(f"{name}: the file has more than {MAX_FILE_BYTES:,} bytes; {hint}")
+    return _decode(decode, data.removeprefix(_BOM), name, 1)
+
+
+def _open_document(file: Path) -> ResultFile:
+    name = shown_path(file)
+    hint = "export the run as JSONL, or name it by its id"
+    found = read_document(file, _decode_document, hint)
     if found.results is not None:
         rows = found.results if isinstance(found.results, list) else found.results.results
         cases = list(_merge((_foreign_row(row, name) for row in rows), name))

@@ -126,6 +126,7 @@ def result_of(
         every.summary(selected),
         notes=notes,
         comparison=comparison,
+        trials=partial(store.trials, record.id) if record.shard else None,
         statistics=every.measure.statistics(every.planned(selected), whole=True) | judges.of(),
     )
 

@@ -59,6 +59,8 @@ class Run(RunResult, frozen=True, kw_only=True):
             )
             for suite in result.suites
         )
+        if result.trials is not None:
+            given["trials"] = partial(_read, result.trials, handle)
         return cls(**given, store=cast("Store", handle))
 
     def __repr__(self) -> str:
