@@ -132,7 +132,7 @@ def test_a_key_that_is_not_known_counts_as_the_same(before: str, now: str) -> No
 
 def test_a_changed_case_is_never_a_regression() -> None:
     found = compare([case("a", key="old")], [case("a", "failed", key="new", critical=True)])
-    assert found.regressions == found.losses == ()
+    assert (found.regressions, found.losses) == ((), ())
     assert (found.decision, found.pairs, found.difference) == ("not_comparable", 0, None)
 
 
