@@ -54,15 +54,15 @@ echo
 echo "2. The agent as it is deployed. One case fails: it knows no Fahrenheit."
 step 1 assay run evals/ --target v1
 printed both-units
-step 0 assay baseline set main
+step 0 assay baseline update main
 
 echo
 echo "3. A change: it learns Fahrenheit, and forgets to look for warnings. The pass rate is the"
-echo "   same, but a critical case got worse. It is asked twice again, and fails the build."
+echo "   same, but a critical case got worse. It is asked again, keeps failing, and fails the build."
 step 1 assay run evals/ --target v2 --baseline main -o junit.xml -o summary.md
 printed oslo-alert
 printed '- get_alerts(city="Oslo")'
-printed 'gate failed'
+printed 'gate regression: failed'
 
 echo
 echo "4. A file with mistakes never reaches the agent."

@@ -21,6 +21,7 @@ from assay.cli.run import command as run_command
 from assay.evaluators import composite, field_accuracy, tool_trajectory
 from assay.evaluators.python import FunctionSpec
 from assay.model import expect, options, rubric, source, suite, target, tiers, tool
+from assay.model.accepted import AcceptedLoss
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
 from assay.model.options import RunOptions
 from assay.model.rules import Ruled
@@ -59,6 +60,7 @@ TABLES: dict[type[Shape], tuple[str, str]] = {
     TargetEntry: (CONFIG, "Targets"),
     options.RunOptions: (CONFIG, "Defaults"),
     target.RateLimits: (CONFIG, "Limits"),
+    AcceptedLoss: (CONFIG, "Accepted losses"),
     target.Price: (CONFIG, "Prices"),
     source.Source: (CONFIG, "Sources"),
     tool.ToolEntry: (CONFIG, "Registry of tools"),

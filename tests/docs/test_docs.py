@@ -175,7 +175,7 @@ def test_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
     assert len(shown) == 1
     assert fits(shown[0], output) == ""
     lines = [line.strip() for line in shown[0].splitlines()]
-    for key_line in ("FAILED (exit code 1)", '- get_alerts(city="Oslo")', "regressions (1):"):
+    for key_line in ("FAILED (exit code 1)", '- get_alerts(city="Oslo")', "new passes (1):"):
         assert key_line in lines
 
 

@@ -28,18 +28,22 @@ class AcceptedLosses:
         #: The accepted cases that fail now.
         self.cases: list[AcceptedCase] = []
 
+    def entry_for(self, ref: CaseRef) -> AcceptedLoss | None:
+        """The entry that accepts this case."""
+        known = self._by_id.get(ref.id, ())
+        return next((entry for entry in known if entry.case in (ref.id, str(ref))), None)
+
     def covers(self, case: CaseOutcome) -> bool:
-        """Is this case, if it fails, accepted? Every case of the candidate is looked up once."""
-        for entry in self._by_id.get(case.ref.id, ()):
-            if not _names(entry, case.ref):
-                continue
-            self._seen.add(entry.case)
-            if case.outcome != "passed":
-                self._failing.add(entry.case)
-            if case.outcome == "failed":
-                self.cases.append(AcceptedCase(case.ref, entry.reason, entry.until or ""))
-            return case.outcome == "failed"
-        return False
+        """Does this case fail, and is that accepted? Each case of a candidate is looked up once."""
+        entry = self.entry_for(case.ref)
+        if entry is None:
+            return False
+        self._seen.add(entry.case)
+        if case.outcome != "passed":
+            self._failing.add(entry.case)
+        if case.outcome == "failed":
+            self.cases.append(AcceptedCase(case.ref, entry.reason, entry.until or ""))
+        return case.outcome == "failed"
 
     def warnings(self, *, complete: bool) -> Iterator[str]:
         """The entries that no longer apply; a run that is not complete cannot show what is gone."""
@@ -61,7 +65,3 @@ def _possible_ids(case: str) -> Iterator[str]:
     while (found := case.find(": ", start)) >= 0:
         yield case[found + 2 :]
         start = found + 1
-
-
-def _names(entry: AcceptedLoss, ref: CaseRef) -> bool:
-    return entry.case in (ref.id, str(ref))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from assay.comparison.accepted import AcceptedLosses
 from assay.model.comparison import CaseOutcome, CaseRef, comparable
 from assay.model.result import JUDGED
 from assay.model.run import TrialFacts, TrialRecord
@@ -16,15 +17,20 @@ from assay.stats.sequential import Sequential
 
 
 class Early:
-    """The sequential test of a run against its base; `repeats_of` maps positions to repeats."""
+    """The sequential test of a run against its base; `repeats_of` maps positions to repeats.
+
+    Accepted losses count as unchanged.
+    """
 
     def __init__(
         self,
         base: Iterable[CaseOutcome],
         order: Sequence[int],
         repeats_of: Callable[[int], int],
+        accepted: AcceptedLosses | None = None,
         alpha: float = 0.05,
     ) -> None:
+        self._accepted = accepted or AcceptedLosses(())
         self.test = Sequential(alpha)
         #: How many pairs were tested.
         self.pairs = 0
@@ -67,7 +73,8 @@ class Early:
 
     def _test_case(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
         first, outcome = trials[0], outcome_of(trials)
-        known = self._in_base(CaseRef(first.suite, first.case_id))
+        ref = CaseRef(first.suite, first.case_id)
+        known = self._in_base(ref)
         if known is None or outcome not in JUDGED:
             return
         before, key = known
@@ -75,6 +82,8 @@ class Early:
             return
         self.pairs += 1
         now = outcome == "passed"
+        if before and not now and self._accepted.entry_for(ref):
+            return
         if before != now and first.cluster is not None:
             # Cases of a cluster are not independent: only the first change counts.
             if first.cluster in self._moved_clusters:

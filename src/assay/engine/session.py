@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from assay.comparison.accepted import AcceptedLosses
 from assay.engine.discretion import RedactedJudge, SecretFreeCache
 from assay.engine.early import Early
 from assay.engine.grading import Preparation
@@ -171,7 +172,8 @@ class _Session:
             return None
         *first, last = TIERS
         order = self.plan.order(first) + self.plan.order([last])
-        early = Early(self.job.base, order, self.plan.repeats_of)
+        accepted = AcceptedLosses(self.job.settings.config.accepted, self.job.now().date())
+        early = Early(self.job.base, order, self.plan.repeats_of, accepted)
         if self.job.resumed is not None:
             early.restore(self.job.store.facts(record.id))
         return early

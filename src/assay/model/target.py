@@ -21,11 +21,13 @@ class Price(Shape):
 
 
 class RateLimits(Shape):
-    """How much a target is asked, at once and in a minute; None is not limited here."""
+    """How much a target is asked; None is not limited here."""
 
     workers: Several | None = None
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
+    #: How many times it is asked again about a lost case; 0 if its calls have side effects.
+    confirm: Count | None = None
 
 
 class Need(NamedTuple):
@@ -58,8 +60,6 @@ class TargetSpec(RateLimits):
 
     name: Text = ""
     provider: Text
-    #: How many times it is asked again about a lost case; 0 if its calls have side effects.
-    confirm: Count | None = None
 
     @classmethod
     def inline(cls, provider: str, name: str) -> dict[str, Any] | None:
@@ -81,7 +81,7 @@ class TargetSpec(RateLimits):
     @property
     def identity(self) -> str:
         """The settings that affect its answers: all but secrets, limits and names."""
-        hidden = {"api_key", "headers", "prices", "name", "timeout_seconds", "confirm"}
+        hidden = {"api_key", "headers", "prices", "name", "timeout_seconds"}
         hidden |= RateLimits.model_fields.keys()
         return self.model_dump_json(exclude=hidden, warnings="none")
 

@@ -73,7 +73,7 @@ def _outcome(
     if case.outcome == "passed":
         return
     found = excerpt(suite, case, known)
-    standing = [found.standing] if found.standing else []
+    standing = [found.standing] if found.standing and case.outcome != "skipped" else []
     message = _attributes(message=cut("; ".join((*standing, *found.reasons)), MAX_MESSAGE))
     if case.outcome == "skipped":
         yield f"<skipped{message}/>"

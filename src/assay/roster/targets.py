@@ -179,8 +179,8 @@ class Roster:
     def _retrying(self, target: Target, identity: str, limits: RateLimits) -> Retrying:
         gate = self._gate(identity or target.name, limits)
         policy = self._policy.allowing(getattr(limits, "timeout_seconds", None))
-        random, confirm = Random(self._seed), getattr(limits, "confirm", None)
-        return Retrying(target, policy, self._clock, random, identity, gate, confirm)
+        random = Random(self._seed)
+        return Retrying(target, policy, self._clock, random, identity, gate, limits.confirm)
 
     def _gate(self, identity: str, limits: RateLimits) -> RateGate:
         """The gate of a target; shared if the same target is also the judge."""
