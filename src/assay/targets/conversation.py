@@ -83,7 +83,7 @@ def _join(turns: Sequence[Turn]) -> Observation:
         many = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
         notes.append(f"stopped after {many}: the model still called tools")
     return Observation(
-        response=last_said(messages),
+        response=last_said(messages).text,
         tool_calls=tuple(call for message in messages for call in message.tool_calls),
         messages=messages,
         usage=total(each.usage for each in seen),
