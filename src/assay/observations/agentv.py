@@ -22,7 +22,7 @@ def _fits(value: Any) -> bool:
 def _is_file(value: Any) -> bool:
     """Is it an output file? OpenAI Responses have settings under `text`."""
     return isinstance(value, dict) and (
-        "output_messages" in value or isinstance(value.get("text"), str)
+        "output_messages" in value or not isinstance(value.get("text", {}), dict)
     )
 
 

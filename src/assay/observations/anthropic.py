@@ -42,8 +42,8 @@ def _has_blocks(value: Any) -> bool:
 SHAPE = Shape(
     "Anthropic",
     (
-        Need("messages with 'role'", _has_messages),
-        Need("blocks such as 'tool_use'", _has_blocks),
+        Need("'role'", _has_messages),
+        Need("'content' with 'tool_use'", _has_blocks),
     ),
     read,
 )

@@ -100,8 +100,8 @@ def _has_types(value: Any) -> bool:
 SHAPE = Shape(
     "Claude Code",
     (
-        Need("lines with 'type': 'user'", _has_types),
-        Need("their 'message'", lambda value: any(map(_is_spoken, message_list(value) or ()))),
+        Need("'type': 'assistant'", _has_types),
+        Need("'message'", lambda value: any(map(_is_spoken, message_list(value) or ()))),
     ),
     read,
 )

@@ -49,8 +49,8 @@ def _has_message(value: Any) -> bool:
 SHAPE = Shape(
     "chat messages",
     (
-        Need("'choices' or 'messages'", _has_list),
-        Need("messages with 'role'", _has_message),
+        Need("'messages' or 'choices'", _has_list),
+        Need("'role'", _has_message),
     ),
     read,
 )

@@ -74,7 +74,8 @@ def _unknown(value: Any) -> ObservationError:
         found = f"a list that starts with {shown(value[0])}"
     else:
         found = shown(value)
-    shapes = sorted(SHAPES, key=lambda shape: not any(need.holds(value) for need in shape.needs))
+    records = SHAPES[:-1]  # without the failure, which has no transcript
+    shapes = sorted(records, key=lambda shape: not any(need.holds(value) for need in shape.needs))
     known = ", ".join(shape.missing(value) for shape in shapes)
     return ObservationError(
         printable(f"{found} is not a known record{hint}; known shapes and what is missing: {known}")

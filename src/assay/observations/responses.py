@@ -30,6 +30,7 @@ _SUCCESS = {"completed": True, "failed": False}
 _OUTPUTS = ("output", "outputs", "results", "result")
 #: The keys of such a call that are neither its input nor its result.
 _NOT_INPUT = ("type", "id", "call_id", "status", "error", "container_id")
+_INCOMPLETE = "the response is incomplete"
 #: Responses that have not ended, or were ended by their client.
 _UNFINISHED = ("queued", "in_progress", "cancelled")
 
@@ -67,8 +68,11 @@ def read(value: Any) -> Observation:
     if not any(map(_is_item, items)):
         return _read_response(Record(value), value)
     record = Record(value if isinstance(value, dict) and "messages" in value else {})
-    turns, replies = _turns(records(items, "output"))
-    return observe(turns, measures(record), value, llm_calls=replies)
+    found = records(items, "output")
+    turns, replies = _turns(found)
+    observation = observe(turns, measures(record), value, llm_calls=replies)
+    cut = any(item.get("status") == "incomplete" for item in found)
+    return observation.replace(notes=(*observation.notes, _INCOMPLETE)) if cut else observation
 
 
 def _read_response(record: Record, raw: Any) -> Observation:
@@ -91,7 +95,7 @@ def _read_response(record: Record, raw: Any) -> Observation:
         return observation
     details = record.record("incomplete_details") or Record({})
     reason = details.get("reason")
-    notes = ending(reason) or (f"the response is incomplete: {shown(reason)}",)
+    notes = ending(reason) or (f"{_INCOMPLETE}: {shown(reason)}",)
     return observation.replace(notes=tuple(dict.fromkeys((*observation.notes, *notes))))
 
 
