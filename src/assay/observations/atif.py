@@ -37,8 +37,7 @@ def _turn(step: Record) -> Turn:
     calls = tuple(map(read_chat_call, step.records("tool_calls")))
     observed = step.record("observation")
     results = tuple(map(_result, observed.records("results"))) if observed else ()
-    content = message if message or not (calls or results) else None
-    return Turn(_ROLES[source], content, calls, results, notes=notes)
+    return Turn(_ROLES[source], message, calls, results, notes=notes)
 
 
 def _result(record: Record) -> Result:

@@ -29,7 +29,8 @@ def inputs(span: Span) -> list[Turn]:
             parts = system if isinstance(system, list) else [{"type": "text", "content": system}]
             turns.append(chat.turn(Record({"role": "system", "parts": parts}, source.at)))
         turns += _messages(source, "gen_ai.input.messages")
-        turns += _content(source, "gen_ai.prompt", "user")
+        for attribute in ("gen_ai.prompt", "gen_ai.content.prompt"):
+            turns += _content(source, attribute, "user")
         turns += [_turn(each, "user") for each in _numbered(source, "gen_ai.prompt")]
         if name.startswith("gen_ai.") and name.endswith(".message"):
             role = name.removeprefix("gen_ai.").removesuffix(".message")
@@ -41,7 +42,8 @@ def outputs(span: Span) -> list[Turn]:
     turns: list[Turn] = []
     for name, source in _sources(span):
         turns += _messages(source, "gen_ai.output.messages")
-        turns += _content(source, "gen_ai.completion", "assistant")
+        for attribute in ("gen_ai.completion", "gen_ai.content.completion"):
+            turns += _content(source, attribute, "assistant")
         # The first completion is the answer, as is the first choice.
         turns += [_turn(each, "assistant") for each in _numbered(source, "gen_ai.completion")[:1]]
         if name == "gen_ai.choice":

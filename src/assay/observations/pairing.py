@@ -181,8 +181,11 @@ def observe(
         for turn, indices in kept
     )
     answer = last_said(messages)
-    if unknown is None and answer.unknown and not is_reply:
-        unknown = "; ".join(dict.fromkeys((answer.unknown, *notes)))
+    if unknown is None and not is_reply:
+        if answer.unknown:
+            unknown = "; ".join(dict.fromkeys((answer.unknown, *notes)))
+        elif ends_with_result and not answer.text:
+            unknown = ENDS_WITH_RESULT
     if unknown or answer.unknown:
         answer = Answer(unknown=unknown)
     return Observation(

@@ -386,12 +386,24 @@ def test_the_last_model_span_without_messages_hides_the_answer() -> None:
     assert (read(spans).response, read(spans).error) == ("-4", None)
 
 
-def test_a_record_that_ends_with_a_result_is_noted() -> None:
+def test_a_record_that_ends_with_a_result_lacks_the_answer_unless_something_was_said() -> None:
     use = {"type": "tool_use", "id": "1", "name": "t", "input": {}}
     back = {"type": "tool_result", "tool_use_id": "1", "content": "x"}
-    messages = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [back]}]
-    assert read(messages).notes == (ENDS_WITH_RESULT,)
-    assert read([*messages, {"role": "assistant", "content": "x"}]).notes == ()
+    result, text = {"role": "user", "content": [back]}, {"type": "text", "text": "Wait."}
+    assert ENDS_WITH_RESULT in unknown([{"role": "assistant", "content": [use]}, result])
+    seen = read([{"role": "assistant", "content": [text, use]}, result])
+    assert (seen.response, seen.error, seen.notes) == ("Wait.", None, (ENDS_WITH_RESULT,))
+    answer = {"role": "assistant", "content": "Done."}
+    seen = read([{"role": "assistant", "content": [use]}, result, answer])
+    assert (seen.response, seen.error, seen.notes) == ("Done.", None, ())
+
+
+def test_a_step_of_a_trajectory_that_says_nothing_is_an_empty_answer() -> None:
+    call = {"tool_call_id": "1", "function_name": "submit", "arguments": {}}
+    step = {"source": "agent", "message": "", "tool_calls": [call]}
+    step["observation"] = {"results": [{"source_call_id": "1", "content": "ok"}]}
+    seen = read({"schema_version": "ATIF-v1.4", "steps": [step]})
+    assert (seen.response, seen.error) == ("", None)
 
 
 @pytest.mark.parametrize(
@@ -407,6 +419,16 @@ def test_an_incomplete_response_is_noted(reason: Any, note: str) -> None:
     assert note in " ".join(read(response).notes)
     item = {"type": "function_call", "name": "t", "arguments": "{", "status": "incomplete"}
     assert "the response is incomplete" in read([item]).notes
+
+
+@pytest.mark.parametrize("text", ["hi back", '{"total": 3}', "[1, 2]", "{not json"])
+@pytest.mark.parametrize("name", ["gen_ai.completion", "gen_ai.content.completion"])
+def test_the_completion_of_a_span_may_be_one_text(name: str, text: str) -> None:
+    span = {"spanId": "1", "attributes": {"gen_ai.request.model": "m", name: text}}
+    assert (read([span]).response, read([span]).error) == (text, None)
+    span = {"spanId": "1", "attributes": {"gen_ai.request.model": "m"}}
+    event = {"name": "gen_ai.content.completion", "attributes": {name: text}}
+    assert read([{**span, "events": [event]}]).response == text
 
 
 def test_arguments_under_an_unknown_key_are_noted() -> None:
