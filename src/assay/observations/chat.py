@@ -82,9 +82,10 @@ def _steps(raw: Any) -> list[Any]:
 def turn(record: Record) -> Turn:
     role, blocks = role_of(record), _blocks(record)
     notes = [*blocks.notes, *ending(record.get("stop_reason", "finish_reason"))]
-    if record.text("refusal"):
-        notes.append(REFUSED)
     content, name = blocks.content, record.text("name")
+    if refusal := record.text("refusal"):
+        content = content or refusal
+        notes.append(REFUSED)
     if role == "tool" and not blocks.results and not blocks.calls:
         return _tool_turn(record, content, name)
     if blocks.calls and role != "assistant":
@@ -114,10 +115,8 @@ def _blocks(record: Record) -> Blocks:
 
 def _without_text(record: Record, notes: list[str]) -> Any:
     """The content of a message that has none: known to be empty, or None if it is not recorded."""
-    if refusal := record.text("refusal"):
-        return refusal
-    if "content" in record.raw and not notes:
-        return "" if record.get("content") in (None, []) else None
+    if "content" in record.raw and not record.get("content") and not record.get("parts"):
+        return ""
     keys = ", ".join(repr(str(key)[:40]) for key in record.raw if key != "role")
     if keys and not notes:
         notes.append(f"a message has no content that can be read, only {keys[:200]}")

@@ -8,7 +8,7 @@ import pytest
 
 from assay.model.message import ContentPart, Message, ToolCall
 from assay.model.observation import Usage
-from assay.observations.pairing import NO_RESULT
+from assay.observations.pairing import NO_RESULT, REFUSED
 from assay.observations.reading import read
 from assay.observations.records import PLAIN_TEXT
 
@@ -61,6 +61,8 @@ def test_a_tool_message_of_agentv_is_the_result_of_an_open_call() -> None:
 def test_a_refusal_is_what_was_said() -> None:
     message = {"role": "assistant", "content": None, "refusal": "I cannot."}
     assert read({"choices": [{"message": message}]}).response == "I cannot."
+    assert read([{**message, "content": ""}]).response == "I cannot."
+    assert read([message]).notes == (REFUSED,)
     blocks = [{"type": "refusal", "refusal": "No."}]
     assert read([{"role": "assistant", "content": blocks}]).response == "No."
 
