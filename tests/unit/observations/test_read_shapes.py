@@ -403,7 +403,7 @@ def test_a_record_that_ends_with_a_result_lacks_the_answer_unless_something_was_
 
 def test_a_step_of_a_trajectory_that_says_nothing_is_an_empty_answer() -> None:
     call = {"tool_call_id": "1", "function_name": "submit", "arguments": {}}
-    step = {"source": "agent", "message": "", "tool_calls": [call]}
+    step: dict[str, Any] = {"source": "agent", "message": "", "tool_calls": [call]}
     step["observation"] = {"results": [{"source_call_id": "1", "content": "ok"}]}
     seen = read({"schema_version": "ATIF-v1.4", "steps": [step]})
     assert (seen.response, seen.error) == ("", None)
