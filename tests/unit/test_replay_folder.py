@@ -65,6 +65,12 @@ def test_a_file_that_cannot_be_read_is_an_error_of_its_case(
     assert words in str(fault(connected(), request()))
 
 
+def test_a_session_log_given_as_a_replay_file_points_to_the_folder(folder: Path) -> None:
+    target = ReplayTarget(file=str(SHAPES / "claude_code_session.jsonl")).connect()
+    words = str(fault(target, request()))
+    assert "the key 'id' is missing (put transcripts without one into a folder" in words
+
+
 def test_several_files_of_a_case_are_its_repeats(folder: Path) -> None:
     (folder / "one.json").write_text('{"response": "a"}')
     (folder / "one.jsonl").write_text('{"response": "b"}')

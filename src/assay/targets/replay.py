@@ -189,7 +189,7 @@ class Replay:
             message += f": it has {passed}, and this is repeat {repeat + 1}"
         if index.problems:
             first = index.problems.told()[0]
-            message += f" (some lines cannot be read; the first: {first.place}: {first.message})"
+            message += f" (some lines cannot be read; the first: {first.place}: {first.advice})"
         return message
 
     def _line(self, index: Index, line: int) -> bytes:
