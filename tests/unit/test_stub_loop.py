@@ -330,6 +330,13 @@ def test_a_tool_that_the_provider_runs_is_not_answered() -> None:
     assert seen.response == "Noon"
 
 
+@pytest.mark.parametrize("stubs", [STUBS, {}])
+def test_a_reply_without_content_is_an_unknown_answer(stubs: Any) -> None:
+    first = [calls(("get_time", {}))] if stubs else []
+    seen, _ = run(openai, *first, provider.sends({"choices": [{"message": {}}]}), stubs=stubs)
+    assert (seen.error or "").startswith("the answer is not in the record")
+
+
 @PROVIDERS
 def test_a_turn_that_fails_fails_the_question(provided: Any) -> None:
     with ProviderServer(calls(("get_time", {})), provider.status(500)) as server:

@@ -168,7 +168,7 @@ def test_an_observation_may_be_returned(agent: Write) -> None:
         ("None", "returned None, not a text, a mapping or an Observation"),
         ("5", "no observation: 5"),
         ("{'answer': 'x'}", "no observation: a mapping with 'answer'"),
-        ("{'respnse': 'x'}", "(did you mean 'response'?); one has 'response' or 'toolCalls', or"),
+        ("{'respnse': 'x'}", "(did you mean 'response'?); known shapes and what is missing: Assay"),
         ("{'response': 'x', 'toolCalls': [{}]}", "'toolCalls[0]' has no 'name'"),
         ("{'response': object()}", "what JSON cannot hold: Object of type object"),
         ("{'response': 'x', 'costUsd': float('nan')}", "what JSON cannot hold"),

@@ -34,7 +34,9 @@ def connected(file: Path, lines: Sequence[Any]) -> Replay:
     """The target of a file with these lines; what is no text is written as JSON."""
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     file.write_text("".join(f"{text}\n" for text in texts))
-    return ReplayTarget(file=file.name).connect()
+    target = ReplayTarget(file=file.name).connect()
+    assert isinstance(target, Replay)
+    return target
 
 
 FULL = {
@@ -145,6 +147,7 @@ def test_blank_lines_and_a_byte_order_mark_are_passed_over(file: Path) -> None:
     lines = b'\xef\xbb\xbf{"id": "one", "response": "a"}\r\n\r\n  \n{"id": "one", "response": "b"}'
     file.write_bytes(lines)
     target = ReplayTarget(file=str(file)).connect()
+    assert isinstance(target, Replay)
     assert [each.response for each in answers(target, request(), request(repeat=1))] == ["a", "b"]
     assert target.problems() == []
     asyncio.run(target.close())

@@ -58,7 +58,7 @@ class Lineup:
         for target in self._targets.values():
             hook = getattr(target.target, "unused", None)
             if hook is not None and (lines := hook(p.case.id for p in plan)):
-                yield unused_lines(target.name, lines)
+                yield unused_answers(target, lines)
 
     def unreadable(self) -> Iterator[str]:
         """A note for each target with recorded answers that cannot be read."""
@@ -109,6 +109,7 @@ def _unreadable_lines(target: str, problems: Sequence[str]) -> str:
     return f"{target}: {count} {noun} cannot be read; the first: {problems[0]}"
 
 
-def unused_lines(target: str, lines: int) -> str:
-    noun = "line has" if lines == 1 else "lines have"
-    return f"{target}: {lines:,} {noun} an id that no selected case has"
+def unused_answers(target: Retrying, count: int) -> str:
+    noun = getattr(target.target, "counted", "line")
+    have = f"{noun} has" if count == 1 else f"{noun}s have"
+    return f"{target.name}: {count:,} {have} an id that no selected case has"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from assay.engine.express import Express
 from assay.engine.job import Job
-from assay.engine.lineup import Lineup, unused_lines
+from assay.engine.lineup import Lineup, unused_answers
 from assay.engine.plan import Done, Plan
 from assay.engine.runner import Runner
 from assay.engine.spool import Spool
@@ -65,7 +65,7 @@ class Streams:
             with suppress(TargetError):  # the case has no answer
                 used[answers.answer(planned.case.id, 0)[0]] = 1
         lines = answers.strangers(used) if 0 in used else 0
-        return unused_lines(self._lineup.target_of_streams().name, lines) if lines else ""
+        return unused_answers(self._lineup.target_of_streams(), lines) if lines else ""
 
     def close(self) -> None:
         for spool in self._spools.values():

@@ -35,7 +35,8 @@ class Observation(Record, frozen=True, eq=False):
     """One answer of a target, and everything it did on the way.
 
     `tool_calls` is None when the target does not report its calls, and empty when it made none.
-    Other fields are None when not reported. `raw` is what the observation was made from.
+    Other fields are None when not reported. If there is an `error`, there is no answer, and
+    `response` says nothing. `raw` is what the observation was made from.
     """
 
     response: str = ""

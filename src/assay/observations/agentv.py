@@ -10,12 +10,20 @@ from assay.observations.calls import read_call
 from assay.observations.measures import measures
 from assay.observations.pairing import Result, Turn, observe, role_of
 from assay.observations.records import Record, message_list, records
+from assay.observations.shape import Need, Shape
 
 
-def fits(value: Any) -> bool:
-    if isinstance(value, dict) and ("output_messages" in value or "text" in value):
+def _fits(value: Any) -> bool:
+    if _is_file(value):
         return "type" not in value  # a content block has a text too
     return any(_has_tool(message) for message in message_list(value) or ())
+
+
+def _is_file(value: Any) -> bool:
+    """Is it an output file? OpenAI Responses have settings under `text`."""
+    return isinstance(value, dict) and (
+        "output_messages" in value or not isinstance(value.get("text", {}), dict)
+    )
 
 
 def _has_tool(message: Any) -> bool:
@@ -24,7 +32,7 @@ def _has_tool(message: Any) -> bool:
 
 
 def read(value: Any) -> Observation:
-    if isinstance(value, dict) and ("output_messages" in value or "text" in value):
+    if _is_file(value):
         return _read_file(Record(value), value)
     record = Record(value if isinstance(value, dict) else {})
     turns = [turn(entry) for entry in records(message_list(value) or [], "messages")]
@@ -34,19 +42,20 @@ def read(value: Any) -> Observation:
 def _read_file(record: Record, raw: Any) -> Observation:
     """An output file; `text` is the answer if the messages have none."""
     turns = [turn(entry) for entry in record.records("output_messages")]
-    observation = observe(turns, measures(record), raw)
+    measured, text = measures(record), record.text("text")
+    observation = observe(turns, measured, raw, is_reply=text is not None)
     if record.get("output_messages") is None:
         observation = observation.replace(tool_calls=None, llm_calls=None)
-    if observation.response:
+    if observation.response or text is None:
         return observation
-    return observation.replace(response=record.text("text") or "")
+    return observation.replace(response=text)
 
 
 def turn(record: Record) -> Turn:
     role = role_of(record)
     content, name = _content(record.get("content")), record.text("name")
     if role == "tool" and content is not None:
-        result = Result(output=content, id=record.text("tool_call_id"), tool=name)
+        result = Result(output=content, id=record.identity("tool_call_id"), tool=name)
         return Turn(role, results=(result,), name=name)
     return Turn(role, content, tuple(map(read_call, record.records("tool_calls"))), name=name)
 
@@ -73,3 +82,6 @@ def _is_part(raw: Any) -> bool:
     if not isinstance(raw, dict):
         return isinstance(raw, str)
     return raw.get("type") in ("text", "file") and isinstance(raw.get("value"), str)
+
+
+SHAPE = Shape("AgentV", (Need("'output_messages' or 'text'", _fits),), read)

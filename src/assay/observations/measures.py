@@ -50,7 +50,8 @@ def measures_of_replies(record: Record, entries: Iterable[Record]) -> Measures:
     found = measures(record)
     if found.usage is not None:
         return found
-    return replace(found, usage=total(read_usage(entry.record("usage")) for entry in entries))
+    usages = (entry.record("usage", "usage_metadata") for entry in entries)
+    return replace(found, usage=total(map(read_usage, usages)))
 
 
 def read_usage(record: Record | None) -> Usage | None:

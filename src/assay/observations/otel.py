@@ -1,14 +1,11 @@
 """OpenTelemetry `gen_ai.*` spans: messages come from model spans, results of calls from tool spans.
 
-Every model call repeats the conversation so far, so duplicate messages are dropped. Messages are
-in the attributes `gen_ai.input.messages` and `gen_ai.output.messages`, or, with older
-instrumentations, in events such as `gen_ai.user.message` and `gen_ai.choice`.
+Every model call repeats the conversation so far, so duplicate messages are dropped.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -16,29 +13,30 @@ from msgspec.structs import replace
 
 from assay.model.message import ToolCall
 from assay.model.observation import Observation, Usage
-from assay.model.values import from_json
-from assay.observations import openai
 from assay.observations.measures import Measures, total
-from assay.observations.pairing import Result, Turn, observe, role_of
-from assay.observations.records import (
-    Record,
-    arguments,
-    as_text,
-    broken,
-    error_text,
-    outcome,
-    records,
-)
-from assay.observations.spans import Span, is_span, read_spans
+from assay.observations.otel_messages import inputs, outputs
+from assay.observations.pairing import Turn, observe
+from assay.observations.records import Record, arguments, as_text, broken, error_text, outcome
+from assay.observations.shape import Need, Shape
+from assay.observations.spans import Span, has_span_keys, is_span, read_spans
 
 _MODEL_OPERATIONS = ("chat", "generate_content", "text_completion")
 _AGENT_OPERATIONS = ("invoke_agent", "invoke_workflow")
 _WRAPPERS = ("resourceSpans", "resource_spans", "spans")
 
 
-def fits(value: Any) -> bool:
+_HIDDEN = "the spans have no messages (was content capture switched off?)"
+
+
+def _has_spans(value: Any) -> bool:
     if isinstance(value, dict):
-        return is_span(value) or any(name in value for name in _WRAPPERS)
+        return has_span_keys(value) or any(name in value for name in _WRAPPERS)
+    return isinstance(value, list) and any(map(has_span_keys, value))
+
+
+def _has_attributes(value: Any) -> bool:
+    if isinstance(value, dict):
+        return "attributes" in value or any(name in value for name in _WRAPPERS)
     return isinstance(value, list) and any(map(is_span, value))
 
 
@@ -55,7 +53,8 @@ def read(value: Any) -> Observation:
         duration_ms=_duration(spans),
         error=_error([span for span in spans if span not in tools]),
     )
-    observation = observe(transcript.turns, measured, value)
+    unknown = _HIDDEN if transcript.hidden or not transcript.turns else None
+    observation = observe(transcript.turns, measured, value, unknown=unknown)
     # Without messages, it is not known whether tools were called.
     calls = observation.tool_calls if transcript.turns else None
     return observation.replace(tool_calls=calls, llm_calls=len(models) or None)
@@ -68,6 +67,8 @@ class _Transcript(msgspec.Struct):
     models: list[Span] = []
     agents: list[Span] = []
     tools: list[Span] = []
+    #: Has the last span of a model no reply in it, though the model gave one?
+    hidden: bool = False
     #: How often each turn was seen, by its key.
     seen: Counter[Any] = msgspec.field(default_factory=Counter)
     #: The calls that have a tool span, as indices of turn and call.
@@ -82,15 +83,19 @@ class _Transcript(msgspec.Struct):
             self._add_execution(span)
         elif operation in _AGENT_OPERATIONS:
             self.agents.append(span)
-            outputs = _outputs(span)
+            replies = outputs(span)
+            self.hidden = self.hidden and not _says_anything(replies)
             # Skip what its model spans have reported: their inputs may be worded differently.
-            known = self.models and self.turns and all(self.seen[_key(t)] for t in outputs)
+            known = self.models and self.turns and all(self.seen[_key(t)] for t in replies)
             if not known:
-                self._add_new([*_inputs(span), *outputs])
+                self._add_new([*inputs(span), *replies])
         elif operation in _MODEL_OPERATIONS or (not operation and _has_gen_ai(span)):
             self.models.append(span)
-            self._add_new(_inputs(span))
-            for turn in _outputs(span):  # a reply is always new, even if it equals another
+            self._add_new(inputs(span))
+            replies = outputs(span)
+            if span.success is not False and _is_of_model(span):
+                self.hidden = not _says_anything(replies)
+            for turn in replies:  # a reply is always new, even if it equals another
                 self.seen[_key(turn)] += 1
                 self._append(turn)
 
@@ -156,6 +161,17 @@ def _key(turn: Turn) -> Any:
     return turn.role, as_text(turn.content), calls, results
 
 
+def _says_anything(replies: list[Turn]) -> bool:
+    return any(turn.content is not None or turn.calls for turn in replies)
+
+
+def _is_of_model(span: Span) -> bool:
+    """Is it certain? Spans of frameworks have attributes of `gen_ai` too."""
+    names = ("gen_ai.request.model", "gen_ai.response.model")
+    operation = span.attributes.get("gen_ai.operation.name")
+    return operation in _MODEL_OPERATIONS or any(name in span.attributes for name in names)
+
+
 def _has_gen_ai(span: Span) -> bool:
     return any(name.startswith("gen_ai.") for name in span.attributes)
 
@@ -170,101 +186,12 @@ def _executed(span: Span) -> ToolCall:
         tool=name or "unknown",
         input=given,
         output=outcome(record.get("gen_ai.tool.call.result")),
-        id=record.text("gen_ai.tool.call.id"),
+        id=record.identity("gen_ai.tool.call.id"),
         duration_ms=span.duration_ms,
         success=span.success,
         error=error if span.success is False else None,
         notes=notes,
     )
-
-
-# Messages
-
-
-def _sources(span: Span) -> Iterator[tuple[str, Record]]:
-    """The attributes of the span, then those of its events, with the name of the event."""
-    yield "", Record(span.attributes, span.at)
-    for name, body in span.events:
-        yield name, Record(body, f"{span.at} {name}".strip())
-
-
-def _inputs(span: Span) -> list[Turn]:
-    turns: list[Turn] = []
-    for name, source in _sources(span):
-        if system := _decoded(source, "gen_ai.system_instructions"):
-            parts = system if isinstance(system, list) else [{"type": "text", "content": system}]
-            turns.append(_turn(Record({"role": "system", "parts": parts}, source.at)))
-        turns += _messages(source, "gen_ai.input.messages")
-        if name.startswith("gen_ai.") and name.endswith(".message"):
-            role = name.removeprefix("gen_ai.").removesuffix(".message")
-            turns.append(openai.turn(Record({"role": role, **_event(source)}, source.at)))
-    return turns
-
-
-def _outputs(span: Span) -> list[Turn]:
-    turns: list[Turn] = []
-    for name, source in _sources(span):
-        turns += _messages(source, "gen_ai.output.messages")
-        if name == "gen_ai.choice":
-            body = _event(source)
-            message = body.get("message")
-            if body.get("index") in (None, 0, "0"):  # the first choice is the answer
-                if message is None:
-                    message = body
-                elif not isinstance(message, dict):
-                    message = {**body, "content": message}
-                turns.append(openai.turn(Record({**message, "role": "assistant"}, source.at)))
-    return turns
-
-
-def _event(source: Record) -> dict[str, Any]:
-    """The body of an event of older instrumentations; parts of it may be JSON text."""
-    names = ("gen_ai.event.content", "message", "tool_calls")
-    body = {**source.raw, **{n: _decoded(source, n) for n in names if n in source.raw}}
-    whole = body.pop("gen_ai.event.content", None)
-    return {**body, **whole} if isinstance(whole, dict) else body
-
-
-def _decoded(source: Record, name: str) -> Any:
-    """The value of an attribute, which may be JSON text."""
-    value = source.get(name)
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return from_json(value)
-        except ValueError as error:
-            raise broken(source.place(name), f"is not valid JSON: {error}") from None
-    return value
-
-
-def _messages(source: Record, name: str) -> list[Turn]:
-    value = _decoded(source, name)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise broken(source.place(name), "is not a list of messages")
-    return [
-        _turn(entry) if "parts" in entry.raw else openai.turn(entry)
-        for entry in records(value, source.place(name))
-    ]
-
-
-def _turn(record: Record) -> Turn:
-    """A message that consists of parts."""
-    calls: list[ToolCall] = []
-    results: list[Result] = []
-    texts: list[str] = []
-    for part in record.records("parts"):
-        kind = part.text("type")
-        if kind == "text":
-            texts.append(as_text(part.get("content"), part.at))
-        elif kind == "tool_call":
-            given, notes = arguments(part.get("arguments"))
-            calls.append(ToolCall(part.needed("name"), given, id=part.text("id"), notes=notes))
-        elif kind == "tool_call_response":
-            output = outcome(part.get("response", "result"))
-            results.append(Result(output, part.text("id")))
-    content = "".join(texts) if texts else None
-    return Turn(role_of(record), content, tuple(calls), tuple(results), record.text("name"))
 
 
 # Measures
@@ -292,3 +219,13 @@ def _error(spans: list[Span]) -> str | None:
     if not roots or roots[-1].success is not False:
         return None
     return roots[-1].message or error_text(roots[-1].attributes.get("error.type")) or "it failed"
+
+
+SHAPE = Shape(
+    "OpenTelemetry",
+    (
+        Need("'spans' or 'resourceSpans'", _has_spans),
+        Need("'attributes'", _has_attributes),
+    ),
+    read,
+)

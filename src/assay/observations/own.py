@@ -13,8 +13,9 @@ from assay.model.observation import Observation, Usage
 from assay.observations import agentv
 from assay.observations.calls import misspelt, read_call
 from assay.observations.measures import measures
-from assay.observations.pairing import last_said
+from assay.observations.pairing import Answer, last_said
 from assay.observations.records import MAX_WHOLE, Record, as_text, error_text
+from assay.observations.shape import Need, Shape
 
 _KEYS = frozenset(
     {
@@ -90,11 +91,11 @@ def of_plain(record: PlainRecord, data: bytes) -> Observation:
     return Observation(*fields, raw=msgspec.json.decode(data))
 
 
-def fits(value: Any) -> bool:
+def _fits(value: Any) -> bool:
     return isinstance(value, dict) and ("response" in value or "toolCalls" in value)
 
 
-def failed(value: Any) -> bool:
+def _failed(value: Any) -> bool:
     """Is it a mapping with an error and no answer, such as a provider's error response?"""
     return isinstance(value, dict) and error_text(value.get("error")) is not None
 
@@ -107,16 +108,21 @@ def read(value: Any) -> Observation:
     if not _KEYS.issuperset(value):
         notes = tuple(dict.fromkeys((*notes, *misspelt(value, _KEYS))))
     messages = tuple(agentv.message(m) for m in record.records("messages"))
+    answer = Answer(as_text(response, "response"))
+    if response is None and messages:
+        answer = last_said(messages)
+    elif "response" not in value:
+        answer = Answer(unknown="; ".join(("there is no 'response'", *notes)))
     return Observation(
-        response=last_said(messages) if response is None else as_text(response, "response"),
+        response=answer.text,
         tool_calls=_calls(record),
         messages=messages,
         usage=measured.usage,
         cost_usd=measured.cost_usd,
         duration_ms=measured.duration_ms,
         llm_calls=record.count("llmCalls", "llm_calls"),
-        error=measured.error,
-        notes=notes,
+        error=measured.error or answer.error,
+        notes=(*notes, *(note for note in answer.notes if note not in notes)),
         raw=value,
     )
 
@@ -126,3 +132,8 @@ def _calls(record: Record) -> tuple[ToolCall, ...] | None:
     if given is None:
         return None
     return tuple(map(read_call, record.records(name)))
+
+
+SHAPE = Shape("Assay", (Need("'response' or 'toolCalls'", _fits),), read)
+#: An error without an answer, such as the error response of a provider.
+FAILURE = Shape("failure", (Need("'error'", _failed),), read)

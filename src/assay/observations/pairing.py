@@ -7,7 +7,7 @@ if the result names one. Calls and results that remain unpaired are noted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,8 @@ _CUT = "the answer was cut at the limit of tokens"
 _ENDINGS = {
     "length": _CUT,
     "max_tokens": _CUT,
+    "max_output_tokens": _CUT,
+    "model_context_window_exceeded": _CUT,
     "content_filter": "the provider's content filter removed an answer or a part of it",
     "refusal": REFUSED,
 }
@@ -35,7 +37,15 @@ ROLES: dict[str, Role] = {
     "assistant": "assistant",
     "tool": "tool",
     "function": "tool",
+    "human": "user",
+    "ai": "assistant",
+    "model": "assistant",
 }
+
+USER_SPOKE_LAST = "the user spoke last: the answer is what the assistant said before that"
+ENDS_WITH_RESULT = "the record ends with the result of a tool: no answer follows it"
+NO_REPLY = "the record has no message of the assistant"
+NO_CONTENT = "the last message of the assistant has neither text nor tool calls"
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -56,6 +66,7 @@ class Turn(msgspec.Struct, frozen=True):
     calls: tuple[ToolCall, ...] = ()
     results: tuple[Result, ...] = ()
     name: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def ending(reason: Any) -> tuple[str, ...]:
@@ -64,7 +75,7 @@ def ending(reason: Any) -> tuple[str, ...]:
 
 
 def role_of(record: Record) -> Role:
-    role = record.needed("role")
+    role = record.text("role") or record.needed("role", "type")  # LangChain has a type
     if role not in ROLES:
         known = ", ".join(ROLES)
         raise broken(record.place("role"), f"is {role!r}; known: {known}")
@@ -123,12 +134,36 @@ class Pairs(msgspec.Struct):
                 self.calls[index] = call.replace(notes=(*call.notes, NO_RESULT))
 
 
+class Answer(msgspec.Struct, frozen=True):
+    """The answer in a record. If it is not in there, `unknown` says why."""
+
+    text: str = ""
+    notes: tuple[str, ...] = ()
+    unknown: str | None = None
+
+    @property
+    def error(self) -> str | None:
+        """Why a case cannot be graded; nothing may be concluded from an unknown answer."""
+        return f"the answer is not in the record: {self.unknown}" if self.unknown else None
+
+
 def observe(
-    turns: Iterable[Turn], measures: Measures, raw: Any, *, llm_calls: int | None = None
+    turns: Iterable[Turn],
+    measures: Measures,
+    raw: Any,
+    *,
+    llm_calls: int | None = None,
+    is_reply: bool = False,
+    unknown: str | None = None,
 ) -> Observation:
-    """The observation of a transcript; `llm_calls` defaults to the number of assistant turns."""
+    """The observation of a transcript; `llm_calls` defaults to the number of assistant turns.
+
+    `is_reply`: the record is the whole reply of a model, so that without text nothing was said.
+    `unknown`: why the answer is not in the record, if the format says so.
+    """
     # Turns with the indices of their calls: results may complete those later.
     pairs, kept, replies = Pairs(), list[tuple[Turn, list[int]]](), 0
+    notes, ends_with_result = list[str](), False
     for turn in turns:
         indices = [pairs.add(call) for call in turn.calls]
         orphans = [result for result in turn.results if not pairs.close(result)]
@@ -136,33 +171,56 @@ def observe(
         if turn.content is not None or indices or not turn.results:
             kept.append((turn, indices))
         replies += turn.role == "assistant"
+        notes += turn.notes
+        ends_with_result = len(turn.results) > len(orphans) and turn.content is None
+    if ends_with_result:
+        notes.append(ENDS_WITH_RESULT)
     pairs.finish()
     messages = tuple(
         Message(turn.role, turn.content, tuple(pairs.calls[i] for i in indices), turn.name)
         for turn, indices in kept
     )
+    answer = last_said(messages)
+    if unknown is None and not is_reply:
+        if answer.unknown:
+            unknown = "; ".join(dict.fromkeys((answer.unknown, *notes)))
+        elif ends_with_result and not answer.text:
+            unknown = ENDS_WITH_RESULT
+    if unknown or answer.unknown:
+        answer = Answer(unknown=unknown)
     return Observation(
-        response=last_said(messages),
+        response=answer.text,
         tool_calls=tuple(pairs.calls),
         messages=messages,
         usage=measures.usage,
         cost_usd=measures.cost_usd,
         duration_ms=measures.duration_ms,
         llm_calls=replies if llm_calls is None else llm_calls,
-        error=measures.error,
-        notes=tuple(pairs.notes),
+        error=measures.error or answer.error,
+        notes=tuple(dict.fromkeys((*pairs.notes, *notes, *answer.notes))),
         raw=raw,
     )
 
 
-def last_said(messages: Iterable[Message]) -> str:
-    """The last text of the assistant after the last user message; empty if there is none."""
-    for message in reversed(tuple(messages)):
+def last_said(messages: Sequence[Message]) -> Answer:
+    """The last text of the assistant since the question before it.
+
+    It is empty if the assistant only called tools, and unknown if there is nothing to read.
+    """
+    replies = [i for i, message in enumerate(messages) if message.role == "assistant"]
+    if not replies:
+        return Answer(unknown=NO_REPLY)
+    last = replies[-1]
+    if messages[last].content is None and not messages[last].tool_calls:
+        return Answer(unknown=NO_CONTENT)
+    after = messages[last + 1 :]
+    notes = (USER_SPOKE_LAST,) if any(message.role == "user" for message in after) else ()
+    for message in reversed(messages[: last + 1]):
         if message.role == "user":
             break
         if message.role == "assistant":
             content = message.content
             text = message.text if isinstance(content, tuple) else as_text(content, "content")
             if text.strip():
-                return text
-    return ""
+                return Answer(text, notes)
+    return Answer(notes=notes)

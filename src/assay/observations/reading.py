@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,27 +10,29 @@ from assay.documents.document import MAX_DEPTH, too_deep
 from assay.errors import ObservationError, nearest, printable
 from assay.model.observation import Observation
 from assay.model.refusal import shown
-from assay.observations import agentv, anthropic, openai, otel, own, responses
+from assay.observations import (
+    agentv,
+    anthropic,
+    atif,
+    claude_code,
+    openai,
+    otel,
+    own,
+    responses,
+)
 from assay.observations.checked import checked
-
-
-class Shape(msgspec.Struct, frozen=True):
-    """A family of records, how it is recognised, and how it is read."""
-
-    name: str
-    fits: Callable[[Any], bool]
-    read: Callable[[Any], Observation]
-
 
 #: The first shape that fits reads the record.
 SHAPES = (
-    Shape("Assay", own.fits, own.read),
-    Shape("AgentV", agentv.fits, agentv.read),
-    Shape("OpenTelemetry", otel.fits, otel.read),
-    Shape("OpenAI Responses", responses.fits, responses.read),
-    Shape("Anthropic", anthropic.fits, anthropic.read),
-    Shape("OpenAI chat", openai.fits, openai.read),
-    Shape("failure", own.failed, own.read),
+    own.SHAPE,
+    atif.SHAPE,
+    claude_code.SHAPE,
+    otel.SHAPE,
+    responses.SHAPE,
+    agentv.SHAPE,
+    anthropic.SHAPE,
+    openai.SHAPE,
+    own.FAILURE,
 )
 
 
@@ -73,6 +74,9 @@ def _unknown(value: Any) -> ObservationError:
         found = f"a list that starts with {shown(value[0])}"
     else:
         found = shown(value)
-    others = ", ".join(dict.fromkeys(shape.name.split()[0] for shape in SHAPES[1:-1]))
-    known = f"one has {' or '.join(map(repr, _KEYS))}, or a shape of {others}"
-    return ObservationError(printable(f"{found} is no observation{hint}; {known}"))
+    records = SHAPES[:-1]  # without the failure, which has no transcript
+    shapes = sorted(records, key=lambda shape: not any(need.holds(value) for need in shape.needs))
+    known = ", ".join(shape.missing(value) for shape in shapes)
+    return ObservationError(
+        printable(f"{found} is not a known record{hint}; known shapes and what is missing: {known}")
+    )

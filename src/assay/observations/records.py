@@ -56,6 +56,11 @@ class Record:
             return text
         raise broken(self.at, f"has no {' or '.join(map(repr, names))}")
 
+    def identity(self, *names: str) -> str | None:
+        """An id; spaces around it are removed, as some recorders add them. A blank one is none."""
+        text = self.text(*names)
+        return (text.strip() or None) if text else None
+
     def flag(self, *names: str) -> bool | None:
         name, value = self.find(*names)
         if value is None or isinstance(value, bool):
@@ -184,10 +189,16 @@ def _block_text(block: Any) -> str | None:
 
 
 def message_list(value: Any) -> list[Any] | None:
-    """The messages of a list, of `{"messages": [...]}`, or of one message alone."""
+    """The messages of a list, of `{"messages": [...]}`, or of one message alone.
+
+    tau-bench has them under `traj`, others under `output`, where OpenAI Responses have items.
+    """
     if isinstance(value, dict):
         if "messages" in value:
             value = value["messages"]
         elif "role" in value:
             value = [value]
+        else:
+            lists = (value.get(name) for name in ("traj", "output"))
+            value = next((found for found in lists if isinstance(found, list)), None)
     return value if isinstance(value, list) else None

@@ -38,8 +38,12 @@ class Span(msgspec.Struct, frozen=True):
         return (self.end - self.start) / 1_000_000
 
 
+def has_span_keys(value: Any) -> bool:
+    return isinstance(value, dict) and bool(_KEYS & value.keys())
+
+
 def is_span(value: Any) -> bool:
-    return isinstance(value, dict) and "attributes" in value and bool(_KEYS & value.keys())
+    return has_span_keys(value) and "attributes" in value
 
 
 def read_spans(value: Any) -> list[Span]:

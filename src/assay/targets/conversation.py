@@ -77,19 +77,21 @@ def _with_id(call: ToolCall, turn: int, number: int) -> ToolCall:
 def _join(turns: Sequence[Turn]) -> Observation:
     seen = [turn.seen for turn in turns]
     messages = tuple(turn.message for turn in turns)
+    answer = last_said(messages)
     costs = [each.cost_usd for each in seen if each.cost_usd is not None]
     notes = [note for each in seen for note in each.notes]
     if turns[-1].answers:
         many = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
         notes.append(f"stopped after {many}: the model still called tools")
     return Observation(
-        response=last_said(messages),
+        response=answer.text,
         tool_calls=tuple(call for message in messages for call in message.tool_calls),
         messages=messages,
         usage=total(each.usage for each in seen),
         cost_usd=sum(costs) if len(costs) == len(seen) else None,
         duration_ms=sum(each.duration_ms or 0.0 for each in seen),
         llm_calls=len(turns),
+        error=answer.error,
         notes=tuple(dict.fromkeys(notes)),
         raw=[each.raw for each in seen],
     )

@@ -33,6 +33,7 @@ from assay.observations.reading import read
 from assay.patterns import quick_search
 from assay.ports import Request
 from assay.settings import shown_path
+from assay.targets.replay_folder import ReplayFolder
 from assay.targets.replay_index import HEAD, Index
 
 
@@ -42,7 +43,7 @@ def _found(value: str, info: ValidationInfo) -> str:
 
 
 class ReplayTarget(TargetSpec):
-    """A file of recorded observations."""
+    """A file of recorded observations, or a folder of transcripts."""
 
     inline_key: ClassVar[str] = "file"
     recorded: ClassVar[bool] = True
@@ -54,8 +55,9 @@ class ReplayTarget(TargetSpec):
     def label(self) -> str:
         return self.name or f"replay:{shown_path(Path(self.file))}"
 
-    def connect(self) -> Replay:
-        return Replay(self.label, Path(self.file))
+    def connect(self) -> Replay | ReplayFolder:
+        file = Path(self.file)
+        return ReplayFolder(self.label, file) if file.is_dir() else Replay(self.label, file)
 
 
 #: Are there escapes that another JSON encoder would write as the character itself?
@@ -187,7 +189,7 @@ class Replay:
             message += f": it has {passed}, and this is repeat {repeat + 1}"
         if index.problems:
             first = index.problems.told()[0]
-            message += f" (some lines cannot be read; the first: {first.place}: {first.message})"
+            message += f" (some lines cannot be read; the first: {first.place}: {first.advice})"
         return message
 
     def _line(self, index: Index, line: int) -> bytes:

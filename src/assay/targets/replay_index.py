@@ -212,7 +212,8 @@ def _fault(reader: Reader, data: bytes, number: int, error: Exception) -> Proble
         found = f"the line is {shown(document.data)}, not a mapping"
         return document.problem((), "wrong-type", found)
     if "id" not in document.data:
-        return document.problem((), "missing-key", "the key 'id' is missing")
+        hint = "put transcripts without one into a folder, each in a file named after its case"
+        return document.problem((), "missing-key", "the key 'id' is missing", hint)
     identity = document.data["id"]
     if not isinstance(identity, str):
         return document.problem(

@@ -8,7 +8,7 @@ import pytest
 
 from assay.model.message import ContentPart, Message, ToolCall
 from assay.model.observation import Usage
-from assay.observations.pairing import NO_RESULT
+from assay.observations.pairing import NO_RESULT, REFUSED
 from assay.observations.reading import read
 from assay.observations.records import PLAIN_TEXT
 
@@ -61,6 +61,8 @@ def test_a_tool_message_of_agentv_is_the_result_of_an_open_call() -> None:
 def test_a_refusal_is_what_was_said() -> None:
     message = {"role": "assistant", "content": None, "refusal": "I cannot."}
     assert read({"choices": [{"message": message}]}).response == "I cannot."
+    assert read([{**message, "content": ""}]).response == "I cannot."
+    assert read([message]).notes == (REFUSED,)
     blocks = [{"type": "refusal", "refusal": "No."}]
     assert read([{"role": "assistant", "content": blocks}]).response == "No."
 
@@ -243,7 +245,7 @@ def test_tool_spans_without_messages_are_the_calls() -> None:
         ToolCall("a", duration_ms=3, notes=(NO_RESULT,)),
         ToolCall("b", {"x": 1}, "ok", duration_ms=5),
     )
-    assert (seen.llm_calls, seen.duration_ms, seen.response) == (1, 25, "")
+    assert (seen.llm_calls, seen.duration_ms) == (1, 25)
 
 
 def test_model_spans_that_hide_their_messages_cannot_tell_of_tools() -> None:
@@ -324,6 +326,7 @@ def test_the_whole_failed_when_its_outermost_span_did() -> None:
         "chat", 0, 1, gen_ai=CHAT, status={"code": 2, "message": "busy"}, parentSpanId="agent"
     )
     assert read([agent, retried]).error == "gave up"
+    agent["attributes"]["gen_ai.output.messages"] = [{"role": "assistant", "content": "hi"}]
     assert read([{**agent, "status": {}}, retried]).error is None
 
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from assay.errors import ObservationError
 from assay.observations.reading import read
-from unit.observations.test_shapes import SAMPLES
+from unit.observations import test_read_shapes, test_shapes
+
+SAMPLES = test_shapes.SAMPLES | test_read_shapes.RECORDS
 
 
 def words_of(data: Any) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.model.message import Message, ToolCall
-from assay.observations.pairing import NO_RESULT
+from assay.observations.pairing import NO_RESULT, USER_SPOKE_LAST
 from assay.observations.reading import read
 from assay.observations.records import BAD_JSON
 
@@ -92,14 +92,25 @@ def test_the_response_is_the_last_text_of_the_assistant() -> None:
     assert read([said, {"role": "assistant", "content": {"a": 1}}]).response == '{"a": 1}'
 
 
-def test_what_was_said_before_the_last_question_is_not_the_answer_to_it() -> None:
+def test_what_was_said_before_the_last_question_is_not_the_answer_to_a_reply_after_it() -> None:
     said, question = {"role": "assistant", "content": "hello"}, {"role": "user", "content": "bye?"}
     empty = {"role": "assistant", "content": ""}
-    assert read([said, question]).response == ""
     assert read([said, question, empty]).response == ""
     assert read([said, question, call("t"), result("x")]).response == ""
     assert read([said, question, {**call("t"), "content": "wait"}, result("x")]).response == "wait"
-    assert read({"response": None, "messages": [said, question]}).response == ""
+
+
+def test_the_answer_is_the_last_turn_of_the_assistant_when_the_user_spoke_last() -> None:
+    said, question = {"role": "assistant", "content": "hello"}, {"role": "user", "content": "bye?"}
+    called = {**call("t"), "content": "wait"}
+    for messages in ([said, question], [called, result("x"), said, question, question]):
+        seen = read(messages)
+        assert (seen.response, seen.error) == ("hello", None)
+        assert USER_SPOKE_LAST in seen.notes
+    seen = read({"response": None, "messages": [said, question]})
+    assert (seen.response, seen.notes) == ("hello", (USER_SPOKE_LAST,))
+    assert read(seen.to_dict()) == seen
+    assert read([said, question, call("t"), question]).response == ""
 
 
 def test_a_transcript_without_calls_says_that_none_were_made() -> None:
