@@ -13,6 +13,7 @@ from assay.model.fields import Text
 from assay.model.refusal import shown
 from assay.model.rubric import Rubric, Rubrics
 from assay.model.score import TOLERANCE, EvaluationScore, reaches, weighted
+from assay.model.spelling import Key
 from assay.model.values import cut
 from assay.ports import Check, Resources
 
@@ -25,7 +26,7 @@ class RubricEvaluator(EvaluatorSpec):
     """One judge call decides all items; a required item that is not met fails the case."""
 
     type: str = "rubric"
-    rubrics: Rubrics
+    rubrics: Rubrics = Key(aliases=("criteria",))
     model: Text | None = None
     target: Text | None = None
 
