@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from assay.documents.yaml import parse
 from assay.service.schema import schema
 from unit.conftest import Project
 from unit.judged import judged
@@ -133,6 +134,11 @@ def test_the_later_keys_of_the_root(project: Project) -> None:
     assert [spec.type for spec in inherits.evaluators] == ["icontains_any"]
     assert (inherits.tags, own.tags) == (("smoke",), ("smoke", "eu"))
     assert own.expected_outcome == "Says where it is"
+
+
+@pytest.mark.parametrize("text", [JANUARY, LATER])
+def test_the_schema_accepts_these_files(text: str) -> None:
+    assert Draft202012Validator(schema("eval")).is_valid(parse(text, "a.yaml").data)
 
 
 def test_texts_in_a_list_of_evaluators_are_items_of_one_rubric(project: Project) -> None:
