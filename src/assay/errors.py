@@ -91,6 +91,7 @@ SLUGS: dict[str, str] = {
     "duplicate-id": "Two cases of one file have the same id.",
     "asserts-nothing": "The case has nothing that could fail.",
     "needs-expected": "The evaluator compares with an expected output that is not there.",
+    "not-importable": "A test case cannot express what the entry checks or asks.",
     "file-changed": "The file changed after it was loaded.",
     "file-not-found": "A referenced file does not exist.",
     "outside-root": "A referenced path or a linked folder leaves the project root.",

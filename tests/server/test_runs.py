@@ -172,6 +172,8 @@ INTRUSIONS: list[tuple[dict[str, Any], str]] = [
     ({"options": {"target": "command:id"}}, "is a field of the request itself"),
     ({"evaluators": [{"type": "code_judge", "script": "id"}]}, "cannot be given in a request"),
     ({"evaluators": [{"type": "code-judge", "script": "id"}]}, "cannot be given in a request"),
+    ({"evaluators": [{"type": "script", "command": "id"}]}, "cannot be given in a request"),
+    ({"evaluators": [{"type": "code-grader", "command": "id"}]}, "cannot be given in a request"),
     ({"evaluators": ["python:os:system"]}, "cannot be given in a request"),
     ({"evaluators": [{"type": "python", "function": "os:system"}]}, "cannot be given"),
     (
@@ -191,6 +193,8 @@ INTRUSIONS: list[tuple[dict[str, Any], str]] = [
         "cannot run a program",
     ),
     ({"evaluators": [{"type": "llm_judge", "prompt": "/etc/secret.md"}]}, "cannot be a file"),
+    ({"evaluators": [{"type": "llm-rubric", "value": "/etc/secret.md"}]}, "cannot be a file"),
+    ({"evaluators": [{"type": "llm_judge", "value": "/etc/secret.md"}]}, "cannot be a file"),
     ({"evaluators": [{"type": "llm_judge", "prompt": "a b/../../x.txt "}]}, "cannot be a file"),
     ({"evaluators": [{"type": "llm_judge", "model": "command:id"}]}, "No configured target"),
     ({"evaluators": [{"type": "llm_judge", "model": "gpt-4o"}]}, "called 'openai:gpt-4o'"),

@@ -55,6 +55,7 @@ EVALUATORS: dict[str, Row] = {
     "equals": ({"value": 1}, text("1.0"), text('"1"')),
     "contains": ({"value": "x"}, text("x"), text("X")),
     "contains_any": ({"values": ["x", "y"]}, text("y"), text("z")),
+    "icontains_any": ({"values": ["x", "y"]}, text("Y"), text("z")),
     "contains_all": ({"values": ["x", "y"]}, text("xy"), text("y")),
     "icontains": ({"value": "x"}, text("X"), text("y")),
     "starts_with": ({"value": "x"}, text("xy"), text("yx")),

@@ -217,6 +217,13 @@ def test_numbers_that_do_not_fit(number: str) -> None:
     assert len(problem.message) < 120
 
 
+def test_a_number_that_does_not_fit_is_reported_with_its_key() -> None:
+    text = '{"a": 1, "c": {"d": 1e999, "e": 2}, "f": NaN}'
+    rule = "it must be a finite number that fits 64 bits"
+    messages = [problem.message for problem in parse(text, FILE).problems]
+    assert messages == [f"'d' is 1e999; {rule}", f"'f' is NaN; {rule}"]
+
+
 @pytest.mark.parametrize("half", ["\\ud800", "\\uDFFF", "\\ude00\\ud83d", "x\\ud83dx\\ude00"])
 def test_half_of_a_surrogate_pair(half: str) -> None:
     assert noted(f'{{"a": 1,\n "b": ["x", "{half}"]}}') == ["2:13 bad-character"]

@@ -62,7 +62,15 @@ def test_paths_reach_into_lists() -> None:
         (100.1, {}, False),
         (105, {"tolerance": 0.05, "relative": True}, True),
         (94.9, {"tolerance": 0.05, "relative": True}, False),
-        ("100", {"tolerance": 5}, False),
+        ("104.5", {"tolerance": 5}, True),
+        (" +1.05e2 ", {"tolerance": 5}, True),
+        ("106", {"tolerance": 5}, False),
+        ("100 EUR", {"tolerance": 5}, False),
+        ("1,00", {"tolerance": 500}, False),
+        ("1_00", {"tolerance": 5}, False),
+        ("nan", {"tolerance": 5}, False),
+        ("1e999999999", {"tolerance": 5}, False),
+        ("1" * 65, {"tolerance": 5}, False),
         (True, {"tolerance": 500}, False),
         (None, {"tolerance": 500}, False),
         (10**400, {"tolerance": 5}, False),
@@ -84,6 +92,17 @@ def test_a_number_at_the_tolerance_is_within_it(wanted: float, found: float) -> 
     assert accuracy({"a": found}, field, expected={"a": wanted}).score == 1
 
 
+@pytest.mark.parametrize(("found", "agrees"), [(0, True), (0.05, True), (-0.1, True), (0.2, False)])
+def test_a_share_of_zero_is_an_absolute_difference(found: float, agrees: bool) -> None:
+    field = {"path": "a", "match": "numeric_tolerance", "tolerance": 0.1, "relative": True}
+    assert accuracy({"a": found}, field, expected={"a": 0}).score == float(agrees)
+
+
+def test_an_expected_number_may_be_written_as_text() -> None:
+    field = {"path": "a", "match": "numeric_tolerance", "tolerance": 0.1}
+    assert accuracy({"a": 2.55}, field, expected={"a": "2.5"}).score == 1
+
+
 @pytest.mark.parametrize(
     ("found", "formats", "agrees"),
     [
@@ -103,6 +122,15 @@ def test_a_number_at_the_tolerance_is_within_it(wanted: float, found: float) -> 
         ("05.01.2025", ["%d/%m/%Y", "%d.%m.%Y"], True),
         ("2025-01-05", ["%d/%m/%Y"], False),
         ("25/01/2025", [], False),
+        ("05-JAN-2025", ["DD-MMM-YYYY"], True),
+        ("06-JAN-2025", ["DD-MMM-YYYY"], False),
+        ("5 january 2025", ["D MMMM YYYY"], True),
+        ("01/05/2025", ["MM/DD/YYYY"], True),
+        ("01/05/2025", ["dd/MM/yyyy"], False),
+        ("05.01.25", ["DD.MM.YY"], True),
+        ("05/01/2025", ["dd/mm/yyyy"], True),
+        ("2025-01-05T23:59:59Z", ["YYYY-MM-DDTHH:mm:ssZ"], True),
+        ("2025-01-05 23:59", ["YYYY-MM-DD HH:mm"], True),
     ],
 )
 def test_dates_are_days(found: Any, formats: list[str], agrees: bool) -> None:
@@ -121,6 +149,18 @@ def test_an_ambiguous_date_is_errored(expected: str, found: str) -> None:
     assert "may be two different days; say which with 'formats'" in score.error
     dated = {**field, "formats": ["%d/%m/%Y", "%Y-%m-%d", "%d-%m-%Y"]}
     assert accuracy({"d": found}, dated, expected={"d": expected}).score == 1
+
+
+def test_a_value_that_cannot_be_read_is_told_apart_from_a_wrong_one() -> None:
+    field = {"path": "d", "match": "date", "formats": ["DD/MM/YYYY", "%d.%m.%Y"]}
+    score = accuracy({"d": "2025-01-15"}, field, expected={"d": "2025-01-15"})
+    assert score.misses == (
+        "d: expected '2025-01-15', found '2025-01-15', "
+        "which is not a date as DD/MM/YYYY or %d.%m.%Y",
+    )
+    number = {"path": "total", "match": "numeric_tolerance"}
+    (miss,) = accuracy({"total": "100 EUR"}, number).misses
+    assert miss == "total: expected 100.0, found '100 EUR', which is not a number"
 
 
 def test_the_same_day_and_month_is_not_ambiguous() -> None:
@@ -208,7 +248,7 @@ def test_a_field_of_weight_zero_is_reported_but_not_counted() -> None:
     ("field", "expected", "reason"),
     [
         ({"path": "gone"}, {"a": 1}, "the expected output has no 'gone'"),
-        ({"path": "a", "match": "numeric_tolerance"}, {"a": "1"}, "'1' is not a number"),
+        ({"path": "a", "match": "numeric_tolerance"}, {"a": "one"}, "'one' is not a number"),
         ({"path": "a", "match": "date"}, {"a": "soon"}, "'soon' is not a date"),
         ({"path": "a"}, "no JSON at all", "holds no JSON"),
     ],

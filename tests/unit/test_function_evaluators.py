@@ -126,7 +126,17 @@ def test_anything_else_is_errored_and_says_what_it_was(said: Any, words: str) ->
 
 def test_a_list_is_several_checks() -> None:
     found = score_of([True, EvaluationScore(0.0, misses=("no unit",)), False])
-    assert (found.hits, found.misses) == (("check 1",), ("no unit", "check 3"))
+    assert found.hits == ("item 1: score 1",)
+    assert found.misses == ("item 2: no unit", "item 3: score 0")
+
+
+def test_items_of_a_list_are_named_with_their_reasons() -> None:
+    polite = EvaluationScore(1.0, reasoning="polite")
+    short = EvaluationScore(0.6, misses=("one word",), reasoning="too short")
+    found = score_of([polite, short, [True, 0.7]])
+    assert found.hits == ("item 1: polite", "item 3: item 1: score 1")
+    assert found.misses == ("item 2: one word", "item 3: item 2: score 0.7")
+    assert found.reasoning == "item 2: too short"
 
 
 # Parameters

@@ -25,6 +25,7 @@ SPECS: list[dict[str, Any]] = [
     {"type": "equals"},
     {"type": "contains", "values": ["Lisbon", "23"]},
     {"type": "contains_any", "values": ["Lisbon", "Rome"]},
+    {"type": "icontains_any", "values": ["LISBON", "ROME"]},
     {"type": "contains_all", "values": ["Lisbon", "{"], "negate": True},
     {"type": "icontains", "value": "LISBON"},
     {"type": "starts_with", "value": "{"},

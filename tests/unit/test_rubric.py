@@ -185,6 +185,20 @@ def test_ids_that_are_not_known_are_ignored() -> None:
     assert len(score.details["checks"]) == 1
 
 
+@pytest.mark.parametrize("item", ["Polite", {"dimension": "p", "maxScore": 1, "criteria": "P"}])
+@pytest.mark.parametrize(("given", "score"), [(1, 1.0), (0, 0.0), (1.0, 1.0)])
+def test_a_binary_item_may_be_answered_with_a_score(item: Any, given: float, score: float) -> None:
+    name = "rubric-1" if isinstance(item, str) else "p"
+    judge = Judge(reply(graded(name, given)))
+    found = scored(rubric(item), judge)
+    assert (found.score, found.error, len(judge.asked)) == (score, "", 1)
+
+
+def test_a_binary_item_may_be_answered_with_both() -> None:
+    check = {**yes("rubric-1"), "score": 1}
+    assert scored(rubric("Polite"), Judge(reply(check))).score == 1.0
+
+
 @pytest.mark.parametrize(
     ("bad", "wrong"),
     [
@@ -196,7 +210,10 @@ def test_ids_that_are_not_known_are_ignored() -> None:
         (reply(yes("rubric-1"), no("rubric-1")), "the item 'rubric-1' is checked twice"),
         (reply({"id": "rubric-1", "satisfied": "yes"}), "'rubric-1' is 'yes', not true or false"),
         (reply({"id": "rubric-1", "satisfied": 1}), "'rubric-1' is 1, not true or false"),
-        (reply(graded("rubric-1", 1)), "'rubric-1' is null, not true or false"),
+        (reply({"id": "rubric-1"}), "'satisfied' of 'rubric-1' is null, not true or false"),
+        (reply(graded("rubric-1", 0.5)), "the 'score' of 'rubric-1' is 0.5, neither 0 nor 1"),
+        (reply(graded("rubric-1", True)), "the 'score' of 'rubric-1' is true, neither 0 nor 1"),
+        (reply({**no("rubric-1"), "score": 1}), "of 'rubric-1' contradict each other"),
         (reply(yes("rubric-1"), yes("g")), "'score' of 'g' is null, not a number from 0 to 4"),
         (reply(yes("rubric-1"), graded("g", 5)), "'score' of 'g' is 5, not a number from 0 to 4"),
         (reply(yes("rubric-1"), graded("g", True)), "'score' of 'g' is true, not a number"),

@@ -107,9 +107,26 @@ def test_subset_scores_the_allowed_calls() -> None:
     assert walk("subset", ["a", "b"], ["a", "x"]) == 0.5
 
 
-def test_subset_allows_each_step_once() -> None:
-    assert walk("subset", ["a", "b"], ["a", "a"]) == 0.5
-    assert walk("subset", ["a", "a"], ["a", "a"]) == 1
+def test_subset_allows_a_step_more_than_once() -> None:
+    score = graded({"mode": "subset", "expected": ["a", "b"]}, ["a", "a", "x"])
+    assert score.score == pytest.approx(2 / 3)
+    assert (score.hits, score.misses) == (("a was called",) * 2, ("x is not allowed",))
+    assert statuses(score) == ["matched a", "matched a", "unexpected x"]
+    assert walk("subset", ["a", "a"], ["a", "a", "a"]) == 1
+
+
+def test_subset_says_what_differs_in_every_call_of_a_step() -> None:
+    keys = {"mode": "subset", "expected": [("a", {"q": 1})]}
+    score = graded(keys, [("a", {"q": 2}), ("a", {"q": 3})])
+    assert score.misses == (
+        "a(q=2) is not allowed: q is 2, not 1",
+        "a(q=3) is not allowed: q is 3, not 1",
+    )
+
+
+def test_subset_prefers_the_step_whose_time_limit_a_call_keeps() -> None:
+    slow = {"tool": QUICK["tool"], "max_duration_ms": 1000}
+    assert walk("subset", [QUICK, slow], [timed(500.0), timed(500.0)]) == 1
 
 
 def test_subset_without_calls_is_satisfied() -> None:
@@ -213,10 +230,6 @@ def test_a_forbidden_call_makes_the_score_0_and_says_so() -> None:
     assert score.hits == ("a was called",)
     assert score.reasoning == "forbidden tools were called: rm"
     assert score_of({"expected": ["a"], "forbidden": ["rm"]}, ["a"]) == 1
-
-
-def test_a_forbidden_call_counts_even_when_its_tool_is_ignored() -> None:
-    assert score_of({"forbidden": ["rm"], "ignore": ["rm"]}, ["rm"]) == 0
 
 
 def test_nothing_required_scores_1() -> None:
@@ -623,7 +636,7 @@ def suits(wanted: dict[str, Any], call: ToolCall) -> bool:
 
 def all_walks(
     mode: str, steps: list[dict[str, Any]], calls: list[ToolCall]
-) -> Iterator[tuple[dict[int, int], int]]:
+) -> Iterator[tuple[list[tuple[int, int]], int]]:
     """Every admissible set of pairs, with the number of aspects that steps and calls make."""
     if mode == "exact":
         optional = [i for i, s in enumerate(steps) if s["optional"]]
@@ -631,16 +644,21 @@ def all_walks(
             for left_out in itertools.combinations(optional, size):
                 places = [i for i in range(len(steps)) if i not in left_out]
                 beside = zip(places, range(len(calls)), strict=False)
-                pairs = {i: j for i, j in beside if suits(steps[i], calls[j])}
+                pairs = [(i, j) for i, j in beside if suits(steps[i], calls[j])]
                 yield pairs, max(len(places), len(calls))
         return
-    total = len(calls) if mode == "subset" else sum(not s["optional"] for s in steps)
+    if mode == "subset":  # a step may have several calls
+        owners = [[None, *(i for i, s in enumerate(steps) if suits(s, call))] for call in calls]
+        for chosen in itertools.product(*owners):
+            yield [(i, j) for j, i in enumerate(chosen) if i is not None], len(calls)
+        return
+    total = sum(not s["optional"] for s in steps)
     choices = [
         [None, *(j for j, call in enumerate(calls) if suits(wanted, call))] for wanted in steps
     ]
     for chosen in itertools.product(*choices):
-        pairs = {i: j for i, j in enumerate(chosen) if j is not None}
-        used = list(pairs.values())
+        pairs = [(i, j) for i, j in enumerate(chosen) if j is not None]
+        used = [j for _, j in pairs]
         if len(set(used)) == len(used) and (mode != "in_order" or used == sorted(used)):
             yield pairs, total
 
@@ -650,10 +668,10 @@ def best_walk(
 ) -> tuple[Fraction, int]:
     """The highest score, and the most pairs with it."""
 
-    def value(walk: tuple[dict[int, int], int]) -> tuple[Fraction, int]:
+    def value(walk: tuple[list[tuple[int, int]], int]) -> tuple[Fraction, int]:
         pairs, total = walk
         satisfied, aspects = held, counts + total
-        for i, j in pairs.items():
+        for i, j in pairs:
             satisfied += mode in ("exact", "subset") or not steps[i]["optional"]
             duration = calls[j].duration_ms
             if "max_duration_ms" in steps[i] and duration is not None:
@@ -683,18 +701,19 @@ def test_no_other_alignment_scores_higher(
     assert score.details["matched"] == matched
     total = len(score.hits) + len(score.misses)
     assert Fraction(len(score.hits), total) == best if total else best == 1
-    check_diff(score, steps, calls)
+    check_diff(score, calls)
+    if mode != "subset":  # no step is there more often than written
+        assert sum("expected" in entry for entry in score.details["diff"]) <= len(steps)
 
 
-def check_diff(score: EvaluationScore, steps: list[dict[str, Any]], calls: list[ToolCall]) -> None:
-    """Every call is in the diff once, in order; no step is there more often than written."""
+def check_diff(score: EvaluationScore, calls: list[ToolCall]) -> None:
+    """Every call is in the diff once, in order."""
     diff = score.details["diff"]
     actual = [entry["actual"] for entry in diff if "actual" in entry]
     assert actual == [
         {"tool": c.tool} | ({} if c.input is None else {"args": c.input}) for c in calls
     ]
     assert sum(entry["status"] == "matched" for entry in diff) == score.details["matched"]
-    assert sum("expected" in entry for entry in diff) <= len(steps)
     for entry in diff:
         if entry["status"] == "wrong_args":
             assert entry["expected"]["tool"] == entry["actual"]["tool"]

@@ -341,7 +341,7 @@ def test_reject_non_numeric_weight(project: Project) -> None:
 def test_reject_weight_that_is_not_finite(project: Project, weight: str) -> None:
     place, message = project.refused(weighted(weight))
     assert place == "6:17 bad-number"
-    assert "finite" in message
+    assert f"'weight' is {weight}; it must be a finite number" in message
 
 
 # Requirement: Code judge scripts

@@ -6,8 +6,11 @@ import click
 
 from assay.cli.completion import files
 from assay.cli.documents import store_option
-from assay.reporters.words import count
+from assay.cli.problems import echo_problem
 from assay.service import test_cases
+
+#: How many reasons are printed.
+SHOWN = 100
 
 
 @click.command("import")
@@ -18,8 +21,10 @@ def command(paths: tuple[str, ...], tag: tuple[str, ...], store: str | None) -> 
     """Import test cases from files into the store.
 
     FILE is an eval file (YAML, JSONL, CSV, of Assay or of AgentV), a promptfoo config, samples of
-    OpenAI's evals as JSONL, or what `assay export --test-cases` wrote. Everything is imported, or
-    nothing when something is wrong. What was imported before is changed where it differs.
+    OpenAI's evals as JSONL, or what `assay export --test-cases` wrote. What a test case cannot
+    express is refused with the reason, entry by entry, and the rest is imported. What was imported
+    before is changed where it differs. The exit code is 1 when some entries were refused, and 2
+    when nothing could be imported.
 
     \b
     Examples:
@@ -28,8 +33,10 @@ def command(paths: tuple[str, ...], tag: tuple[str, ...], store: str | None) -> 
       assay import samples.jsonl && assay run store: --target python:my_agent:answer
     """
     done = test_cases.import_test_cases(paths, tags=tag, store=store)
+    for problem in done.problems[:SHOWN]:
+        echo_problem(problem, err=True)
+    if len(done.problems) > SHOWN:
+        click.echo(f"... and {len(done.problems) - SHOWN:,} more", err=True)
     counts = f"{done.added:,} added, {done.changed:,} changed, {done.unchanged:,} as before"
-    click.echo(f"test cases: {counts}")
-    if done.left_out:
-        left = f"{count(done.left_out, 'evaluator')} left out"
-        click.echo(f"{left}: a test case has only the text that is expected", err=True)
+    click.echo(f"test cases: {counts}, {done.refused:,} refused")
+    raise SystemExit(1 if done.refused else 0)

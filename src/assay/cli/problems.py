@@ -54,13 +54,13 @@ def _echo_json(problems: Sequence[Problem]) -> None:
     echo_json([p.to_dict() for p in problems])
 
 
-def echo_problem(problem: Problem) -> None:
+def echo_problem(problem: Problem, *, err: bool = False) -> None:
     """Print one problem, its severity in colour on a terminal, its hint on a second line."""
     colour = "red" if problem.severity == "error" else "yellow"
     label = click.style(f"{problem.severity}[{problem.code}]", fg=colour, bold=True)
-    click.echo(f"{printable(problem.place)}: {label}: {printable(problem.message)}")
+    click.echo(f"{printable(problem.place)}: {label}: {printable(problem.message)}", err=err)
     if problem.hint:
-        click.echo(f"    {printable(problem.hint)}")
+        click.echo(f"    {printable(problem.hint)}", err=err)
 
 
 def _summary(loaded: Loaded) -> str:

@@ -172,6 +172,14 @@ def fail(file: str, mark: Mark, code: str, message: str, hint: str = "") -> Eval
     return EvalFileErrors([problem_at(file, mark, code, message, hint)])
 
 
+def bad_number(text: str, key: str | None) -> str:
+    """The message about a number that JSON does not have, and the key that it is the value of."""
+    shown = text if len(text) <= 40 else f"{text[:20]}... ({len(text):,} characters)"
+    if key is None:
+        return f"{shown} is not a finite number that fits 64 bits"
+    return f"{key!r} is {shown}; it must be a finite number that fits 64 bits"
+
+
 class LineIndex:
     """Converts character offsets to marks; lines end with \\n, \\r\\n or \\r."""
 

@@ -22,6 +22,7 @@ from assay.documents.document import (
     LineIndex,
     Marks,
     TextMark,
+    bad_number,
     fail,
     problem_at,
     too_deep,
@@ -240,7 +241,7 @@ class _Scanner:
                 decode(word)
                 if hooks.suspect:
                     hooks.suspect = False
-                    self._bad_number(word, mark)
+                    self._bad_number(word, mark, next(reversed(keys)) if keys else None)
             marks.append(mark)
         return marks[0] if marks else TextMark(self.first_line - 1, 0, 0)
 
@@ -270,10 +271,8 @@ class _Scanner:
                 mark, "bad-character", "the text holds a NUL character", "remove the \\u0000"
             )
 
-    def _bad_number(self, word: str, mark: TextMark) -> None:
-        shown = word if len(word) <= 40 else f"{word[:20]}... ({len(word):,} characters)"
-        message = f"{shown} is not a finite number that fits 64 bits"
-        self._note(mark, "bad-number", message, "put it in quotes if it is text")
+    def _bad_number(self, word: str, mark: TextMark, key: str | None) -> None:
+        self._note(mark, "bad-number", bad_number(word, key), "put it in quotes if it is text")
 
     def _duplicate(self, key: str, first: TextMark, mark: TextMark) -> None:
         where = f"line {first.line + 1}, column {first.column + 1}"

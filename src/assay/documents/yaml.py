@@ -33,6 +33,7 @@ from assay.documents.document import (
     Mark,
     Marks,
     TextMark,
+    bad_number,
     fail,
     measure,
     problem_at,
@@ -138,7 +139,7 @@ class _Builder:
                     if value in constants:
                         value = constants[value]
                     elif value[0] in number_starts:
-                        value = self._number(value, mark)
+                        value = self._number(value, mark, key)
                 if special:
                     value = self._special_scalar(event, value)
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
@@ -244,25 +245,20 @@ class _Builder:
         self._note(mark, "duplicate-key", message, "keep one of the two")
         return _DUPLICATE
 
-    def _number(self, text: str, mark: Mark) -> Any:
+    def _number(self, text: str, mark: Mark, key: Any) -> Any:
         if _INT.match(text) or _BASED.match(text):
             if len(text) > 24:
-                return self._bad_number(text, mark)
+                return self._bad_number(text, mark, key)
             number = int(text, 10 if text[1:2] not in ("o", "x") else 0)
-            return number if -(2**63) <= number < 2**64 else self._bad_number(text, mark)
+            return number if -(2**63) <= number < 2**64 else self._bad_number(text, mark, key)
         if _FLOAT.match(text):
             value = float(text)
-            return value if value - value == 0 else self._bad_number(text, mark)
-        return self._bad_number(text, mark) if _NOT_FINITE.match(text) else text
+            return value if value - value == 0 else self._bad_number(text, mark, key)
+        return self._bad_number(text, mark, key) if _NOT_FINITE.match(text) else text
 
-    def _bad_number(self, text: str, mark: Mark) -> int:
-        shown = text if len(text) <= 40 else f"{text[:20]}... ({len(text):,} characters)"
-        self._note(
-            mark,
-            "bad-number",
-            f"{shown} is not a finite number that fits 64 bits",
-            "put it in quotes if it is text",
-        )
+    def _bad_number(self, text: str, mark: Mark, key: Any) -> int:
+        message = bad_number(text, key if type(key) is str else None)
+        self._note(mark, "bad-number", message, "put it in quotes if it is text")
         return 0
 
     def _text(self, value: str, mark: Mark) -> str:

@@ -50,7 +50,10 @@ class _OpenSpelling(Spelling):
     def canonical(self, raw: Any, reading: Reading | None) -> Any:
         if type(raw) is not dict or self.known.issuperset(raw):
             return raw
-        own = {key: value for key, value in raw.items() if key not in self.known}
+        names = {key: key for key in raw if key in self.known}
+        if (script := self.effective_spelling(raw, "script")) in raw:
+            names[script] = "script"
+        own = {key: value for key, value in raw.items() if key not in names}
         for key in own:
             hint = _typo_hint(key, self.known)
             if hint and not key.startswith("x-"):
@@ -58,7 +61,7 @@ class _OpenSpelling(Spelling):
                 if reading is None:
                     raise problem("unknown-key", message, hint)
                 reading.notes.append(Note(raw, key, "error", "unknown-key", message, hint))
-        result = {key: value for key, value in raw.items() if key in self.known}
+        result: dict[str, Any] = {name: raw[key] for key, name in names.items()}
         given = result.get("config", {})
         if isinstance(given, dict):
             result["config"] = {**own, **given}
@@ -99,6 +102,7 @@ class CodeJudgeEvaluator(EvaluatorSpec):
 
 
 CodeJudgeEvaluator.spelling = _OpenSpelling(CodeJudgeEvaluator.spelling.known, any_key=True)
+CodeJudgeEvaluator.spelling.add("command", "script")
 
 
 def folder_of(case: EvalCase) -> str:

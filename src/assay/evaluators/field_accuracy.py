@@ -8,7 +8,14 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from assay.evaluators.answers import expected_output
-from assay.evaluators.field_values import Incomparable, near, same_date
+from assay.evaluators.field_values import (
+    FORMAT_PATTERN,
+    Incomparable,
+    Unreadable,
+    directives,
+    near,
+    same_date,
+)
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.fields import Empty, Flag, Number, Text
@@ -26,6 +33,21 @@ def _path(path: str) -> str:
     return path
 
 
+def _date_format(form: str) -> str:
+    try:
+        directives(form)
+    except ValueError as error:
+        message = f"{form!r} is not a date format: {error}"
+        hint = "for example 'DD-MMM-YYYY', 'MM/DD/YYYY' or '%d.%m.%Y'"
+        raise problem("wrong-value", message, hint) from None
+    return form
+
+
+DateFormat = Annotated[
+    Text, AfterValidator(_date_format), Field(json_schema_extra={"pattern": FORMAT_PATTERN})
+]
+
+
 class FieldRule(Ruled):
     """One field: where it is and how it is compared."""
 
@@ -39,7 +61,7 @@ class FieldRule(Ruled):
     match: Literal["exact", "numeric_tolerance", "date"] = "exact"
     tolerance: Annotated[Number, Field(ge=0)] = 0.0
     relative: Flag = False
-    formats: list[Text] = Empty(list)
+    formats: list[DateFormat] = Empty(list)
     required: Flag = True
     weight: Annotated[Number, Field(ge=0)] = 1.0
 
@@ -48,6 +70,7 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
     """The share of fields, by weight, that agree with the expected output."""
 
     compares_with_expected: ClassVar[bool] = True
+    version: ClassVar[int] = 2
     fields: Annotated[list[FieldRule], Field(min_length=1)]
     aggregation: Literal["weighted_average", "all_or_nothing"] = "weighted_average"
 
@@ -105,12 +128,19 @@ def compare(rule: FieldRule, expected: Any, answer: Any) -> Comparison | None:
         raise Incomparable(f"the expected output has no {rule.path!r}")
     if found is MISSING:
         return Comparison(False, f"{rule.path}: expected {quoted(wanted)}, but it is missing")
+    message = f"{rule.path}: expected {quoted(wanted)}, found {quoted(found)}"
+    try:
+        agrees = _agrees(rule, wanted, found)
+    except Unreadable as reason:
+        return Comparison(False, f"{message}, which is {reason}")
+    return (
+        Comparison(True, f"{rule.path}: {quoted(found)}") if agrees else Comparison(False, message)
+    )
+
+
+def _agrees(rule: FieldRule, wanted: Any, found: Any) -> bool:
     if rule.match == "exact":
-        agrees = same(wanted, found)
-    elif rule.match == "date":
-        agrees = same_date(wanted, found, rule.formats)
-    else:
-        agrees = near(wanted, found, rule.tolerance, rule.relative)
-    if agrees:
-        return Comparison(True, f"{rule.path}: {quoted(found)}")
-    return Comparison(False, f"{rule.path}: expected {quoted(wanted)}, found {quoted(found)}")
+        return same(wanted, found)
+    if rule.match == "date":
+        return same_date(wanted, found, rule.formats)
+    return near(wanted, found, rule.tolerance, rule.relative)

@@ -7,12 +7,14 @@ import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from assay.model.values import quoted
 
-#: A longer text is not a date.
+#: A longer text is neither a date nor a number.
 _MAX_LENGTH = 64
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\Z")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAMED_MONTH = re.compile(r"([0-9]{1,2})[- ]([A-Za-z]{3})[- ]([0-9]{4})\Z")
 _AMBIGUOUS = re.compile(r"([0-9]{1,2})([/.-])([0-9]{1,2})\2[0-9]{4}\Z")
@@ -22,21 +24,35 @@ class Incomparable(Exception):
     """The values cannot be compared, through no fault of the answer."""
 
 
+class Unreadable(Exception):
+    """The value in the answer is not what the comparison is about; the text says what it is not."""
+
+
 def near(wanted: Any, found: Any, tolerance: float, relative: bool) -> bool:
-    """Is the difference within the tolerance, absolute or as a share of the wanted number?"""
-    if not _is_number(wanted):
+    """Is the difference within the tolerance, absolute or as a share of the wanted number?
+
+    A share of 0 would allow no difference at all: the tolerance is absolute then.
+    """
+    exact, other = read_number(wanted), read_number(found)
+    if exact is None:
         raise Incomparable(f"the expected value {quoted(wanted)} is not a number")
-    if not _is_number(found):
-        return False
-    # Decimals compare the numbers as written, without float rounding.
-    exact, other, allowed = (Decimal(str(value)) for value in (wanted, found, tolerance))
-    return abs(exact - other) <= (allowed * abs(exact) if relative else allowed)
+    if other is None:
+        raise Unreadable("not a number")
+    allowed = Decimal(str(tolerance))
+    return abs(exact - other) <= (allowed * abs(exact) if relative and exact else allowed)
 
 
-def _is_number(value: Any) -> bool:
+def read_number(value: Any) -> Decimal | None:
+    """The number as it is written, without float rounding; also one that is written as text."""
+    if isinstance(value, str):
+        value = value.strip()
+        if len(value) > _MAX_LENGTH or not _NUMBER.match(value):
+            return None
+        return Decimal(value) if math.isfinite(float(value)) else None
     if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, int) and not isinstance(value, bool)
+        return Decimal(str(value)) if math.isfinite(value) else None
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return Decimal(str(value)) if is_integer else None
 
 
 def same_date(wanted: Any, found: Any, formats: Sequence[str]) -> bool:
@@ -44,7 +60,10 @@ def same_date(wanted: Any, found: Any, formats: Sequence[str]) -> bool:
     day = read_date(wanted, formats) or read_date(wanted, ())
     if day is None:
         raise Incomparable(f"the expected value {quoted(wanted)} is not a date")
-    return read_date(found, formats) == day
+    other = read_date(found, formats)
+    if other is None:
+        raise Unreadable(f"not a date as {' or '.join(formats)}" if formats else "not a date")
+    return other == day
 
 
 def read_date(text: Any, formats: Sequence[str]) -> date | None:
@@ -68,6 +87,54 @@ def read_date(text: Any, formats: Sequence[str]) -> date | None:
 
 def _by_format(text: str, form: str) -> date | None:
     try:
-        return datetime.strptime(text, form).date()
+        return datetime.strptime(text, directives(form)).date()
     except (ValueError, re.error):
         return None
+
+
+#: The letters of a format such as `DD-MMM-YYYY`, as directives; the longest come first.
+_LETTERS = {
+    **dict.fromkeys(("YYYY", "yyyy"), "%Y"),
+    **dict.fromkeys(("YY", "yy"), "%y"),
+    "MMMM": "%B",
+    "MMM": "%b",
+    **dict.fromkeys(("MM", "M"), "%m"),
+    **dict.fromkeys(("DD", "D", "dd", "d"), "%d"),
+    **dict.fromkeys(("HH", "H"), "%H"),
+    "mm": "%M",
+    "ss": "%S",
+    "T": "T",
+    "Z": "%z",
+}
+#: JSON Schema for formats; it does not find all that `directives` refuses.
+FORMAT_PATTERN = rf"^(?=.*[DMYdmy])([^A-Za-z%]|{'|'.join(_LETTERS)})+$|%[dmbByYjxcG]"
+_LETTER_RUN = re.compile(r"([A-Za-z])\1*")
+_DIRECTIVE = re.compile(r"%(.)")
+_MIXED = re.compile(r"YYYY|yyyy|MMM+|MM|DD|dd")
+#: The directives that say something about the day.
+_OF_A_DAY = frozenset("dmbByYjxcG")
+
+
+@lru_cache(maxsize=256)
+def directives(form: str) -> str:
+    """A date format as `strptime` takes it; raises ValueError with what is wrong with it."""
+    if "%" not in form:
+        # `mm` are minutes after hours; elsewhere the author means months.
+        form = _LETTER_RUN.sub(_directive, form if "H" in form else form.replace("mm", "MM"))
+    elif mixed := _MIXED.search(_DIRECTIVE.sub("", form)):
+        raise ValueError(f"it has both {mixed[0]!r} and directives with %")
+    if _OF_A_DAY.isdisjoint(_DIRECTIVE.findall(form)):
+        raise ValueError("it has no day, month or year")
+    try:
+        datetime.strptime("", form)
+    except (ValueError, re.error) as error:
+        if "does not match format" not in str(error):
+            raise ValueError(str(error)) from None
+    return form
+
+
+def _directive(run: re.Match[str]) -> str:
+    try:
+        return _LETTERS[run[0]]
+    except KeyError:
+        raise ValueError(f"{run[0]!r} in it has no meaning") from None

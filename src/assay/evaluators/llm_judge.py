@@ -29,6 +29,7 @@ from assay.model.fields import AtLeastOne, Text
 from assay.model.reading import Reading
 from assay.model.refusal import problem, shown
 from assay.model.score import EvaluationScore, verdict_of
+from assay.model.spelling import Key
 from assay.ports import Check, Resources
 
 _PROMPT_SUFFIXES = (".md", ".txt", ".prompt", ".j2", ".jinja", ".html", ".xml")
@@ -82,7 +83,7 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     """Asks a judge for a score; `prompt` is text or the path of a file with it."""
 
     type: str = "llm_judge"
-    prompt: Prompt | None = None
+    prompt: Prompt | None = Key(None, aliases=("value",))
     model: Text | None = None
     target: Text | None = None
     samples: AtLeastOne = 1

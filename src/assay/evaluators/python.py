@@ -179,7 +179,7 @@ def _checked(score: EvaluationScore) -> EvaluationScore:
 
 
 def _mean_of(scores: list[EvaluationScore]) -> EvaluationScore:
-    """A list of scores as one: the mean, with all hits and misses."""
+    """A list of scores as one: the mean, and the hits and misses of each item by its number."""
     if not scores:
         return EvaluationScore.errored("it returned an empty list")
     for index, score in enumerate(scores, 1):
@@ -187,16 +187,23 @@ def _mean_of(scores: list[EvaluationScore]) -> EvaluationScore:
             return EvaluationScore.errored(f"item {index}: {score.error or score.skipped}")
     hits: list[str] = []
     misses: list[str] = []
+    reasons: list[str] = []
     for index, score in enumerate(scores, 1):
-        hits += score.hits
-        misses += score.misses
+        hits += [f"item {index}: {hit}" for hit in score.hits]
+        misses += [f"item {index}: {miss}" for miss in score.misses]
         if not score.hits and not score.misses:
-            (hits if score.verdict == "pass" else misses).append(f"check {index}")
+            reason = score.reasoning or f"score {score.score:g}"
+            (hits if score.verdict == "pass" else misses).append(f"item {index}: {reason}")
+        elif score.reasoning:
+            reasons.append(f"item {index}: {score.reasoning}")
     mean = sum(score.score or 0.0 for score in scores) / len(scores)
     gate = next((score.failed_gate for score in scores if score.failed_gate), "")
-    reasons = " ".join(score.reasoning for score in scores if score.reasoning)
     return EvaluationScore(
-        mean, hits=tuple(hits), misses=tuple(misses), reasoning=reasons, failed_gate=gate
+        mean,
+        hits=tuple(hits),
+        misses=tuple(misses),
+        reasoning="; ".join(reasons),
+        failed_gate=gate,
     )
 
 

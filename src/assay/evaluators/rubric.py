@@ -13,6 +13,7 @@ from assay.model.fields import Text
 from assay.model.refusal import shown
 from assay.model.rubric import Rubric, Rubrics
 from assay.model.score import TOLERANCE, EvaluationScore, reaches, weighted
+from assay.model.spelling import Key
 from assay.model.values import cut
 from assay.ports import Check, Resources
 
@@ -25,7 +26,7 @@ class RubricEvaluator(EvaluatorSpec):
     """One judge call decides all items; a required item that is not met fails the case."""
 
     type: str = "rubric"
-    rubrics: Rubrics
+    rubrics: Rubrics = Key(aliases=("criteria",))
     model: Text | None = None
     target: Text | None = None
 
@@ -166,16 +167,31 @@ def _check_fault(item: Rubric, check: dict[str, Any]) -> str:
         top = item.max_score
         if type(score) not in (int, float) or not -TOLERANCE <= score <= top + TOLERANCE:
             return f"the 'score' of {item.id!r} is {shown(score)}, not a number from 0 to {top:g}"
-    elif type(check.get("satisfied")) is not bool:
-        return f"'satisfied' of {item.id!r} is {shown(check.get('satisfied'))}, not true or false"
+    elif fault := _binary_fault(item, check):
+        return fault
     reasoning = check.get("reasoning")
     if reasoning is not None and not isinstance(reasoning, str):
         return f"the 'reasoning' of {item.id!r} is {shown(reasoning)}, not a text"
     return ""
 
 
+def _binary_fault(item: Rubric, check: dict[str, Any]) -> str:
+    """A judge may also answer a yes-or-no item with `score`, 0 or 1; not with both differently."""
+    satisfied, score = check.get("satisfied"), check.get("score")
+    if satisfied is not None or score is None:
+        if type(satisfied) is not bool:
+            return f"'satisfied' of {item.id!r} is {shown(satisfied)}, not true or false"
+        if score is None or score == satisfied:
+            return ""
+        return f"'satisfied' and 'score' of {item.id!r} contradict each other"
+    if type(score) in (int, float) and score in (0, 1):
+        return ""
+    return f"the 'score' of {item.id!r} is {shown(score)}, neither 0 nor 1"
+
+
 def _result(item: Rubric, check: dict[str, Any]) -> dict[str, Any]:
-    score = float(check["score"] if is_graded(item) else check["satisfied"])
+    given = check.get("satisfied")
+    score = float(check["score"] if is_graded(item) or given is None else given)
     score = min(item.max_score, max(0.0, score))
     least = item.required_min_score
     return {

@@ -146,3 +146,12 @@ class Grid(msgspec.Struct, frozen=True):
             for index in fits.keys() & near.keys():  # one option that fits is enough
                 del near[index]
         return grid
+
+    def by_call(self, calls: int) -> list[tuple[dict[int, int], dict[int, int]]]:
+        """`fits` and `near` of each call, by step."""
+        turned: list[tuple[dict[int, int], dict[int, int]]] = [({}, {}) for _ in range(calls)]
+        for step, rows in enumerate(zip(self.fits, self.near, strict=True)):
+            for kind, row in enumerate(rows):
+                for call, value in row.items():
+                    turned[call][kind][step] = value
+        return turned

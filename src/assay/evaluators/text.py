@@ -224,6 +224,27 @@ class ContainsAnyEvaluator(_ManySpec):
         return single(check)
 
 
+class IContainsAnyEvaluator(_ManySpec):
+    """The answer contains at least one of the texts, whatever the case."""
+
+    def prepare(self, resources: Resources) -> Check:
+        listed = f"{_listing(self.values)} (ignoring case)"
+        folded = [value.casefold() for value in self.values]
+
+        def holds(text: str) -> bool:
+            answer = text.casefold()
+            return any(value in answer for value in folded)
+
+        def miss(text: str) -> str:
+            return f"expected the answer to contain one of {listed}, found {quoted(text)}"
+
+        check = TextCheck(holds, f"contains one of {listed}", miss)
+        if self.negate:
+            found = f"expected the answer to contain none of {listed}, but it does"
+            check = inverted(check, f"contains none of {listed}", found)
+        return single(check)
+
+
 class ContainsAllEvaluator(_ManySpec):
     """The answer contains all of the texts."""
 

@@ -211,9 +211,21 @@ def _above_maximum(spec: ToolTrajectoryEvaluator) -> Sequence[Refusal]:
     return found
 
 
+def _ignored_and_forbidden(spec: ToolTrajectoryEvaluator) -> Sequence[Refusal]:
+    """A call that is left out cannot be forbidden as well."""
+    if not spec.ignore or not spec.forbidden:
+        return ()
+    return [
+        problem("conflicting-keys", f"{tool!r} is in 'ignore' too", at=("forbidden", index))
+        for index, tool in enumerate(spec.forbidden)
+        if tool in spec.ignore
+    ]
+
+
 class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
     """Compares the calls the agent made with the calls it should have made."""
 
+    version: ClassVar[int] = 2
     # An empty list of expected steps counts: in `exact` and `subset` it allows no call at all.
     rules: ClassVar[tuple[Rule, ...]] = (
         Asserts(
@@ -222,6 +234,7 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
             even_empty=("expected",),
         ),
         Holds(_above_maximum),
+        Holds(_ignored_and_forbidden),
     )
 
     mode: Literal["any_order", "in_order", "exact", "superset", "subset"] = "in_order"

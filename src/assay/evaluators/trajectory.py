@@ -147,14 +147,35 @@ class Alignment:
         counts: Sequence[Aspect],
     ) -> None:
         self.mode, self.steps, self.calls = mode, steps, calls
-        self.needed = [mode in ("exact", "subset") or not step.optional for step in steps]
-        self.counts = sum(held for held, _ in counts), len(counts)
         self.grid = Grid.of(steps, calls)
+        if mode == "subset":
+            self._pair_each_call()
+            return
+        self.needed = [mode == "exact" or not step.optional for step in steps]
+        self.counts = sum(held for held, _ in counts), len(counts)
         fixed = not any(step.limited for step in steps) and (
             mode != "exact" or not any(step.optional for step in steps)
         )
         self.pairs, self.places = highest_share(self._solve, self._share, fixed=fixed)
         self.near = self._near_misses()
+
+    def _pair_each_call(self) -> None:
+        """Pair each call with the step that suits it best, however often that step is called.
+
+        A step that is called again counts as another step: then no two calls share one.
+        """
+        rows, by_call = Grid([], []), self.grid.by_call(len(self.calls))
+        steps: list[ExpectedStep] = []
+        self.pairs, self.near = {}, {}
+        for call, (fits, near) in enumerate(by_call):
+            if not fits and not near:
+                continue
+            step = max(fits, key=fits.__getitem__) if fits else min(near, key=near.__getitem__)
+            (self.pairs if fits else self.near)[len(steps)] = call
+            steps.append(self.steps[step])
+            rows.fits.append({call: fits[step]} if fits else {})
+            rows.near.append({} if fits else {call: near[step]})
+        self.steps, self.grid = steps, rows
 
     def _solve(self, p: int, q: int) -> tuple[Pairs, list[int]]:
         """The pairs with the most q * satisfied - p * aspects."""
@@ -183,7 +204,7 @@ class Alignment:
         if self.mode == "exact":
             total += max(len(places), len(self.calls))
         else:
-            total += len(self.calls) if self.mode == "subset" else sum(self.needed)
+            total += sum(self.needed)
         for step, call in pairs.items():
             timing = self.grid.fits[step][call]
             satisfied += self.needed[step] + (timing == KEPT)
@@ -305,7 +326,7 @@ class Alignment:
         for index, step in enumerate(self.steps):
             if index in self.pairs or index in self.near:
                 before = index
-            elif not step.optional and self.mode != "subset":
+            elif not step.optional:
                 entry = {"status": "missing", "expected": step.written}
                 entries.setdefault(before, []).append(entry)
         return entries

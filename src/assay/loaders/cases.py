@@ -12,10 +12,11 @@ from assay.errors import Problem, Problems
 from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_expected
 from assay.loaders.files import Finder
 from assay.loaders.locators import Locator
+from assay.loaders.suite import deprecated_keys
 from assay.model.case import EvalCase, Origin
 from assay.model.message import Message
 from assay.model.reading import Reading
-from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution
+from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution, SuiteFile
 from assay.registry import evaluators as registered
 from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
@@ -42,13 +43,14 @@ class CaseReader:
         self,
         file: Path,
         settings: Settings,
-        inherited: SuiteExecution | None = None,
+        root: SuiteFile | None = None,
         *,
         incomplete: bool = False,
     ) -> None:
         self.reading = reading_of(file, settings)
         self.seeds = Seeds(settings)
-        self.inherited = inherited or SuiteExecution.model_construct()
+        self.inherited = SuiteExecution.model_construct() if root is None else root.inherited
+        self.tags = () if root is None else tuple(root.tags)
         self.evaluators = EffectiveEvaluators(self.inherited)
         self.incomplete = incomplete
         self.problems = Problems(shown_path(file))
@@ -126,11 +128,7 @@ class CaseReader:
 
     def _warn(self, raw: dict[str, Any], document: Document, path: DocPath) -> None:
         if not LEGACY_KEYS.isdisjoint(raw):
-            for key in sorted(LEGACY_KEYS & raw.keys()):
-                message = f"{key!r} has no effect"
-                self.problems.append(
-                    document.warning((*path, key), "deprecated-key", message, "remove it")
-                )
+            self.problems += deprecated_keys(CaseFile, document, path, raw)
         execution = raw.get("execution")
         if type(execution) is not dict:
             return
@@ -158,7 +156,7 @@ class CaseReader:
             expected_outcome=written.expected_outcome,
             expected_messages=written.expected_messages or (),
             rubrics=written.rubrics or (),
-            tags=tuple(written.tags),
+            tags=tuple(dict.fromkeys((*self.tags, *written.tags))),
             metadata=written.metadata,
             conversation_id=written.conversation_id,
             target=_first_set(executions, "target"),

@@ -213,8 +213,8 @@ class CaseLines:
             yield case
 
     def new_reader(self) -> CaseReader:
-        inherited, incomplete = self.sidecar.keys.execution, self.sidecar.broken
-        return CaseReader(self.file, self.settings, inherited, incomplete=incomplete)
+        root, incomplete = self.sidecar.keys, self.sidecar.broken
+        return CaseReader(self.file, self.settings, root, incomplete=incomplete)
 
     def read_case(
         self,
@@ -226,7 +226,7 @@ class CaseLines:
     ) -> EvalCase | None:
         """The case on a line, None when it is invalid; its id is added to `ids` either way."""
         locate = LineLocator(parser.file, number, data, self.sidecar.document)
-        plain = plain_line(data)
+        plain = None if reader.tags else plain_line(data)
         if plain is not None:
             case = plain_case(plain, reader.reading, reader.inherited, locate)
             if case is not None:

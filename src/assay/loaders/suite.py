@@ -11,6 +11,7 @@ from assay.documents.document import DocPath, Document
 from assay.errors import EvalFileErrors, Problem, Problems
 from assay.model.case import EvalCase, Suite
 from assay.model.reading import Reading
+from assay.model.shape import Shape
 from assay.model.suite import CASES_KEYS, SuiteExecution, SuiteFile
 from assay.settings import shown_path
 
@@ -23,7 +24,32 @@ def cases_key(data: dict[str, Any]) -> str:
 def suite_keys(document: Document, raw: Any, reading: Reading) -> tuple[SuiteFile, list[Problem]]:
     """Validate the suite-level keys of a root mapping."""
     written, problems = check(SuiteFile, document, (), raw, reading)
+    if type(raw) is dict:
+        problems += _warnings(document, raw)
     return written or SuiteFile(), problems
+
+
+def _warnings(document: Document, raw: dict[str, Any]) -> Iterator[Problem]:
+    """Legacy keys, and keys of the root that `execution` has too."""
+    yield from deprecated_keys(SuiteFile, document, (), raw)
+    execution = raw.get("execution")
+    if type(execution) is not dict:
+        return
+    for key in ("target", "evaluators"):
+        own = SuiteFile.spelling.effective_spelling(raw, key)
+        other = SuiteExecution.spelling.effective_spelling(execution, key)
+        if raw.get(own) is not None and execution.get(other) is not None:
+            message = f"{own!r} is ignored because 'execution.{other}' is given too"
+            yield document.warning((own,), "ignored-alias", message, "keep one of the two")
+
+
+def deprecated_keys(
+    shape: type[Shape], document: Document, path: DocPath, raw: dict[str, Any]
+) -> Iterator[Problem]:
+    """A warning for every legacy key of a mapping."""
+    for key in sorted(shape.spelling.legacy & raw.keys()):
+        message = f"{key!r} has no effect"
+        yield document.warning((*path, key), "deprecated-key", message, "remove it")
 
 
 def name_of(file: Path) -> str:
@@ -37,7 +63,7 @@ def suite_of(
     """Build the suite; raises EvalFileErrors if there are errors."""
     if problems.errors:
         raise EvalFileErrors(problems.told())
-    execution = root.execution or SuiteExecution()
+    execution = root.inherited
     return Suite(
         name=root.dataset or name_of(file),
         file=shown_path(file),

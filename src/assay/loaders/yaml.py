@@ -38,7 +38,7 @@ def load(file: Path, settings: Settings) -> Suite:
         found += wrong
     # If the keys of the suite are invalid, it is unknown what the cases inherit.
     incomplete = any(p.severity == "error" for p in found)
-    reader = CaseReader(file, settings, root.execution, incomplete=incomplete)
+    reader = CaseReader(file, settings, root, incomplete=incomplete)
     reader.problems += [*found, *_check_root(document)]
     return suite_of(file, root, _cases(document, reader), reader.problems)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Self
 
@@ -37,6 +38,16 @@ _INVALID = (
     *(KeyError, TypeError, AttributeError, UnicodeEncodeError),
     *(ValidationError, PydanticCustomError),
 )
+#: Other names of types, in snake_case, as later versions of AgentV write them.
+TYPE_ALIASES = {
+    "code_grader": "code_judge",
+    "script": "code_judge",
+    "llm_grader": "llm_judge",
+    "llm_rubric": "llm_judge",
+    "rubrics": "rubric",
+}
+#: An entry that is just a text is a criterion, unless it looks like the name of a type.
+_NAME_LIKE = re.compile(r"[A-Za-z0-9_.:-]*\Z")
 #: The name of an evaluator does not affect its judgement.
 _NAME = {"name"}
 #: Settings that the judge does not see.
@@ -128,19 +139,21 @@ class NegatableSpec(EvaluatorSpec):
 
 
 def resolve_type(raw: dict[str, Any], known: Container[str] = ()) -> dict[str, Any]:
-    """The entry with its type in snake_case; a `not_` prefix becomes `negate`.
+    """The entry with its type in snake_case and no alias; a `not_` prefix becomes `negate`.
 
-    A `known` type may itself start with `not_`.
+    A `known` type may itself start with `not_`, or have the name of an alias.
     """
     written = raw["type"]
     if written.startswith("python:"):
         return raw
     name = written.replace("-", "_")
+    if name not in known:
+        name = TYPE_ALIASES.get(name, name)
     if name.startswith("not_") and name not in known:
         negate = raw.get("negate", False)
         if type(negate) is bool:  # validation will refuse anything else
             negate = not negate
-        return {**raw, "type": name[4:], "negate": negate}
+        return {**raw, "type": TYPE_ALIASES.get(name[4:], name[4:]), "negate": negate}
     return raw if name == written else {**raw, "type": name}
 
 
@@ -149,6 +162,8 @@ def _validate_by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     if type(raw) is not dict:
         if isinstance(raw, EvaluatorSpec):
             return raw
+        if isinstance(raw, str) and info.context is not None and not _NAME_LIKE.match(raw):
+            return _rubric_of([raw], info.context)
         hint = _text_hint(raw, info.context) if isinstance(raw, str) else ""
         raise problem("wrong-type", f"is {shown(raw)}, not a mapping with a 'type'", hint)
     written = raw.get("type")
@@ -160,6 +175,14 @@ def _validate_by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
     if reading is None:
         raise problem("wrong-type", "evaluators in a file are read through a loader")
     return _validate_first(raw, reading)
+
+
+def _rubric_of(criteria: list[str], reading: Reading) -> EvaluatorSpec:
+    """The evaluator of criteria that are entries of their own."""
+    entry = {"type": "rubric", "rubrics": criteria}
+    cls = reading.find_evaluator("rubric")
+    spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(entry, context=reading)
+    return spec
 
 
 def _text_hint(raw: str, reading: Reading | None) -> str:
@@ -182,7 +205,7 @@ def _validate_first(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
     """Validate the first entry of a type, and remember the validator for further ones."""
     written = raw["type"]
     validate: Callable[..., EvaluatorSpec] = _validate_respelled
-    if "-" not in written and not written.startswith("not_"):
+    if "-" not in written and not written.startswith("not_") and written not in TYPE_ALIASES:
         validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
     spec = validate(raw, context=reading)
     reading.validators[written] = _fast_validator(validate, spec, raw)
@@ -209,7 +232,7 @@ def _fast_validator(
 
 
 def _validate_respelled(raw: dict[str, Any], context: Reading) -> EvaluatorSpec:
-    """Validate an entry whose type is in kebab-case or has the `not_` prefix."""
+    """Validate an entry whose type is in kebab-case, an alias, or has the `not_` prefix."""
     reading = context
     entry = resolve_type(raw, reading.evaluators)
     written = raw["type"].replace("-", "_")
@@ -217,7 +240,7 @@ def _validate_respelled(raw: dict[str, Any], context: Reading) -> EvaluatorSpec:
     if kind == written and kind not in reading.evaluators:
         kind = raw["type"]  # an unknown type is reported as it was written
     cls = reading.find_evaluator(kind)
-    negated = entry["type"] != written and entry["type"] != raw["type"]
+    negated = written.startswith("not_") and written not in reading.evaluators
     if negated and not issubclass(cls, NegatableSpec):
         raise problem("unknown-evaluator", f"{entry['type']!r} cannot be negated", at="type")
     before = len(reading.notes)
@@ -282,7 +305,7 @@ def _validate_entries(
     """Validate and name a list; duplicate names are reported together with invalid entries."""
     reading: Reading | None = info.context
     if reading is None:
-        return _one_by_one(raw, handler)
+        return _one_by_one(raw, handler, None)
     careful = reading.careful
     if type(raw) is list and not careful:
         specs = at_once(map(_RAW_ENCODER.encode, raw), raw.__getitem__, reading)
@@ -291,16 +314,24 @@ def _validate_entries(
     # Do not try nested lists twice: the work would double with every level above an error.
     reading.careful = True
     try:
-        return _one_by_one(raw, handler)
+        return _one_by_one(raw, handler, reading)
     finally:
         reading.careful = careful
 
 
-def _one_by_one(raw: Any, handler: Callable[[Any], Any]) -> tuple[EvaluatorSpec, ...]:
+def _one_by_one(
+    raw: Any, handler: Callable[[Any], Any], reading: Reading | None
+) -> tuple[EvaluatorSpec, ...]:
     try:
         specs: tuple[EvaluatorSpec, ...] = handler(raw)
     except ValidationError as error:
         raise together([error, *_duplicate_names(raw)]) from None
+    criteria = [entry for entry in raw if isinstance(entry, str)]
+    if len(criteria) > 1 and reading is not None:
+        # Together they are one rubric, in the place of the first: its judge is asked once.
+        first = next(index for index, entry in enumerate(raw) if isinstance(entry, str))
+        kept = [spec for spec, entry in zip(specs, raw, strict=True) if not isinstance(entry, str)]
+        specs = (*kept[:first], _rubric_of(criteria, reading), *kept[first:])
     return named(specs)
 
 
@@ -347,5 +378,7 @@ Entry = Annotated[
     PlainValidator(_validate_by_type),
     WithJsonSchema({"$ref": "#/$defs/Evaluator"}),
 ]
+#: JSON Schema of an entry that is just a criterion.
+CRITERION = {"type": "string", "pattern": r"[^A-Za-z0-9_.:\-]"}
 Evaluators = Annotated[tuple[Entry, ...], WrapValidator(_validate_entries)]
 SomeEvaluators = Annotated[tuple[Entry, ...], Field(min_length=1), WrapValidator(_validate_entries)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import SkipValidation, WithJsonSchema
+from pydantic import BeforeValidator, SkipValidation, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -23,6 +23,7 @@ from assay.model.fields import (
     Words,
 )
 from assay.model.message import ExpectedMessages, InputMessages
+from assay.model.refusal import problem, shown
 from assay.model.rubric import Rubrics
 from assay.model.shape import Shape
 from assay.model.spelling import Key
@@ -76,16 +77,38 @@ class CaseFile(Shape):
         return schema
 
 
+def _version(raw: Any) -> Any:
+    """A version is for readers only; authors write it with and without quotes."""
+    if raw is None or (isinstance(raw, (str, int, float)) and not isinstance(raw, bool)):
+        return raw
+    raise problem("wrong-type", f"is {shown(raw)}, neither text nor a number")
+
+
 class SuiteFile(Shape):
     """The root mapping of a YAML suite, and a JSONL file's sidecar without `cases`."""
 
     description: str = ""
-    dataset: Text | None = None
+    dataset: Text | None = Key(None, aliases=("name",))
+    version: Annotated[
+        str | float | None, BeforeValidator(_version, json_schema_input_type=str | float | None)
+    ] = None
+    tags: list[Text] = Empty(list)
+    target: Text | None = None
+    evaluators: Evaluators | None = Key(None, aliases=("assert", "assertions"))
+    evaluator: Any = Key(None, legacy=True)
     execution: SuiteExecution | None = None
     cases: Annotated[
         list[SkipValidation[CaseFile]],
         WithJsonSchema({"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/ListedCase"}}),
     ] = Key(default_factory=list, aliases=("evalcases", "eval_cases", "tests"))
+
+    @property
+    def inherited(self) -> SuiteExecution:
+        """What the cases inherit: `execution`, then the `target` and `evaluators` of the root."""
+        execution = self.execution or SuiteExecution()
+        root = {"target": self.target, "evaluators": self.evaluators}
+        unset = {key: value for key, value in root.items() if getattr(execution, key) is None}
+        return execution.model_copy(update=unset)
 
 
 class OneCaseFile(CaseFile):

@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.comparison.outcomes import find_run, names_file
 from assay.errors import NotInStore
+from assay.model.evaluator import TYPE_ALIASES
 from assay.model.options import RunOptions
 from assay.model.test_case import MAX_TAG, TestCase
 from assay.ports import Store
@@ -33,6 +34,7 @@ MAX_PATH, MAX_TARGET = 1000, 500
 SAFE_EVALUATORS = frozenset(
     (
         *("expect", "equals", "contains", "contains_any", "contains_all", "icontains"),
+        "icontains_any",
         *("starts_with", "ends_with", "regex", "is_json", "json_schema", "similarity"),
         *("tool_trajectory", "rubric", "llm_judge", "composite", "field_accuracy"),
         *("latency", "cost", "token_usage", "execution_metrics"),
@@ -131,10 +133,11 @@ def _check_evaluator(entry: Any) -> None:
     if not isinstance(entry, dict):
         raise invalid("Field 'evaluators' must be an array of types, or of objects with a 'type'")
     kind = str(entry.get("type")).replace("-", "_").removeprefix("not_")
+    kind = TYPE_ALIASES.get(kind, kind)
     if kind not in SAFE_EVALUATORS:
         known = ", ".join(sorted(SAFE_EVALUATORS))
         raise invalid(f"Evaluator {kind[:50]!r} cannot be given in a request; known: {known}")
-    _check_prompt(entry)
+    _check_prompt(entry, ("prompt", "value") if kind == "llm_judge" else ("prompt",))
     for key in _MEMBERS:
         members = entry.get(key, ())
         for member in members if isinstance(members, list) else ():
@@ -146,8 +149,8 @@ def _check_evaluator(entry: Any) -> None:
         _check_prompt(aggregator)
 
 
-def _check_prompt(entry: Mapping[str, Any]) -> None:
-    if _FILE_NAME.search(str(entry.get("prompt", ""))):
+def _check_prompt(entry: Mapping[str, Any], keys: tuple[str, ...] = ("prompt",)) -> None:
+    if any(_FILE_NAME.search(str(entry.get(key, ""))) for key in keys):
         raise invalid("A prompt of a request cannot be a file, and must not end like one")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from assay.errors import UnknownName
-from assay.model.evaluator import EvaluatorSpec, NegatableSpec
+from assay.model.evaluator import CRITERION, TYPE_ALIASES, EvaluatorSpec, NegatableSpec
 from assay.model.expect import ASSERTED, Expect
 from assay.model.message import MESSAGE
 from assay.model.spelling import plainly
@@ -171,9 +171,13 @@ def _suite_that_asserts() -> dict[str, Any]:
         return SuiteFile.spelling.value_of("cases", {"items": {"$ref": f"#/$defs/{case}"}})
 
     def inherits(named: dict[str, Any]) -> dict[str, Any]:
-        given = SuiteExecution.given("evaluators")
         fits = SuiteExecution.spelling.value_of("evaluators", named)
-        return _within("execution", {"allOf": [given, fits]})
+        root = SuiteFile.spelling.value_of("evaluators", named)
+        return {
+            "if": _within("execution", SuiteExecution.given("evaluators")),
+            "then": _within("execution", fits),
+            "else": {"allOf": [SuiteFile.given("evaluators"), root]},
+        }
 
     asserts = {
         "if": inherits({"minItems": 1}),
@@ -205,10 +209,14 @@ def _evaluator(
         rules.append({"if": condition, "then": {"$ref": f"#/$defs/{names[cls]}"}})
         defs[names[cls]]["properties"]["type"].setdefault("type", "string")
     return {
-        "type": "object",
-        "required": ["type"],
-        "properties": {"type": {"anyOf": [{"enum": sorted(known)}, {"pattern": "^python:"}]}},
-        "allOf": rules,
+        "if": {"type": "string"},
+        "then": CRITERION,
+        "else": {
+            "type": "object",
+            "required": ["type"],
+            "properties": {"type": {"anyOf": [{"enum": sorted(known)}, {"pattern": "^python:"}]}},
+            "allOf": rules,
+        },
     }
 
 
@@ -230,8 +238,10 @@ def evaluator_shapes(types: Collection[str], at: str) -> dict[str, Any]:
 
 
 def spellings_of(type_name: str, cls: type[EvaluatorSpec]) -> list[str]:
-    """All spellings of an evaluator's type, with any mixture of `_` and `-`."""
-    names = [type_name, f"not_{type_name}"] if issubclass(cls, NegatableSpec) else [type_name]
+    """All spellings of an evaluator's type and its aliases, with any mixture of `_` and `-`."""
+    names = [type_name, *(alias for alias, name in TYPE_ALIASES.items() if name == type_name)]
+    if issubclass(cls, NegatableSpec):
+        names += [f"not_{name}" for name in names]
     parts = [name.split("_") for name in names]
     return sorted(
         words[0] + "".join(map(add, marks, words[1:]))

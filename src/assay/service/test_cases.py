@@ -20,6 +20,7 @@ from assay.documents.source import is_absent
 from assay.engine.job import project_path
 from assay.errors import EvalFileErrors, Problem, UsageError
 from assay.model.case import EvalCase
+from assay.model.evaluator import EvaluatorSpec
 from assay.model.test_case import (
     MAX_DESCRIPTION,
     MAX_TAG,
@@ -47,29 +48,32 @@ Known = dict[str, TestCase | None]
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """How many test cases were new, changed and unchanged.
+    """How many test cases were new, changed and unchanged, and how many entries were refused.
 
-    `left_out` is the number of evaluators in their files, which are not imported.
+    `problems` says why, at least once for each entry.
     """
 
     added: int
     changed: int
     unchanged: int
-    left_out: int = 0
+    refused: int = 0
+    problems: tuple[Problem, ...] = ()
 
 
 def import_test_cases(
     paths: Paths, *, tags: Iterable[str] = (), store: str | None = None
 ) -> Imported:
-    """Put the test cases of files into the store: all, or none if one is invalid.
+    """Put the test cases of files into the store, except entries that are refused.
 
-    A test case whose id is in the store is changed if it differs. `tags` are added to all.
+    An entry is refused if it is invalid, or if it checks what a test case cannot express. A test
+    case whose id is in the store is changed if it differs. `tags` are added to all. Raises
+    EvalFileErrors when nothing can be imported.
     """
     settings = project()
     drafts = _read_files(as_paths(paths), settings)
     with closing(open_store(settings, store)) as opened:
         imported = _write(*_validate(drafts, tuple(tags), settings, opened), opened)
-    return replace(imported, left_out=sum(draft.left_out for draft in drafts.found))
+    return replace(imported, refused=drafts.refused, problems=tuple(drafts.problems))
 
 
 def _read_files(paths: list[Path], settings: Settings) -> Drafts:
@@ -80,66 +84,106 @@ def _read_files(paths: list[Path], settings: Settings) -> Drafts:
         files = discover([path], settings).files if path.is_dir() else [path]
         for file in files:
             try:
-                found = read_drafts(file) or _read_eval_file(file, settings)
+                own = read_drafts(file, settings.for_file(file))
+                every += _read_eval_file(file, settings) if own is None else own
             except EvalFileErrors as error:
-                found = Drafts(problems=list(error.problems))
-            every.found += found.found
-            every.problems += [p for p in found.problems if p.severity == "error"]
+                every.refuse(*(p for p in error.problems if p.severity == "error"))
     return every
 
 
 def _read_eval_file(file: Path, settings: Settings) -> Drafts:
     loaded = validate([file], settings=settings)
-    drafts = Drafts(problems=list(loaded.errors))
+    if loaded.errors:
+        raise EvalFileErrors(loaded.errors)
+    drafts = Drafts()
     for suite in loaded.suites:
-        drafts.found += [_draft(case, suite.file) for case in suite]
+        for case in suite:
+            draft = _draft(case, suite.file)
+            if reason := _inexpressible(case):
+                hint = "it can be run from its eval file"
+                drafts.refuse(draft.problem("not-importable", reason, hint))
+            else:
+                drafts.found.append(draft)
     return drafts
 
 
 def _draft(case: EvalCase, file: str) -> Draft:
-    """A case of an eval file, without its evaluators and what else a test case cannot hold."""
-    (message, *more) = case.input_messages or (None,)
-    plain = message is not None and not more and message.role == "user"
-    asked = message.content if plain and message is not None else None
-    expected = case.expected_output
-    if expected is not None and not isinstance(expected, str):
-        expected = json.dumps(expected, ensure_ascii=False)
     place = case.origin
     return Draft(
         shown_path(Path(place.file or file)),
         place.line,
         case.id,
-        asked,
-        expected,
+        case.question,
+        _expected_text(case),
         case.description or None,
         case.tags,
-        0 if case.has_default_evaluators else len(case.evaluators),
     )
+
+
+def _inexpressible(case: EvalCase) -> str:
+    """What a case has that a test case cannot express: one question, and the text to equal."""
+    if case.skip is not None:
+        return f"the case is skipped: {case.skip}"
+    messages = case.input_messages
+    if len(messages) != 1 or messages[0].role != "user":
+        return "a test case has one message of the user; this case has other messages"
+    if not _is_text(messages[0].content):
+        return "a test case asks with text; the input of this case has files or data"
+    others = [spec for spec in case.evaluators if not _is_plain_equality(spec)]
+    if others or len(case.evaluators) != 1:
+        name = f"{others[0].type!r}" if others else "more than one evaluator"
+        return f"a test case only compares the answer with a text; this case has {name}"
+    if _expected_text(case) is None:
+        return "a test case compares texts; this case expects data or the content of a file"
+    return ""
+
+
+def _is_text(content: Any) -> bool:
+    """Is it text, or a list of parts that are all text?"""
+    if isinstance(content, tuple):
+        return all(part.type == "text" for part in content)
+    return isinstance(content, str)
+
+
+def _is_plain_equality(spec: EvaluatorSpec) -> bool:
+    given = spec.model_dump(exclude_defaults=True, exclude={"name", "weight", "required"})
+    return spec.type == test_cases.DEFAULT_EVALUATOR and given.keys() <= {"type", "value"}
+
+
+def _expected_text(case: EvalCase) -> str | None:
+    """The text that the answer must equal: of the evaluator, or the expected output."""
+    wanted = case.expected_output
+    if case.evaluators and case.evaluators[0].is_given("value"):
+        wanted = getattr(case.evaluators[0], "value", None)
+    if not _is_text(wanted):
+        return None
+    return wanted if isinstance(wanted, str) else "\n".join(part.value for part in wanted)
 
 
 def _validate(
     drafts: Drafts, tags: tuple[str, ...], settings: Settings, store: Store
 ) -> tuple[list[NewTestCase], Known]:
-    """The test cases, and those in the store with their ids; raises EvalFileErrors."""
-    problems, valid = list(drafts.problems), []
+    """The valid test cases, and those in the store with their ids; the others are refused."""
+    valid = []
     for draft in drafts.found:
-        found = list(_problems(draft, tags))
-        problems += found
-        if not found:
+        if found := list(_problems(draft, tags)):
+            drafts.refuse(*found)
+        else:
             valid.append((draft, _new_test_case(draft, tags, settings)))
     known = store.test_cases.find([case.id for _, case in valid if case.id])
-    cases = {}
+    cases: dict[str | None, NewTestCase] = {}
     for draft, case in valid:
         if case.id in cases:
             message = f"the id {draft.name!r} is taken by another test case of the import"
-            problems.append(draft.problem("duplicate-id", message))
+            drafts.refuse(draft.problem("duplicate-id", message))
         elif known.get(str(case.id), case) is None:
             message = f"the test case {case.id} was deleted, and its id is not given again"
-            problems.append(draft.problem("duplicate-id", message))
-        cases[case.id] = case
-    if problems:
-        raise EvalFileErrors(problems)
+            drafts.refuse(draft.problem("duplicate-id", message))
+        else:
+            cases[case.id] = case
     if not cases:
+        if drafts.problems:
+            raise EvalFileErrors(drafts.problems)
         raise UsageError("there is no test case in the files given")
     return list(cases.values()), known
 
@@ -195,23 +239,23 @@ def _uuid(name: str, file: str) -> str:
 
 
 def _write(cases: list[NewTestCase], known: Known, store: Store) -> Imported:
-    counts = {"added": 0, "changed": 0, "unchanged": 0}
+    added = changed = unchanged = 0
     pending: list[Any] = []
     now = datetime.now(UTC)
     for case in cases:
         before = known.get(str(case.id))
         texts = (case.input, case.expected_output, case.description, case.tags)
         if before is None:
-            counts["added"] += 1
+            added += 1
             pending.append(store.test_cases.add(case, now))
         elif texts == (before.input, before.expected_output, before.description, before.tags):
-            counts["unchanged"] += 1
+            unchanged += 1
         else:
-            counts["changed"] += 1
+            changed += 1
             pending.append(store.test_cases.change(before.id, TestCaseChanges(*texts), now))
     for future in pending:
         future.result()
-    return Imported(**counts)
+    return Imported(added, changed, unchanged)
 
 
 FORMATS = ("jsonl", "yaml", "csv")
