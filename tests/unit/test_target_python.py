@@ -169,6 +169,7 @@ def test_an_observation_may_be_returned(agent: Write) -> None:
 def test_models_and_dataclasses_are_read_as_mappings(agent: Write, returned: str) -> None:
     agent(f"""
         import dataclasses
+        import datetime
         import pydantic
         class Call(pydantic.BaseModel):
             name: str
@@ -185,6 +186,7 @@ def test_models_and_dataclasses_are_read_as_mappings(agent: Write, returned: str
         class Record:
             response: str
             toolCalls: list
+            at: datetime.date = datetime.date(2026, 1, 31)
         def ask(text): return {returned}
     """)
     seen = answer(connected(), request())

@@ -35,6 +35,7 @@ from assay.results.run import conclude, recorded_summary, result_of
 from assay.roster.retries import RetryPolicy
 from assay.roster.targets import Roster
 from assay.stats.sequential import Sequential
+from assay.suites.programs import MissingPrograms
 
 
 async def run(job: Job) -> RunResult:
@@ -118,10 +119,14 @@ class _Session:
             self.roster.spec(self.job.options.judge)  # even if no case needs it
         if self.plan.streams:
             self.lineup.target_of_streams()
+        programs = MissingPrograms(to_run=True)
         for planned in self.plan:
+            programs.look(planned.case)
             self.preparation.grader(planned.case)
             if planned.case.skip is None:
                 self.lineup.target_of(planned)
+        if refusal := refusal_of(programs.problems):
+            raise refusal
         for note in self.lineup.unreadable():
             self._add_note(note)
         # With streams, the unused answers are known only when all of them have been read.

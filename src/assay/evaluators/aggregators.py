@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from assay.evaluators.code_judge import ask_program, contract, folder_of
+from assay.evaluators.code_judge import ask_program, contract
 from assay.evaluators.judge import Judge
 from assay.evaluators.llm_judge import prompt_text, vote
 from assay.evaluators.prompt import RESULTS, material_of, task_of
@@ -92,7 +92,7 @@ def by_program(script: Sequence[str]) -> Combine:
 
     def combine(context: Context, members: Sequence[Member]) -> Awaitable[EvaluationScore]:
         payload = contract(context) | {"results": _by_name(members), "config": {}}
-        return ask_program(script, payload, cwd=folder_of(context.case))
+        return ask_program(script, payload, cwd=context.case.folder)
 
     return combine
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -53,6 +53,17 @@ Required = Annotated[
     bool | float,
     BeforeValidator(_required, json_schema_input_type=Flag | Annotated[float, Field(ge=0, le=1)]),
 ]
+
+
+class Lack(NamedTuple):
+    """Something that an evaluator needs and that is not there.
+
+    `elsewhere` says that another machine may well have it, such as a program on the PATH.
+    """
+
+    message: str
+    hint: str = ""
+    elsewhere: bool = False
 
 
 class EvaluatorSpec(Shape):
@@ -111,6 +122,13 @@ class EvaluatorSpec(Shape):
         for key in left_out:
             settings.pop(key, None)
         return b"%d%s" % (self.version, _SETTINGS_ENCODER.encode(settings))
+
+    def lacking(self, folder: str) -> Iterator[Lack]:
+        """What it needs and this machine does not have; `folder` is that of the eval file.
+
+        A run is refused for it. Members of a composite are asked separately.
+        """
+        return iter(())
 
     def cannot_fail(self) -> str:
         """Why no answer could fail this evaluator; empty when some answer can."""

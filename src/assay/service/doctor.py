@@ -29,7 +29,7 @@ from assay.roster.targets import Roster, connected
 from assay.seeds import Seeds
 from assay.service.project import find_settings, plugins
 from assay.service.store import open_store
-from assay.settings import Settings, environment, shown_path
+from assay.settings import Settings, shown_path
 from assay.suites.staleness import load_registry
 
 State = Literal["ok", "warning", "problem"]

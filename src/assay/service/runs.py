@@ -35,7 +35,7 @@ from assay.roster.secrets import secrets_of
 from assay.roster.targets import Roster
 from assay.seeds import Seeds
 from assay.service import handmade
-from assay.service.eval_files import Paths, as_paths, validate
+from assay.service.eval_files import Paths, as_paths, load_all
 from assay.service.history import against
 from assay.service.options import ANEW, default_evaluators, options_of
 from assay.service.project import project, working_directory
@@ -312,7 +312,7 @@ def _load(
     files: list[Path], order: Order, options: RunOptions, settings: Settings
 ) -> Sequence[Suite]:
     """Load eval files; warnings are reported, or raised if the run is strict."""
-    loaded = validate(files, stream=_may_stream(order, options, settings), settings=settings)
+    loaded = load_all(files, stream=_may_stream(order, options, settings), settings=settings)
     if refusal := refusal_of(loaded.problems):
         raise refusal
     unselected = [s for s in loaded.suites if options.tier and s.tier not in options.tier]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import dataclasses
 import inspect
 import json
 import threading
@@ -16,6 +15,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar
+
+import msgspec
 
 from assay.errors import (
     MAX_MESSAGE,
@@ -117,15 +118,14 @@ class _Python:
         raise TargetError(printable(message)[:MAX_MESSAGE])
 
 
-def _dumped(value: Any) -> dict[str, Any]:
+def _dumped(value: Any) -> Any:
     """A dataclass or a pydantic model as a mapping; raises TypeError for anything else."""
-    dump = getattr(type(value), "model_dump", None)  # found without importing pydantic
+    kind = type(value)
     try:
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-        if dump is not None:
-            mapping: dict[str, Any] = dump(value, mode="json")
-            return mapping
+        if hasattr(kind, "__dataclass_fields__"):
+            return msgspec.to_builtins(value, enc_hook=_dumped)
+        if hasattr(kind, "model_dump"):  # so that pydantic need not be imported
+            return value.model_dump(mode="json")
     except Exception as error:  # the class is the project's own
         raise TypeError(f"{kind_of(value)} ({cause_of(error)})") from error
     raise TypeError(kind_of(value))
