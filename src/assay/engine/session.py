@@ -30,6 +30,7 @@ from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import Resources, Target
 from assay.redaction import Redactor
+from assay.results.asking import asking_notes
 from assay.results.folder import folder_shown, write_files
 from assay.results.run import conclude, recorded_summary, result_of
 from assay.roster.retries import RetryPolicy
@@ -162,6 +163,7 @@ class _Session:
             self.redactor,
             self.cache,
             job.options.timeout_seconds,
+            job.now,
         )
         self.early = self._early(record)
         return Runner(
@@ -251,6 +253,8 @@ class _Session:
         job = self.job
         for remark in self.lineup.remarks():
             self._add_note(remark)
+        if runner.trials.asked_otherwise or (job.resumed and self.lineup.is_live):
+            self.notes += asking_notes(job.store.trials(record.id))
         if runner.stopped and job.brake.note:
             self.notes.append(job.brake.note)
         if runner.unpriced:
@@ -270,7 +274,9 @@ class _Session:
         )
         gave_up = "" if runner.stopped else runner.gave_up
         faults = () if runner.stopped else self._faults_of_targets(record)
-        result = conclude(result, job.options, gave_up=gave_up, faults=faults)
+        result = conclude(
+            result, job.options, gave_up=gave_up, faults=faults, nothing=job.nothing_wanted
+        )
         summary = recorded_summary(result, self.confirmed, self._test, narrowed=self.narrowed)
         result = replace(result, record=replace(record, summary=summary))
         folder = folder_shown(write_files(_with_spools(result, spools), job.folder))

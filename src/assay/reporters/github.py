@@ -37,7 +37,8 @@ def _commands(run: RunResult) -> Iterator[str]:
 
 
 def _case(level: str, case: Excerpt) -> str:
-    return _command(level, f"{case.outcome}: {case.id}", case.reasons, case.file, case.line)
+    lines = [*case.reasons, *(f"note: {note}" for note in case.notes)]
+    return _command(level, f"{case.outcome}: {case.id}", lines, case.file, case.line)
 
 
 def _command(

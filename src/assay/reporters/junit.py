@@ -67,12 +67,13 @@ def _outcome(suite: EvalSuiteResult, case: CaseResult) -> Iterator[str]:
     if case.outcome == "passed":
         return
     found = excerpt(suite, case)
-    message = _attributes(message=cut("; ".join(found.reasons), MAX_MESSAGE))
+    message = _attributes(message=cut("; ".join(found.reasons), MAX_MESSAGE, "both"))
     if case.outcome == "skipped":
         yield f"<skipped{message}/>"
         return
     element = "failure" if case.outcome == "failed" else "error"
     lines = [found.place, *([found.again] if found.again else ()), *found.reasons]
+    lines += [f"note: {note}" for note in found.notes]
     for name, diff in found.diffs:
         lines += [f"trajectory of {name}:", *diff]
     yield f'<{element}{message} type="{case.outcome}">{_text(lines)}</{element}>'

@@ -236,7 +236,7 @@ def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
 def _with_origin(job: Job) -> Job:
     """The job with the cases, and for a regrade the answers, of the run that it is based on."""
     if run_id := job.origin.get("rerunFailed"):
-        return replace(job, wanted=_failed_in(job.store.run(run_id), job))
+        return _with_failed(job, job.store.run(run_id))
     if run_id := job.origin.get("regraded"):
         answers = StoredAnswers(job.store.run(run_id), job.store)
         files = [project_path(suite.file, job.settings) for suite in job.suites]
@@ -246,12 +246,21 @@ def _with_origin(job: Job) -> Job:
     return job
 
 
-def _failed_in(earlier: RunRecord, job: Job) -> Callable[[int, EvalCase], bool]:
-    """A predicate: did the case fail or error in the earlier run?"""
+def _with_failed(job: Job, earlier: RunRecord) -> Job:
+    """The job with only the cases that failed or errored in the earlier run."""
     outcomes = outcomes_of(earlier.id, job.store, job.settings.root)
     failed = {case.ref for case in outcomes if case.outcome in ("failed", "errored")}
     files = [project_path(suite.file, job.settings) for suite in job.suites]
-    return lambda suite, case: CaseRef(files[suite], case.id) in failed
+
+    def wanted(suite: int, case: EvalCase) -> bool:
+        return CaseRef(files[suite], case.id) in failed
+
+    nothing = ""
+    if not failed:
+        nothing = f"no case failed in the run {earlier.id}: there is nothing to rerun"
+    elif not any(wanted(i, case) for i, suite in enumerate(job.suites) for case in suite):
+        nothing = f"none of the cases that failed in the run {earlier.id} is in these files"
+    return replace(job, wanted=wanted, nothing_wanted=nothing)
 
 
 def _find_base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes | None:
