@@ -30,7 +30,7 @@ def lacking_program(script: Sequence[str], folder: str) -> Iterator[Lack]:
     if os.path.dirname(program):
         yield from _lacking_file("program", program, folder, executable=True)
     elif shutil.which(program, path=environment(HARMLESS).get("PATH", os.defpath)) is None:
-        yield Lack(f"the program {program!r} was not found on PATH", "install it", elsewhere=True)
+        yield Lack(f"the program {program!r} was not found on PATH", "install it")
     if file := _script_in(words[1:]):
         yield from _lacking_file("file", file, folder)
 

@@ -56,14 +56,10 @@ Required = Annotated[
 
 
 class Lack(NamedTuple):
-    """Something that an evaluator needs and that is not there.
-
-    `elsewhere` says that another machine may well have it, such as a program on the PATH.
-    """
+    """Something that an evaluator needs and that this machine does not have."""
 
     message: str
     hint: str = ""
-    elsewhere: bool = False
 
 
 class EvaluatorSpec(Shape):

@@ -53,7 +53,7 @@ def load(paths: Paths) -> list[Suite]:
 def validate(paths: Paths) -> Loaded:
     """Load everything, and look for the programs that evaluators run.
 
-    A program that is not on the PATH is only a warning: another machine may have it.
+    A missing program is a warning: the file is valid, and another machine may have the program.
     """
     loaded = load_all(paths)
     return replace(loaded, problems=(*loaded.problems, *missing_programs(loaded.suites)))

@@ -12,7 +12,7 @@ from assay.model.evaluator import EvaluatorSpec, Lack
 class MissingPrograms:
     """Collects what the evaluators of cases lack; `problems` has each of them once.
 
-    What another machine may have is only a warning, unless the cases are `to_run` on this one.
+    They are warnings, as another machine may have the program, unless the cases are `to_run`.
     """
 
     def __init__(self, *, to_run: bool = False) -> None:
@@ -29,9 +29,8 @@ class MissingPrograms:
         if case.skip is None and any(map(_may_lack, case.evaluators)):
             for path, spec in case.walk_evaluators():
                 for lack in self._lacking(spec, case.folder):
-                    severity: Severity = (
-                        "error" if self._to_run or not lack.elsewhere else "warning"
-                    )
+                    severity: Severity = "error" if self._to_run else "warning"
+
                     message = f"{spec.name}: {lack.message}"
                     place = case.origin_of(path)
                     problem = Problem(*place, severity, "program-not-found", message, lack.hint)
