@@ -53,7 +53,7 @@ def test_units_have_a_plural_where_they_need_one() -> None:
         ({"type": "string"}, {"a": None}, "{\"a\": null} is not of type 'string'"),
         ({"enum": [None, True, "a"]}, 5, '5 is not one of [null, true, "a"]'),
         ({"const": None}, 5, "null was expected"),
-        ({"properties": {"a": False}}, {"a": None}, "a: False schema does not allow null"),
+        ({"properties": {"a": False}}, {"a": None}, "False schema does not allow null"),
         ({"type": "integer"}, "x" * 500, "...' is not of type 'integer'"),
     ],
 )
