@@ -94,6 +94,7 @@ SLUGS: dict[str, str] = {
     "not-importable": "A test case cannot express what the entry checks or asks.",
     "file-changed": "The file changed after it was loaded.",
     "file-not-found": "A referenced file does not exist.",
+    "program-not-found": "A program or script that an evaluator runs does not exist.",
     "outside-root": "A referenced path or a linked folder leaves the project root.",
     "regression-changed": "A locked regression case was changed.",
     "regression-gone": "A locked regression case was removed.",

@@ -23,6 +23,7 @@ from uuid import uuid4
 import msgspec
 
 from assay.errors import printable
+from assay.model.values import cut
 
 State = Literal["exited", "timed_out", "too_much_output", "not_started"]
 
@@ -72,10 +73,15 @@ class Finished(msgspec.Struct, frozen=True):
 
     def explained(self, message: str) -> str:
         """The message with the end of stderr, in one line."""
-        if not self.stderr:
+        lines = [printable(" ".join(line.split())) for line in self.stderr.splitlines()]
+        if not any(lines):
             return message
-        quoted = printable(" ".join(self.stderr.split()))
-        return f"{message}; its stderr ends with: {quoted[-MAX_QUOTED:]}"
+        # The last line of a traceback has the error: it is shown first of all.
+        last = cut(lines.pop(), MAX_QUOTED, "both")
+        before, room = " ".join(filter(None, lines)), MAX_QUOTED - len(last) - 1
+        if len(before) > room:
+            before = f"...{before[3 - room :]}" if room > 3 else ""
+        return f"{message}; its stderr ends with: {f'{before} {last}'.strip()}"
 
 
 async def run(

@@ -10,7 +10,8 @@ from typing import Any
 from assay.errors import AssayError, cause_of
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
-from assay.model.score import EvaluationScore, reaches
+from assay.model.numbers import rounded
+from assay.model.score import PASS_FROM, EvaluationScore, reaches
 from assay.ports import Check, Resources
 
 
@@ -88,7 +89,8 @@ def failed_gate(spec: EvaluatorSpec, score: EvaluationScore) -> str:
     if required is False or score.score is None or _meets(required, score):
         return ""
     least = "a pass" if required is True else f"at least {required:g}"
-    return f"{spec.name}: the score {score.score:.3g} is not {least}, which is required"
+    found = rounded(score.score, PASS_FROM if required is True else required, 3)
+    return f"{spec.name}: the score {found} is not {least}, which is required"
 
 
 def _meets(required: bool | float, score: EvaluationScore) -> bool:

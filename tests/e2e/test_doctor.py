@@ -105,7 +105,7 @@ targets:
     assert set(states(document, "target").values()) == {"problem"}
     assert "openai" in said(document, "target", "unknown")
     assert "model" in said(document, "target", "incomplete")
-    assert "set ANTHROPIC_API_KEY" in said(document, "target", "keyless")
+    assert "environment variable ANTHROPIC_API_KEY" in said(document, "target", "keyless")
     assert "nowhere_at_all" in said(document, "target", "gone")
     assert "no program 'no-such-program'" in said(document, "target", "program")
     assert "nothing.jsonl" in said(document, "target", "file")
@@ -146,7 +146,7 @@ targets:
     )
     result = place.assay("doctor", code=2)
     assert KEY not in result.output
-    assert "target env: it has a key" in result.stdout
+    assert "target env: it has an API key" in result.stdout
 
 
 def test_targets_of_agentv_only_warn(place: Any) -> None:

@@ -328,7 +328,7 @@ def test_a_limit_of_the_file_that_is_none_is_refused(home: Project, key: str) ->
     ("option", "value", "told"),
     [
         ("--limit", "0", "Error: --limit is 0; it must be >= 1\n"),
-        ("--min-pass-rate", "50", "Error: --min-pass-rate is 50.0; it must be <= 1\n"),
+        ("--min-pass-rate", "50", "Error: --min-pass-rate is 50.0; it must be <= 1 (did you"),
         ("--tag", "", "Error: --tag is ''; it must not be empty\n"),
         ("--timeout", "-1", "Error: --timeout is -1.0; it must be > 0\n"),
         ("--shard", "0/4", "Error: --shard: '0/4' is not a part of the cases (for example 1/4"),

@@ -544,6 +544,10 @@ def test_the_trend_has_a_point_for_every_finished_run(running: TestClient) -> No
     assert (point["runId"], point["passed"], point["judged"]) == (run["runId"], 1, 2)
     assert 0 < point["passRate"]["low"] < 0.5 < point["passRate"]["high"] < 1
     assert running.get("/api/trend?suite=evals/capitals.eval.yaml").json()["data"]["count"] == 1
+    target = data["points"][0]["target"]
+    assert running.get(f"/api/trend?target={target}").json()["data"] == data
+    message = refused(running.get("/api/trend?target=none"), 404, "NOT_FOUND")
+    assert "'none'" in message
     message = refused(running.get("/api/trend?suite=none"), 404, "NOT_FOUND")
     assert message == "No run has a suite 'none'"
     refused(running.get("/api/trend?last=0"), 400, "INVALID_INPUT")

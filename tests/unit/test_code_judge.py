@@ -341,7 +341,9 @@ def test_an_exit_code_is_told_with_the_end_of_stderr() -> None:
     """
     score = judged(code)
     assert score.score is None
-    assert score.error.startswith("the program ended with exit code 1; its stderr ends with: xxx")
+    assert score.error.startswith(
+        "the program ended with exit code 1; its stderr ends with: ...xxx"
+    )
     assert score.error.endswith(r"xx \x1b[31mno units in the answer")
     assert len(score.error) < 400
     assert score.details["exit_code"] == 1

@@ -205,7 +205,8 @@ def test_quotes_are_one_line_of_at_most_300_characters() -> None:
     message = str(fault(provider.status(500, "\x1b[31m line\n" * 1000)))
     assert message.isprintable()
     assert len(message) < 400
-    assert message.endswith("...")
+    assert " ... " in message
+    assert message.endswith("line")
 
 
 def test_the_key_is_hidden_wherever_the_server_repeats_it() -> None:

@@ -504,3 +504,22 @@ def test_where_limits_cannot_be_set_it_is_said(monkeypatch: pytest.MonkeyPatch) 
     done = outcome(["sh"], max_memory_mb=100)
     assert done.state == "not_started"
     assert done.fault == "memory and processor limits cannot be set on Windows"
+
+
+@pytest.mark.parametrize(
+    ("stderr", "quoted"),
+    [
+        (b"", "it failed"),
+        (b"\n  \n", "it failed"),
+        (b"only line\n", "it failed; its stderr ends with: only line"),
+        (b"a\n\n  b  c\n", "it failed; its stderr ends with: a b c"),
+        (b"x" * 500 + b"\nKeyError: 'city'\n", "xx KeyError: 'city'"),
+        (b"before\nValueError: " + b"y" * 500 + b" end\n", "ends with: ValueError: yy"),
+        (b"before\nValueError: " + b"y" * 500 + b" end\n", "y end"),
+    ],
+)
+def test_last_line_of_stderr_is_kept(stderr: bytes, quoted: str) -> None:
+    message = Finished("exited", 1, stderr_tail=stderr).explained("it failed")
+    assert quoted in message
+    assert len(message) <= len("it failed; its stderr ends with: ") + process.MAX_QUOTED
+    assert message.isprintable()

@@ -215,7 +215,9 @@ def on_a_screen_of(columns: int, run: RunResult, monkeypatch: pytest.MonkeyPatch
 def test_on_a_narrow_terminal_numbers_are_whole_and_reasons_take_three_lines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    case = entry("oslo", "failed", "found " + "word " * 50, description="what it is " * 9)
+    case = entry(
+        "oslo", "failed", "found " + "word " * 50 + "at last", description="what it is " * 9
+    )
     gate = Comparison("main", "x", "regressed", 1, "failed", explanation="why " * 15 + "a-b")
     lines = on_a_screen_of(
         60,
@@ -229,8 +231,9 @@ def test_on_a_narrow_terminal_numbers_are_whole_and_reasons_take_three_lines(
     )
     assert max(len(line) for line in lines if not line.startswith("Results")) <= 60
     reason = next(index for index, line in enumerate(lines) if line.startswith("  - found"))
-    assert lines[reason + 1].startswith("    word word")
-    assert lines[reason + 2].endswith("...")
+    assert " ... " in lines[reason + 1]
+    assert lines[reason + 2].endswith("word at last")
+    assert not lines[reason + 3].startswith("    word")
     coverage = next(index for index, line in enumerate(lines) if line.startswith("Coverage"))
     assert lines[coverage + 1] == "           between 25 % and 75 %"
     assert any(line.endswith(" a-b") for line in lines)

@@ -22,6 +22,13 @@ from unit.virtual_time import LoopClock, at_once
 HELLO = Request((Message("user", "hello"),))
 
 
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chat targets of providers need a key before they are connected."""
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(variable, "key-of-tests")
+
+
 def roster(folder: Path, config: str = "", judge: Any = None, **options: Any) -> Roster:
     (folder / "assay.yaml").write_text(config or "{}\n")
     return Roster(Settings.find(folder), judge, **options)
@@ -87,6 +94,75 @@ def test_a_wrong_inline_target_says_what_is_wrong(tmp_path: Path, name: str, wor
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["desk.py:ask", "./desk.py:ask", "python:desk.py:ask"])
+def test_a_file_with_a_function_is_a_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    here = tmp_path / "agents"
+    here.mkdir()
+    (here / "desk.py").write_text("")
+    monkeypatch.chdir(here)
+    spec: Any = roster(tmp_path).spec(name)
+    assert (spec.callable, spec.label) == ("agents.desk:ask", "python:agents.desk:ask")
+
+
+def test_a_configured_function_may_name_its_file(tmp_path: Path) -> None:
+    config = "targets: [{name: desk, provider: python, callable: agents/desk.py:ask}]\n"
+    spec: Any = roster(tmp_path, config).spec("desk")
+    assert spec.callable == "agents.desk:ask"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("dek.py:ask", "there is no file 'dek.py' (did you mean 'desk.py'?)"),
+        ("my-desk.py:ask", "'my-desk.py' cannot be imported: .* such as 'my_desk.py'"),
+        ("../other.py:ask", "'../other.py' is outside the project root"),
+    ],
+)
+def test_a_file_that_cannot_be_a_target_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    for file in ("desk.py", "my-desk.py", "../other.py"):
+        (root / file).write_text("")
+    monkeypatch.chdir(root)
+    with pytest.raises(UsageError, match=words.replace("(", r"\(").replace("?)", r"\?\)")):
+        roster(root).spec(name)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("provider: openai, model: m", "has no API key: set the environment variable OPENAI_API"),
+        ("provider: anthropic, model: m", "set the environment variable ANTHROPIC_API_KEY"),
+        ("provider: command, command: [no-such-program]", "has no program 'no-such-program'"),
+    ],
+)
+def test_a_target_that_lacks_something_is_refused_before_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str, words: str
+) -> None:
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    known = roster(tmp_path, f"targets: [{{name: mine, {entry}}}]\njudge: mine\n")
+    with pytest.raises(UsageError, match=f"the target 'mine' .*{words}"):
+        known.target("mine")
+    with pytest.raises(UsageError, match=words):
+        known.judge(None, None)
+
+
+@pytest.mark.parametrize(
+    "setting", ["api_key: abc", "headers: {Authorization: abc}", "base_url: 'http://127.0.0.1:9'"]
+)
+def test_a_target_with_a_key_or_another_server_is_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    entry = f"{{name: mine, provider: openai, model: m, {setting}}}"
+    assert roster(tmp_path, f"targets: [{entry}]\n").target("mine").name == "mine"
+
+
 def test_an_unknown_target_offers_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match=r"no target is called 'mien'.*did you mean 'mine'"):
         roster(tmp_path, JUDGES).target("mien")
@@ -96,7 +172,7 @@ def test_an_unknown_target_offers_the_nearest(tmp_path: Path) -> None:
     ("name", "hint"),
     [
         ("my_agent:answer", "did you mean 'python:my_agent:answer'?"),
-        ("./my_agent.py", "did you mean 'python:my_agent:FUNCTION'?"),
+        ("./my_agent.py", "did you mean 'my_agent.py:FUNCTION'?"),
         ("localhost:8000/ask", "did you mean 'http://localhost:8000/ask'?"),
         ("127.0.0.1:8000", "did you mean 'http://127.0.0.1:8000'?"),
         ("./agent.sh", "did you mean 'command:./agent.sh'?"),

@@ -21,6 +21,7 @@ from jsonschema.validators import extend
 
 import assay
 from assay.errors import UnknownName
+from assay.service.eval_files import load_all
 from assay.service.schema import DIALECT, evaluator_shapes, schema
 from assay.service.schema import NAMES as ALL_NAMES
 from unit.samples import SUITE, TIERS
@@ -187,7 +188,7 @@ def problems_of(folder: Path, name: str, data: Any) -> list[assay.Problem]:
     """What the loader says about a file of the kind that holds the data."""
     file = folder / ("file.eval.yaml" if name == "eval" else f"t.{name}.json")
     file.write_text(json.dumps(data, ensure_ascii=name != "eval"), encoding="utf-8")
-    return list(assay.validate(file).problems)
+    return list(load_all(file).problems)
 
 
 def loader_errors(folder: Path, name: str, data: Any) -> list[assay.Problem]:

@@ -163,6 +163,48 @@ def test_an_observation_may_be_returned(agent: Write) -> None:
 
 
 @pytest.mark.parametrize(
+    "returned",
+    ["Model(response='Hello', calls=[Call(name='wave')])", "Record('Hello', [Step('wave')])"],
+)
+def test_models_and_dataclasses_are_read_as_mappings(agent: Write, returned: str) -> None:
+    agent(f"""
+        import dataclasses
+        import datetime
+        import pydantic
+        class Call(pydantic.BaseModel):
+            name: str
+            params: dict = {{}}
+        class Model(pydantic.BaseModel):
+            response: str
+            calls: list[Call] = pydantic.Field(serialization_alias="toolCalls")
+            def model_dump(self, **how): return super().model_dump(by_alias=True, **how)
+        @dataclasses.dataclass
+        class Step:
+            name: str
+            params: dict = dataclasses.field(default_factory=dict)
+        @dataclasses.dataclass
+        class Record:
+            response: str
+            toolCalls: list
+            at: datetime.date = datetime.date(2026, 1, 31)
+        def ask(text): return {returned}
+    """)
+    seen = answer(connected(), request())
+    assert (seen.response, seen.tool_calls) == ("Hello", (ToolCall("wave", {}),))
+
+
+def test_models_inside_a_mapping_are_read(agent: Write) -> None:
+    agent("""
+        from dataclasses import dataclass
+        @dataclass
+        class Step:
+            name: str
+        def ask(text): return {"response": "Hello", "toolCalls": [Step("wave")]}
+    """)
+    assert answer(connected(), request()).tool_calls == (ToolCall("wave"),)
+
+
+@pytest.mark.parametrize(
     ("returned", "words"),
     [
         ("None", "returned None, not a text, a mapping or an Observation"),
@@ -170,11 +212,13 @@ def test_an_observation_may_be_returned(agent: Write) -> None:
         ("{'answer': 'x'}", "no observation: a mapping with 'answer'"),
         ("{'respnse': 'x'}", "(did you mean 'response'?); known shapes and what is missing: Assay"),
         ("{'response': 'x', 'toolCalls': [{}]}", "'toolCalls[0]' has no 'name'"),
-        ("{'response': object()}", "what JSON cannot hold: Object of type object"),
-        ("{'response': 'x', 'costUsd': float('nan')}", "what JSON cannot hold"),
-        ("{'response': 'x', 'usage': {1, 2}}", "Object of type set"),
-        ("Observation('x', (ToolCall('t', object()),))", "what JSON cannot hold"),
-        ("b'bytes'", "Object of type bytes"),
+        ("{'response': object()}", "cannot be converted to JSON: an object"),
+        ("{'response': 'x', 'costUsd': float('nan')}", "cannot be converted to JSON"),
+        ("{'response': 'x', 'usage': {1, 2}}", "cannot be converted to JSON: a set"),
+        ("Observation('x', (ToolCall('t', object()),))", "cannot be converted to JSON"),
+        ("b'bytes'", "cannot be converted to JSON: a bytes"),
+        ("Broken('x')", "JSON: a Broken (KeyError: 'lost')"),
+        ("Broken", "JSON: a type"),
         ("Observation('x', notes='hi')", "'notes' is a str, not a tuple: (text,)"),
         ("Observation('x', [{'name': 't'}])", "'tool_calls[0]' is a dict, not ToolCall('search'"),
         ("Observation('x', usage={'inputTokens': 1})", "'usage' is a dict, not Usage(input_tokens"),
@@ -187,6 +231,9 @@ def test_other_values_are_errors(agent: Write, returned: str, words: str) -> Non
     agent(f"""
         from assay.model.message import ToolCall
         from assay.model.observation import Observation
+        class Broken:
+            def __init__(self, text): self.text = text
+            def model_dump(self, mode): return {{}}["lost"]
         def ask(text): return {returned}
     """)
     error = fault(connected(), request())

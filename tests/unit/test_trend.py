@@ -80,14 +80,15 @@ def test_json(runs: list[str]) -> None:
 
 def test_text(runs: list[str]) -> None:
     out = invoke("trend").stdout.splitlines()
-    assert len(out) == 4
+    assert len(out) == 5
     assert out[0].split() == ["Started", "(UTC)", "0", "%", "100", "%"]
-    assert " 50.0 % of 4  (15.0 to 85.0) " in out[1]
-    assert out[3].endswith("o|")
+    assert out[1].startswith("python:")
+    assert " 50.0 % of 4  (15.0 to 85.0) " in out[2]
+    assert out[4].endswith("o|")
 
 
 def test_the_id_that_is_shown_names_one_run(runs: list[str]) -> None:
-    _, *lines = invoke("trend").stdout.splitlines()
+    _, _, *lines = invoke("trend").stdout.splitlines()
     for run_id, line in zip(runs, lines, strict=True):
         shown = line.split()[2]
         assert invoke("runs", "show", shown, "--json").stdout.startswith(f'{{"runId":"{run_id}"')
@@ -109,9 +110,46 @@ def test_the_chart_is_true_to_scale() -> None:
 
 @pytest.mark.parametrize("width", [20, 80, 90, 100, 400])
 def test_lines_fit_the_terminal_or_have_a_small_chart(width: int) -> None:
-    lines = draw([point(5, 10), point(10, 10, "a target with quite a long name\x1b[31m")], width)
-    assert len({len(line) for line in lines}) == 1
+    name = "a target with quite a long name\x1b[31m"
+    head, *lines = draw([point(5, 10), point(10, 10, name)], width)
+    assert lines[0] == "echo"
+    assert lines[2].startswith("a target with")
     assert "\x1b" not in "".join(lines)
+    assert len({len(line) for line in (head, lines[1], lines[3])}) == 1
     if width >= 80:
-        assert len(lines[0]) <= width
-    assert ("a target" in lines[2]) is (width > 80), "who was asked is told where there is room"
+        assert max(map(len, (head, *lines))) <= width
+
+
+@pytest.fixture
+def targets(project: Project) -> dict[str, list[str]]:
+    """Runs of two targets in turn, by target."""
+    cases = [{"id": "a", "input": "yes", "expected_output": "yes"}]
+    project.write("a.yaml", json.dumps({"cases": cases}))
+    project.write("no.jsonl", '{"id": "a", "response": "no"}\n')
+    found: dict[str, list[str]] = {}
+    for target in ("echo:", "replay:no.jsonl") * 2:
+        found.setdefault(target, []).append(run("a.yaml", target=target).id)
+    return found
+
+
+def test_every_target_has_a_series_of_its_own(targets: dict[str, list[str]]) -> None:
+    echo, replay = targets.values()
+    assert [p.run_id for p in trend()] == [*echo, *replay]
+    out = [line.split()[0] for line in invoke("trend").stdout.splitlines()[1:]]
+    dates = {line for line in out if line[:2] == "20"}
+    assert [line for line in out if line not in dates] == list(targets)
+    assert [line in dates for line in out] == [False, True, True] * 2
+    rows = json.loads(invoke("trend", "--json").stdout)
+    assert [(row["runId"], row["target"]) for row in rows] == [
+        (run_id, target) for target, ids in targets.items() for run_id in ids
+    ]
+
+
+def test_a_target_can_be_selected(targets: dict[str, list[str]]) -> None:
+    echo = targets["echo:"]
+    rows = json.loads(invoke("trend", "--target", "echo:", "--json").stdout)
+    assert [row["runId"] for row in rows] == echo
+    assert [p.run_id for p in trend(target="echo:", last=1)] == echo[1:]
+    unknown = invoke("trend", "--target", "ecko:")
+    assert unknown.exit_code == 2
+    assert "no run has a target 'ecko:'; did you mean 'echo:'?" in unknown.stderr

@@ -11,16 +11,15 @@ from assay.cli.json import echo_json
 from assay.cli.runs import SHORT_ID
 from assay.service import trends
 from assay.service.trends import Point
-from assay.terminal import Terminal, columns, cut, safe
+from assay.terminal import Terminal, cut, safe
 
 #: The width of the chart, in columns.
 MAX_CHART, MIN_CHART = 60, 12
-#: The width of the column for targets; with less room than the minimum, it is left out.
-_MAX_TARGET, _MIN_TARGET = 20, 8
 
 
 @click.command("trend")
 @click.option("--suite", metavar="SUITE", help="Only this suite, by its file or its name.")
+@click.option("--target", metavar="TARGET", help="Only runs of this target, by its name.")
 @click.option(
     "--last",
     type=click.IntRange(1),
@@ -28,10 +27,12 @@ _MAX_TARGET, _MIN_TARGET = 20, 8
     show_default=True,
     help="How many runs.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, the oldest run first.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, target by target.")
 @store_option
-def command(suite: str | None, last: int, as_json: bool, store: str | None) -> None:
-    """Show the pass rate of the finished runs, the newest last, each with its interval.
+def command(
+    suite: str | None, target: str | None, last: int, as_json: bool, store: str | None
+) -> None:
+    """Show the pass rate of the last finished runs of each target, the newest last.
 
     Runs need not have asked the same cases; `assay compare` tells whether two differ.
 
@@ -39,9 +40,10 @@ def command(suite: str | None, last: int, as_json: bool, store: str | None) -> N
     Examples:
       assay trend
       assay trend --suite evals/weather.eval.yaml --last 10
+      assay trend --target my-agent
       assay trend --json
     """
-    points = trends.trend(suite, last, store=store)
+    points = trends.trend(suite, last, target=target, store=store)
     if as_json:
         rows = [point.to_dict() for point in points]
         echo_json(rows)
@@ -54,42 +56,30 @@ def command(suite: str | None, last: int, as_json: bool, store: str | None) -> N
 
 
 def draw(points: list[Point], width: int) -> list[str]:
-    """One line per run: start, id, target, pass rate, and a chart from 0 to 100 %."""
-    rows = [_row(point, _MAX_TARGET) for point in points]
-    longest = max(columns(row[2]) for row in rows)
-    room = longest + width - (_left_width(rows) + MIN_CHART + 2)
-    if room < longest:
-        rows = [_row(point, room if room >= _MIN_TARGET else 0) for point in points]
-    widths = _widths(rows)
-    left = _left_width(rows)
+    """One line per run below the name of its target: start, id, pass rate, and a chart."""
+    widths = _widths([_row(point) for point in points])
+    left = sum(size + 2 for size in widths)
     room = min(max(width - left - 2, MIN_CHART), MAX_CHART)
-    head = "Started (UTC)".ljust(left) + "0 %" + "100 %".rjust(room - 1)
-    lines = [head]
-    for point, row in zip(points, rows, strict=True):
-        cells = [
-            cell + " " * (size - columns(cell)) for cell, size in zip(row, widths, strict=True)
-        ]
-        lines.append("  ".join(cells) + "  |" + chart(point, room) + "|")
+    lines = ["Started (UTC)".ljust(left) + "0 %" + "100 %".rjust(room - 1)]
+    for target, series in trends.by_target(points).items():
+        lines.append(cut(safe(target), max(width, left)) or "no target")
+        for point in series:
+            cells = [cell.ljust(size) for cell, size in zip(_row(point), widths, strict=True)]
+            lines.append("  ".join(cells) + "  |" + chart(point, room) + "|")
     return lines
 
 
 def _widths(rows: list[tuple[str, ...]]) -> list[int]:
-    return [max(map(columns, column)) for column in zip(*rows, strict=True)]
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
-def _left_width(rows: list[tuple[str, ...]]) -> int:
-    """The width of everything left of the chart."""
-    return sum(size + 2 for size in _widths(rows))
-
-
-def _row(point: Point, room: int) -> tuple[str, ...]:
-    """The cells left of the chart; if there is no room for a target, there is no cell for it."""
+def _row(point: Point) -> tuple[str, ...]:
+    """The cells left of the chart."""
     when = point.started_at[:16].replace("T", " ")
     rate = point.rate
     share = f"{100 * rate.estimate:5.1f} % of {point.judged:,}"
     spread = f"({100 * rate.low:.1f} to {100 * rate.high:.1f})"
-    target = (cut(safe(point.target), room),) if room else ()
-    return when, point.run_id[:SHORT_ID], *target, share, spread
+    return when, point.run_id[:SHORT_ID], share, spread
 
 
 def chart(point: Point, room: int) -> str:

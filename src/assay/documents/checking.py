@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, TypeVar
@@ -84,6 +86,8 @@ def _problem(document: Document, base: DocPath, fault: Any, shape: type[Shape]) 
     path = written_path(document, base, steps, shape)
     line, column = document.position(path)
     code, message, hint = _explain(fault, path)
+    if fault["type"] in _LISTS:
+        hint = _listed(fault["input"], quotes=not document.file.endswith((".yaml", ".yml")))
     if fault["type"] == "missing" and len(steps) == 1:
         message = missing(shape, steps[0])
     return Problem(document.file, line, column, "error", code, message, hint)
@@ -114,10 +118,39 @@ def _explain(fault: Any, path: DocPath) -> tuple[str, str, str]:
         return "wrong-type", f"{name} is {shown(found)}; it must be {_TYPES[kind]}", hint
     if kind in _RULES:
         rule = _RULES[kind].format(**context)
-        return "wrong-value", f"{name} is {shown(found)}; it must {rule}", ""
+        return "wrong-value", f"{name} is {shown(found)}; it must {rule}", _share(fault)
     return "wrong-value", f"{name}: {fault['msg']}", ""
 
 
+def _share(fault: Any) -> str:
+    """A hint for a share that was written as a percentage."""
+    found = fault["input"]
+    if fault["type"] != "less_than_equal" or fault["ctx"]["le"] != 1 or not 1 < found <= 100:
+        return ""
+    return f"did you mean {found / 100:g}?"
+
+
+_LISTS = ("list_type", "tuple_type")
+
+
+def _listed(found: Any, *, quotes: bool) -> str:
+    """A hint for a value that should be in a list: the list to write."""
+    if isinstance(found, dict):
+        return "put it in a list, also if it is the only item"
+    if not isinstance(found, str):
+        return "" if found is None else f"write [{shown(found)}]"
+    words = [word.strip() for word in found.split(",")]
+    if not all(_WORD.fullmatch(word) and word.lower() not in _NOT_TEXT for word in words):
+        words, quotes = [found], True
+    items = [json.dumps(word, ensure_ascii=False) if quotes else word for word in words]
+    items = items if len(found) <= _MAX_EXAMPLE else ["..."]
+    return f"write [{', '.join(items)}]"
+
+
+#: What YAML reads as text without quotes.
+_WORD = re.compile(r"[^\W\d][\w /-]*")
+_NOT_TEXT = ("true", "false", "null", "yes", "no", "on", "off")
+_MAX_EXAMPLE = 60
 #: A message that starts with one of these continues the name of the key.
 _VERBS = ("is ", "has ", "names ", "belongs ")
 _TYPES = {

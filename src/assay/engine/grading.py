@@ -13,6 +13,7 @@ from assay.model.calibration import JudgeUse
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.numbers import rounded
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult, Outcome
 from assay.model.score import (
@@ -190,7 +191,7 @@ def aggregate(
         )
     mean, threshold = weighted(judged), threshold_of(case)
     if gates or not reaches(mean, threshold):
-        low = f"the score {mean:.3g} is below the threshold {threshold:g}"
+        low = f"the score {rounded(mean, threshold, 3)} is below the threshold {threshold:g}"
         explained = _gates_with_misses(pairs)
         named = [gate for gate in gates if gate not in explained]
         failures = (*named, *_misses(pairs, gates), *errors, *([] if gates else [low]))

@@ -51,6 +51,8 @@ class Job(msgspec.Struct, frozen=True):
     secrets: frozenset[str] = frozenset()
     resumed: RunRecord | None = None
     wanted: Callable[[int, EvalCase], bool] | None = None
+    #: Why `wanted` accepts no case at all; empty if it may accept some.
+    nothing_wanted: str = ""
     compare: Compare | None = None
     base: Iterable[CaseOutcome] = ()
     listen: Listener = lambda event: None

@@ -33,11 +33,13 @@ from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import Resources, Target
 from assay.redaction import Redactor
+from assay.results.asking import asking_notes
 from assay.results.folder import folder_shown, write_files
 from assay.results.run import conclude, recorded_summary, result_of
 from assay.roster.retries import RetryPolicy
 from assay.roster.targets import Roster
 from assay.stats.sequential import Sequential
+from assay.suites.programs import MissingPrograms
 
 
 async def run(job: Job) -> RunResult:
@@ -116,10 +118,14 @@ class _Session:
             self.roster.spec(self.job.options.judge)  # even if no case needs it
         if self.plan.streams:
             self.lineup.target_of_streams()
+        programs = MissingPrograms(to_run=True)
         for planned in self.plan:
+            programs.look(planned.case)
             self.preparation.grader(planned.case)
             if planned.case.skip is None:
                 self.lineup.target_of(planned)
+        if refusal := refusal_of(programs.problems):
+            raise refusal
         for note in self.lineup.unreadable():
             self._add_note(note)
         # With streams, the unused answers are known only when all of them have been read.
@@ -155,6 +161,7 @@ class _Session:
             self.redactor,
             self.cache,
             job.options.timeout_seconds,
+            job.now,
         )
         self.early = self._early(record)
         return Runner(
@@ -267,6 +274,8 @@ class _Session:
         job = self.job
         for remark in self.lineup.remarks():
             self._add_note(remark)
+        if runner.trials.asked_otherwise or (job.resumed and self.lineup.is_live):
+            self.notes += asking_notes(job.store.trials(record.id))
         if runner.stopped and job.brake.note:
             self.notes.append(job.brake.note)
         if runner.unpriced:
@@ -286,7 +295,9 @@ class _Session:
         )
         gave_up = "" if runner.stopped else runner.gave_up
         faults = () if runner.stopped else self._faults_of_targets(record)
-        result = conclude(result, job.options, gave_up=gave_up, faults=faults)
+        result = conclude(
+            result, job.options, gave_up=gave_up, faults=faults, nothing=job.nothing_wanted
+        )
         summary = recorded_summary(result, self._test, narrowed=self.narrowed)
         result = replace(result, record=replace(record, summary=summary))
         folder = folder_shown(write_files(_with_spools(result, spools), job.folder))

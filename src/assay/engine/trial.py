@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
@@ -16,26 +17,29 @@ from assay.engine.plan import Planned
 from assay.errors import AssayError, TargetError, cause_of
 from assay.model.case import EvalCase
 from assay.model.observation import Observation
-from assay.model.result import EvalCaseResult, Outcome
-from assay.model.run import TrialRecord
+from assay.model.result import ASKED_ONCE, Asking, EvalCaseResult, Outcome
+from assay.model.run import TrialRecord, timestamp
 from assay.model.score import EvaluationScore
 from assay.observations.reading import read
 from assay.ports import Cache, Request
 from assay.redaction import Redactor
-from assay.roster.retries import Retrying
+from assay.roster.retries import Effort, Retrying
 
 #: How long all evaluators of a trial may take together. Each should have a timeout of its own;
 #: this one is for those that have none.
 GRADING_SECONDS = 1800.0
 
+#: The key in a cached answer for the time when the target gave it.
+_ANSWERED_AT = "answeredAt"
+
 _encode_key = msgspec.json.Encoder(order="sorted", enc_hook=str).encode
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What a target answered, whether from the cache, and whether it could be reached at all."""
+    """What a target answered, how that was obtained, and whether it could be reached at all."""
 
     observation: Observation
-    cached: bool = False
+    asking: Asking = ASKED_ONCE
     unreachable: bool = False
 
 
@@ -59,12 +63,15 @@ class Trials:
         redact: Redactor,
         cache: Cache | None,
         timeout_seconds: float | None,
+        now: Callable[[], datetime],
     ) -> None:
         self.run_id, self.files = run_id, files
         self.target_of, self.preparation = target_of, preparation
         #: Overrides the timeouts of the cases.
         self._timeout_seconds = timeout_seconds
-        self.redact, self._cache = redact, cache
+        self.redact, self._cache, self._now = redact, cache, now
+        #: Was any answer from the cache, or any request repeated?
+        self.asked_otherwise = False
 
     async def run(self, planned: Planned, repeat: int, *, confirms: bool = False) -> Finished:
         """Ask the target once and grade its answer."""
@@ -79,11 +86,12 @@ class Trials:
             repeat,
             grader,
             result,
-            cached=answer.cached,
+            asking=answer.asking,
             confirms=confirms,
             final=not answer.unreachable,  # a resumed run tries again
         )
-        return Finished(record, answer.cached, answer.unreachable)
+        self.asked_otherwise |= answer.asking != ASKED_ONCE
+        return Finished(record, answer.asking.cached, answer.unreachable)
 
     def unasked_record(
         self,
@@ -107,7 +115,7 @@ class Trials:
         grader: Grader,
         result: EvalCaseResult,
         *,
-        cached: bool = False,
+        asking: Asking = ASKED_ONCE,
         confirms: bool = False,
         final: bool = True,
         observation_json: bytes | None = None,
@@ -129,8 +137,8 @@ class Trials:
             case.id,
             result.outcome,
             result.score,
-            0.0 if cached else float(result.duration_ms),  # as the store returns it
-            0.0 if cached else _to_float(observation.cost_usd),
+            0.0 if asking.cached else float(result.duration_ms),  # as the store returns it
+            0.0 if asking.cached else _to_float(observation.cost_usd),
             _to_float(_judge_cost(result.scores)),
             comparability.key(grader),
             case.critical,
@@ -139,7 +147,7 @@ class Trials:
             result.skipped_assertions,
             confirms,
             final,
-            result=self.redact.encoded(result.recorded(repeat, cached=cached, confirms=confirms)),
+            result=self.redact.encoded(result.recorded(repeat, asking, confirms=confirms)),
             observation=self.redact.encoded(observation_json),
         )
 
@@ -152,19 +160,22 @@ class Trials:
         if cache is not None:
             key = _answer_key(target, case, request)
             if (known := await asyncio.to_thread(cache.get, key)) is not None:
-                return _Answer(read(known), cached=True)
+                answer = {name: value for name, value in known.items() if name != _ANSWERED_AT}
+                return _Answer(read(answer), Asking(True, known.get(_ANSWERED_AT, "")))
+        effort, unreachable = Effort(), False
         timeout = self._timeout_seconds or case.timeout_seconds
         try:
-            observation = await target.ask(request, timeout=timeout)
-        except TargetError as error:
-            return _Answer(Observation(error=str(error)), unreachable=error.unreachable)
+            observation = await target.ask(request, effort, timeout)
         except AssayError as error:
-            return _Answer(Observation(error=str(error)))
+            observation = Observation(error=str(error))
+            unreachable = isinstance(error, TargetError) and error.unreachable
         except Exception as error:  # a target of a plugin may raise anything
-            return _Answer(Observation(error=f"{target.name} raised {cause_of(error)}"))
+            observation = Observation(error=f"{target.name} raised {cause_of(error)}")
         if cache is not None and observation.error is None:
-            cache.put(key, msgspec.json.decode(observation.to_json(case.id)))
-        return _Answer(observation)
+            answer = msgspec.json.decode(observation.to_json(case.id))
+            cache.put(key, answer | {_ANSWERED_AT: timestamp(self._now())})
+        retries = max(effort.attempts - 1, 0)
+        return _Answer(observation, Asking(retries=retries), unreachable)
 
 
 def _to_float(measure: float | None) -> float | None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
-from assay.evaluators.code_judge import ask_program, contract, folder_of
+from assay.evaluators.code_judge import ask_program, contract
 from assay.evaluators.judge import Judge
 from assay.evaluators.llm_judge import prompt_text, vote
 from assay.evaluators.prompt import RESULTS, material_of, task_of
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.numbers import rounded
 from assay.model.result import EvaluatorResult
 from assay.model.score import EvaluationScore, reaches, weighted
 from assay.ports import Resources
@@ -78,7 +79,9 @@ def share_of_passes(kind: str, threshold: float | None) -> Combine:
             enough = reaches(share, 1.0 if threshold is None else threshold)
         words = f"{len(passed)} of {len(counted)} evaluators passed"
         if threshold is not None:
-            words += f", a share of {share:.3g} by weight; {threshold:g} is needed"
+            words += (
+                f", a share of {rounded(share, threshold, 3)} by weight; {threshold:g} is needed"
+            )
         return EvaluationScore(float(enough), reasoning=words)
 
     return combine
@@ -92,7 +95,7 @@ def by_program(script: Sequence[str]) -> Combine:
 
     def combine(context: Context, members: Sequence[Member]) -> Awaitable[EvaluationScore]:
         payload = contract(context) | {"results": _by_name(members), "config": {}}
-        return ask_program(script, payload, cwd=folder_of(context.case))
+        return ask_program(script, payload, cwd=context.case.folder)
 
     return combine
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from assay.evaluators import measures
 from assay.evaluators.answers import SLOW_PATTERN
-from assay.evaluators.measures import Unjudged, number, within
+from assay.evaluators.measures import Bound, Unjudged
 from assay.model.expect import Expect
 from assay.model.observation import Observation
 from assay.patterns import compile_pattern
@@ -41,24 +41,21 @@ def search(pattern: str, text: str) -> bool:
 
 def _limit(measure: Callable[[Observation], float], unit: str, *, least: bool = False) -> Maker:
     """Makes assertions that a measure of the answer is within a limit."""
-    words = "at least" if least else "at most"
 
-    def make(key: str, bound: float, block: Expect) -> Assertion:
-        wanted = f"{words} {number(bound)} {unit}"
+    def make(key: str, limit: float, block: Expect) -> Assertion:
+        bound = Bound(limit, unit, least=least)
 
         def judge(seen: Observation, notes: Notes) -> str:
             found = measure(seen)
-            if within(bound, found) if least else within(found, bound):
-                return ""
-            return f"{key}: expected {wanted}, found {number(found)}"
+            return "" if bound.allows(found) else f"{key}: {bound.miss(found)}"
 
-        return Assertion(f"{key}: {wanted}", judge)
+        return Assertion(f"{key}: {bound.wanted}", judge)
 
     return make
 
 
-def _max_tokens(key: str, bound: float, block: Expect) -> Assertion:
-    wanted = f"at most {number(bound)} tokens"
+def _max_tokens(key: str, limit: float, block: Expect) -> Assertion:
+    bound = Bound(limit, "token")
 
     def judge(seen: Observation, notes: Notes) -> str:
         try:
@@ -66,11 +63,9 @@ def _max_tokens(key: str, bound: float, block: Expect) -> Assertion:
         except Unjudged:
             count, source = math.ceil(_length(seen) / 4), "estimated as characters / 4"
         notes["tokens"] = {"count": count, "source": source}
-        if count <= bound:
-            return ""
-        return f"{key}: expected {wanted}, found {number(count)} ({source})"
+        return "" if bound.allows(count) else f"{key}: {bound.miss(count)} ({source})"
 
-    return Assertion(f"{key}: {wanted}", judge)
+    return Assertion(f"{key}: {bound.wanted}", judge)
 
 
 def _length(seen: Observation) -> int:
@@ -78,10 +73,10 @@ def _length(seen: Observation) -> int:
 
 
 ON_LIMITS: dict[str, Maker] = {
-    "minToolCalls": _limit(measures.tool_calls, "calls", least=True),
-    "maxToolCalls": _limit(measures.tool_calls, "calls"),
-    "minLength": _limit(_length, "characters", least=True),
-    "maxLength": _limit(_length, "characters"),
+    "minToolCalls": _limit(measures.tool_calls, "call", least=True),
+    "maxToolCalls": _limit(measures.tool_calls, "call"),
+    "minLength": _limit(_length, "character", least=True),
+    "maxLength": _limit(_length, "character"),
     "maxLatencyMs": _limit(measures.duration_ms, "ms"),
     "maxCostUsd": _limit(measures.cost_usd, "USD"),
     "maxTokens": _max_tokens,

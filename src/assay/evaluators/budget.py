@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, NamedTuple
 from pydantic import Field
 
 from assay.evaluators import measures
-from assay.evaluators.measures import Unjudged, number, within
+from assay.evaluators.measures import Bound, Unjudged
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.fields import Count, Number
@@ -54,9 +54,9 @@ class TokenUsageEvaluator(EvaluatorSpec, Ruled):
     def prepare(self, resources: Resources) -> Check:
         return _judging(
             [
-                _Budget(measures.total_tokens, self.max_total, "tokens"),
-                _Budget(measures.input_tokens, self.max_input, "input tokens"),
-                _Budget(measures.output_tokens, self.max_output, "output tokens"),
+                _Budget(measures.total_tokens, self.max_total, "token"),
+                _Budget(measures.input_tokens, self.max_input, "input token"),
+                _Budget(measures.output_tokens, self.max_output, "output token"),
             ]
         )
 
@@ -77,9 +77,9 @@ class ExecutionMetricsEvaluator(EvaluatorSpec, Ruled):
     def prepare(self, resources: Resources) -> Check:
         return _judging(
             [
-                _Budget(measures.tool_calls, self.max_tool_calls, "tool calls"),
-                _Budget(measures.llm_calls, self.max_llm_calls, "model calls"),
-                _Budget(measures.total_tokens, self.max_tokens, "tokens"),
+                _Budget(measures.tool_calls, self.max_tool_calls, "tool call"),
+                _Budget(measures.llm_calls, self.max_llm_calls, "model call"),
+                _Budget(measures.total_tokens, self.max_tokens, "token"),
                 _Budget(measures.cost_usd, self.max_cost_usd, "USD"),
                 _Budget(measures.duration_ms, self.max_duration_ms, "ms"),
             ]
@@ -87,7 +87,7 @@ class ExecutionMetricsEvaluator(EvaluatorSpec, Ruled):
 
 
 class _Budget(NamedTuple):
-    """What is measured, its limit (None for no limit), and the unit."""
+    """What is measured, its limit (None for no limit), and the unit in the singular."""
 
     measure: Callable[[Observation], float]
     limit: float | None
@@ -100,27 +100,25 @@ def _judging(budgets: list[_Budget]) -> Check:
     A measure that the target did not report is an error, unless another limit is exceeded.
     """
     limits = [
-        (measure, limit, f"at most {number(limit)} {unit}")
-        for measure, limit, unit in budgets
-        if limit is not None
+        (measure, Bound(limit, unit)) for measure, limit, unit in budgets if limit is not None
     ]
-    passed = checks([wanted for _, _, wanted in limits], [])
+    passed = checks([bound.wanted for _, bound in limits], [])
 
     def judge(context: Context) -> EvaluationScore:
         seen = context.observation
         hits: list[str] = []
         misses: list[str] = []
         unjudged: list[str] = []
-        for measure, limit, wanted in limits:
+        for measure, bound in limits:
             try:
                 found = measure(seen)
             except Unjudged as reason:
                 unjudged.append(str(reason))
                 continue
-            if within(found, limit):
-                hits.append(wanted)
+            if bound.allows(found):
+                hits.append(bound.wanted)
             else:
-                misses.append(f"expected {wanted}, found {number(found)}")
+                misses.append(bound.miss(found))
         if misses:
             return checks(hits, misses, details={"unjudged": unjudged} if unjudged else {})
         return EvaluationScore.errored("; ".join(unjudged)) if unjudged else passed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationInfo
@@ -13,10 +13,10 @@ from pydantic import AfterValidator, ValidationInfo
 from assay.documents.json import parse
 from assay.errors import EvalFileErrors, nearest
 from assay.evaluators.cores import a_core
+from assay.evaluators.programs import lacking_program
 from assay.evaluators.verdict import wrong_key
-from assay.model.case import EvalCase
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Lack
 from assay.model.fields import Empty, Json, Positive, Text
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
@@ -87,11 +87,14 @@ class CodeJudgeEvaluator(EvaluatorSpec):
         """Without `cwd`, which differs from machine to machine."""
         return self.settings_but({"name", "cwd"})
 
+    def lacking(self, folder: str) -> Iterator[Lack]:
+        return lacking_program(self.script, self.cwd or folder)
+
     async def evaluate(self, context: Context) -> EvaluationScore:
         return await ask_program(
             self.script,
             contract(context) | {"config": self.config},
-            cwd=self.cwd or folder_of(context.case),
+            cwd=self.cwd or context.case.folder,
             env=self.env,
             limits=Limits(
                 timeout_seconds=self.timeout_seconds,
@@ -103,11 +106,6 @@ class CodeJudgeEvaluator(EvaluatorSpec):
 
 CodeJudgeEvaluator.spelling = _OpenSpelling(CodeJudgeEvaluator.spelling.known, any_key=True)
 CodeJudgeEvaluator.spelling.add("command", "script")
-
-
-def folder_of(case: EvalCase) -> str:
-    """The folder of the case's file; the working directory when it has none."""
-    return os.path.abspath(os.path.dirname(case.origin.file))
 
 
 def contract(context: Context) -> dict[str, Any]:

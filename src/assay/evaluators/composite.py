@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -18,8 +18,9 @@ from assay.evaluators.aggregators import (
     share_of_passes,
 )
 from assay.evaluators.llm_judge import Prompt
+from assay.evaluators.programs import lacking_program
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
+from assay.model.evaluator import EvaluatorSpec, Lack, SomeEvaluators
 from assay.model.fields import Empty, Number, Rate
 from assay.model.refusal import problem, raise_all
 from assay.model.rules import BelongsTo, Rule, Ruled
@@ -76,6 +77,11 @@ class CompositeEvaluator(EvaluatorSpec):
             if name not in names
         )
         return self
+
+    def lacking(self, folder: str) -> Iterator[Lack]:
+        """What its own program lacks; members are looked at by themselves."""
+        script = self.aggregator.script
+        return iter(()) if script is None else lacking_program(script, folder)
 
     def cannot_fail(self) -> str:
         reasons = [member.cannot_fail() for member in self.members]

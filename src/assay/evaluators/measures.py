@@ -6,6 +6,7 @@ import math
 from typing import TypeVar
 
 from assay.model.message import ToolCall
+from assay.model.numbers import amount, rounded
 from assay.model.observation import Observation, Usage
 
 N = TypeVar("N", int, float)
@@ -64,6 +65,18 @@ def within(value: float, limit: float) -> bool:
     return value <= limit or math.isclose(value, limit, rel_tol=1e-9)
 
 
-def number(value: float) -> str:
-    """`1,200`, `0.05`."""
-    return f"{value:,.10g}"
+class Bound:
+    """A limit on a measure with its unit, in words: `at most 500 ms`."""
+
+    def __init__(self, limit: float, unit: str, *, least: bool = False) -> None:
+        self._limit, self._unit, self._least = limit, unit, least
+        words = "at least" if least else "at most"
+        self.wanted = f"{words} {amount(f'{limit:,.10g}', unit)}"
+
+    def allows(self, value: float) -> bool:
+        return within(self._limit, value) if self._least else within(value, self._limit)
+
+    def miss(self, value: float) -> str:
+        """`expected at most 500 ms, found 671.9 ms`."""
+        found = amount(rounded(value, self._limit), self._unit)
+        return f"expected {self.wanted}, found {found}"

@@ -28,6 +28,7 @@ from assay.model.evaluator import NegatableSpec
 from assay.model.expect import Regex
 from assay.model.fields import Json, Text
 from assay.model.json_schema import answer_schema, check_schema
+from assay.model.numbers import rounded
 from assay.model.refusal import problem, shown
 from assay.model.rules import Excludes, NeedsOne, Rule, Ruled
 from assay.model.score import PASS_FROM, EvaluationScore, reaches
@@ -320,7 +321,10 @@ class SimilarityEvaluator(NegatableSpec, Ruled):
         answer = context.observation.response.strip()
         found = [similarity(answer, value.strip()) for value in wanted]
         scores = [1 - near if self.negate else near for near in found]
-        said = [f"{near:.3g} near to {quoted(v)}" for near, v in zip(found, wanted, strict=True)]
+        said = [
+            f"{rounded(near, PASS_FROM, 3)} near to {quoted(v)}"
+            for near, v in zip(found, wanted, strict=True)
+        ]
         pairs = list(zip(scores, said, strict=True))
         details: dict[str, Any] = {"similarity": [round(near, 6) for near in found]}
         if max(len(answer), *map(len, wanted)) > MAX_COMPARED:

@@ -16,7 +16,7 @@ from assay.errors import EvalFileErrors, Problem, Problems, nearest
 from assay.loaders.cases import CaseReader
 from assay.loaders.suite import suite_of
 from assay.model.case import EvalCase, Suite
-from assay.model.suite import SuiteFile
+from assay.model.suite import CaseFile, SuiteFile
 from assay.settings import Settings, shown_path
 
 #: Columns that are keys of the case; there may be `metadata.*` columns as well.
@@ -143,16 +143,22 @@ def _header(rows: Iterator[_Row], file: str, problems: Problems) -> list[str]:
             code, message = "duplicate-key", f"the column {name!r} appears twice"
         elif name not in COLUMNS and not name.startswith(("metadata.", "x-")):
             code, message = "unknown-key", f"the column {name!r} is not known"
-            hint = nearest(name, COLUMNS) or "other data goes into 'metadata.<name>' columns"
+            hint = _meant(name) or "other data goes into 'metadata.<name>' columns"
         seen.add(name)
         if code:
             problems.append(problem_at(file, marks[index], code, message, hint))
         if code or name.startswith("x-"):
             names[index] = ""
-    if "input" not in names:
+    if "input" not in names and not any(_meant(cell) == _meant("input") for cell in row.cells):
         message = "there is no 'input' column"
         problems.append(Problem(file, row.line, 1, "error", "missing-key", message))
     return names
+
+
+def _meant(name: str) -> str:
+    """A hint with the column that was meant; empty when none is near."""
+    meant = CaseFile.spelling.mistaken.get(name.strip().lower(), name.strip())
+    return nearest(meant, COLUMNS)
 
 
 def _cases(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -88,6 +89,11 @@ class EvalCase(Record, frozen=True, eq=False):
     def origin(self) -> Origin:
         """Where the case was written."""
         return self.origin_of(())
+
+    @property
+    def folder(self) -> str:
+        """The folder of its file; the working directory when it has none."""
+        return os.path.abspath(os.path.dirname(self.origin.file))
 
     def origin_of(self, path: str | Sequence[str | int]) -> Origin:
         """Where a part of the case was written: `"evaluators.0.mode"` or `["evaluators", 0]`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -66,6 +66,13 @@ Required = Annotated[
 ]
 
 
+class Lack(NamedTuple):
+    """Something that an evaluator needs and that this machine does not have."""
+
+    message: str
+    hint: str = ""
+
+
 class EvaluatorSpec(Shape):
     """One entry of an `evaluators` list. Subclasses add their keys as fields.
 
@@ -122,6 +129,13 @@ class EvaluatorSpec(Shape):
         for key in left_out:
             settings.pop(key, None)
         return b"%d%s" % (self.version, _SETTINGS_ENCODER.encode(settings))
+
+    def lacking(self, folder: str) -> Iterator[Lack]:
+        """What it needs and this machine does not have; `folder` is that of the eval file.
+
+        A run is refused for it. Members of a composite are asked separately.
+        """
+        return iter(())
 
     def cannot_fail(self) -> str:
         """Why no answer could fail this evaluator; empty when some answer can."""

@@ -15,6 +15,10 @@ REFERENCE = f"{_NAME}:{_NAME}"
 
 
 def _check_reference(value: str) -> str:
+    """The reference; a file of the project, `package/module.py:function`, is also accepted."""
+    file, dot_py, function = value.partition(".py:")
+    if dot_py:
+        value = f"{file.removeprefix('./').replace('/', '.')}:{function}"
     if not re.fullmatch(REFERENCE, value):
         message = f"{value!r} does not have the form 'package.module:function'"
         raise problem("wrong-value", message)

@@ -14,7 +14,7 @@ from typing import Any
 
 from assay.errors import BadPattern
 from assay.model.refusal import problem
-from assay.model.values import cut
+from assay.model.values import cut, quoted
 from assay.patterns import compile_pattern
 
 #: How many faults of one answer are reported.
@@ -32,7 +32,7 @@ class AnswerSchema:
     def faults(self, value: Any) -> list[str]:
         """The first few faults of a value; may raise TimeoutError or RecursionError."""
         found = islice(self._validator.iter_errors(value), MAX_FAULTS)
-        return [f"{_path(fault.absolute_path)}{cut(fault.message, 160)}" for fault in found]
+        return [f"{_path(fault.absolute_path)}{_message(fault)}" for fault in found]
 
 
 def answer_schema(schema: dict[str, Any] | bool) -> AnswerSchema:
@@ -47,6 +47,14 @@ def check_schema(schema: Any) -> Any:
     except ValueError as fault:
         raise problem("wrong-value", f"is not a valid JSON Schema: {fault}") from None
     return schema
+
+
+def _message(fault: Any) -> str:
+    """The message of the library, with the value and the rule as JSON: `null`, not `None`."""
+    text: str = fault.message
+    for value in (fault.instance, fault.validator_value):
+        text = text.replace(repr(value), quoted(value), 1)
+    return cut(text, 160, "both")
 
 
 def _path(steps: Any) -> str:
@@ -66,7 +74,7 @@ def _compile(text: str) -> AnswerSchema:
     meta = jsonschema.validators.validator_for(dialect.META_SCHEMA)
     checker = meta(dialect.META_SCHEMA, format_checker=_patterns_only())
     if fault := best_match(checker.iter_errors(schema)):
-        raise ValueError(f"{_path(fault.absolute_path)}{cut(fault.message, 160)}")
+        raise ValueError(f"{_path(fault.absolute_path)}{_message(fault)}")
     if isinstance(schema, dict):
         # A reference to the root would find the dialect by its name, without our own keywords.
         schema.pop("$schema", None)

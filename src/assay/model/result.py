@@ -27,6 +27,21 @@ class _Trial(msgspec.Struct, omit_defaults=True, rename="camel"):
     error: str = ""
     cached: bool = False
     confirms: bool = False
+    #: When the target gave an answer that came from the cache.
+    answered_at: str = ""
+    #: How many times the request was repeated after an error.
+    retries: int = 0
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """How the answer of a trial was obtained: asked for, perhaps repeatedly, or from the cache."""
+
+    cached: bool = False
+    answered_at: str = ""
+    retries: int = 0
+
+
+ASKED_ONCE = Asking()
 
 
 class _Details(msgspec.Struct, omit_defaults=True, rename="camel"):
@@ -132,15 +147,18 @@ class EvalCaseResult(Record, frozen=True):
         """The entry in a result file, as JSON."""
         return as_json(self._entry())
 
-    def recorded(self, repeat: int, *, cached: bool = False, confirms: bool = False) -> bytes:
+    def recorded(
+        self, repeat: int, asking: Asking = ASKED_ONCE, *, confirms: bool = False
+    ) -> bytes:
         """The JSON of one trial, without the answer, which is in the observation."""
         entry = self._entry()
         entry.details.response = msgspec.UNSET
-        if cached:  # the target was not asked, so no time passed
+        if asking.cached:  # the target was not asked, so no time passed
             entry.duration_ms = 0.0
         duration_ms, error = entry.duration_ms, entry.error or ""
-        trial = _Trial(repeat, self.outcome, self.score, duration_ms, error, cached, confirms)
-        entry.details.trials = [trial]
+        known = (repeat, self.outcome, self.score, duration_ms, error)
+        how = (asking.cached, confirms, asking.answered_at, asking.retries)
+        entry.details.trials = [_Trial(*known, *how)]
         return as_json(entry)
 
     def _entry(self) -> _Entry:

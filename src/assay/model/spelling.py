@@ -19,13 +19,17 @@ def Key(  # noqa: N802 - reads as part of the field's type
     default: Any = ...,
     *,
     aliases: tuple[str, ...] = (),
+    mistaken: tuple[str, ...] = (),
     legacy: bool = False,
     **rules: Any,
 ) -> Any:
-    """A field of a shape, with its aliases; a legacy field has no effect."""
+    """A field of a shape, with its aliases; a legacy field has no effect.
+
+    `mistaken` are names that other tools use for it: not accepted, but the hint names the field.
+    """
     if "default_factory" not in rules:
         rules["default"] = default
-    spelled: Any = {"aliases": aliases, "legacy": legacy}
+    spelled: Any = {"aliases": aliases, "mistaken": mistaken, "legacy": legacy}
     return Field(json_schema_extra=spelled, **rules)
 
 
@@ -40,7 +44,16 @@ MAX_CACHED = 100
 class Spelling:
     """The keys that a shape accepts: canonical names and aliases."""
 
-    __slots__ = ("_known_renames", "_names", "aliases", "any_key", "known", "legacy", "nested")
+    __slots__ = (
+        "_known_renames",
+        "_names",
+        "aliases",
+        "any_key",
+        "known",
+        "legacy",
+        "mistaken",
+        "nested",
+    )
 
     def __init__(self, known: frozenset[str], *, any_key: bool = False) -> None:
         self.known, self.any_key = known, any_key
@@ -48,6 +61,8 @@ class Spelling:
         self._names: dict[str, list[str]] = {}
         self._known_renames: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         self.legacy: set[str] = set()
+        #: a name that other tools use -> the key to suggest for it
+        self.mistaken: dict[str, str] = {}
         #: the key of a nested shape -> the key that the shape is the value of
         self.nested: dict[str, str] = {}
 
@@ -65,6 +80,9 @@ class Spelling:
                 aliases: Any = extra.get("aliases", ())
                 for alias in aliases:
                     spelling.add(alias, name)
+                names: Any = extra.get("mistaken", ())
+                # The last alias is the one that the documentation uses.
+                spelling.mistaken |= dict.fromkeys(names, (name, *aliases)[-1])
                 if extra.get("legacy"):
                     spelling.legacy.add(name)
         return spelling
@@ -130,17 +148,22 @@ class Spelling:
 
     def has_misspelling_of(self, raw: Mapping[str, Any], canonical: str) -> bool:
         """Whether the nearest known key of some unknown key is this one or an alias of it."""
-        known = [*self.known, *self.aliases]
         hints = [nearest(name, (name,)) for name in (canonical, *self.names(canonical))]
         unknown = (key for key in raw if key not in self.known and key not in self.aliases)
-        return any(nearest(key, known) in hints for key in unknown)
+        return any(self.nearest(key) in hints for key in unknown)
+
+    def nearest(self, key: str) -> str:
+        """A hint with the key that was meant; empty when none is near."""
+        if meant := self.mistaken.get(key.lower()):
+            return f"did you mean {meant!r}?"
+        return nearest(key, [*self.known, *self.aliases])
 
     def unknown(self, raw: object, key: str, *, hinted: bool = True) -> Note:
         """A note about an unknown key; without a hint after the first of many, as it takes time."""
         hint = ""
         if hinted:
             hint = f"it belongs under {self.nested[key]!r}" if key in self.nested else ""
-            hint = hint or nearest(key, [*self.known, *self.aliases])
+            hint = hint or self.nearest(key)
             hint = hint or "known here: " + ", ".join(self.suggested_keys())
         return Note(
             raw, key, "error", "unknown-key", f"the key {shown(key)} is not known here", hint
@@ -158,7 +181,7 @@ class Spelling:
         for name in set(properties) - self.known:
             del properties[name]
         for shape in properties.values():
-            for word in ("title", "aliases", "legacy"):
+            for word in ("title", "aliases", "mistaken", "legacy"):
                 shape.pop(word, None)
         body["patternProperties"] = {r"^(x-|\$schema$)": {}}
         required = set(body.pop("required", ()))

@@ -45,20 +45,30 @@ class SuiteExecution(CaseExecution):
     workers: Several | None = None
 
 
+#: What other tools call the input and the expected output of a case.
+_INPUT = ("question", "query", "prompt", "user_input", "user_message", "message")
+_EXPECTED = (
+    *("answer", "expected", "expected_answer", "expected_response", "ideal", "output"),
+    *("reference", "reference_answer", "ground_truth", "golden_answer"),
+)
+
+
 class CaseFile(Shape):
     """One case as written in a YAML suite or on a JSONL line."""
 
-    id: CaseId | None = None
+    id: CaseId | None = Key(None, mistaken=("name", "case_id", "test_id"))
     description: str = ""
     expected_outcome: Words | None = Key(None, aliases=("outcome", "criteria"))
-    input_messages: InputMessages = Key((), aliases=("input",))
-    expected_messages: ExpectedMessages | None = Key(None, aliases=("expected_output",))
+    input_messages: InputMessages = Key((), aliases=("input",), mistaken=_INPUT)
+    expected_messages: ExpectedMessages | None = Key(
+        None, aliases=("expected_output",), mistaken=_EXPECTED
+    )
     rubrics: Rubrics | None = None
     evaluators: Evaluators | None = Key(None, aliases=("assert", "assertions"))
     expect: Expect | None = None
     conversation_id: Text | None = None
     execution: CaseExecution | None = None
-    tags: list[Text] = Empty(list)
+    tags: list[Text] = Key(default_factory=list, mistaken=("tag", "label", "labels"))
     metadata: dict[str, Json] = Empty(dict)
     threshold: Rate | None = None
     repeat: Several | None = None

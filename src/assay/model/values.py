@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from assay.model.tokens import MISSING as MISSING
 from assay.model.tokens import reach as reach
@@ -47,9 +47,17 @@ def quoted(value: Any, limit: int = 80) -> str:
     return cut(json.dumps(value, ensure_ascii=False, default=str), limit)
 
 
-def cut(text: str, limit: int) -> str:
-    """The text, truncated to `limit` characters with `...` at the end."""
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+def cut(text: str, limit: int, keep: Literal["start", "both"] = "start") -> str:
+    """The text, truncated to `limit` characters with `...` for what is left out.
+
+    Of a message keep `both` ends: what matters often comes last.
+    """
+    if len(text) <= limit:
+        return text
+    if keep == "start":
+        return text[: limit - 3] + "..."
+    half = (limit - 5) // 2
+    return f"{text[:half]} ... {text[-half:]}"
 
 
 def from_json(text: str) -> Any:

@@ -25,6 +25,8 @@ from assay.reporters.words import count, standings
 MAX_CASES = 100
 #: The limits of a case: reasons, characters of each, and steps of a trajectory.
 MAX_REASONS, MAX_REASON, MAX_STEPS = 20, 1000, 40
+#: How many notes on the answer of a case are shown.
+MAX_NOTES = 5
 #: How many different reasons for skipping are listed.
 MAX_SKIPS = 20
 
@@ -32,8 +34,9 @@ MAX_SKIPS = 20
 class Excerpt(msgspec.Struct, frozen=True):
     """A case that did not pass; its texts are truncated, but not escaped.
 
-    `standing` is how it compares with the baseline, and what asking again has shown.
-    `diffs` has the lines of each trajectory diff, with the name of its evaluator.
+    `standing` is how it compares with the baseline, and what asking again has shown. `notes` are
+    those on its answer. `diffs` has the lines of each trajectory diff, with the name of its
+    evaluator.
     """
 
     suite: str
@@ -45,6 +48,7 @@ class Excerpt(msgspec.Struct, frozen=True):
     outcome: Outcome
     standing: str
     reasons: tuple[str, ...]
+    notes: tuple[str, ...]
     diffs: tuple[tuple[str, tuple[str, ...]], ...]
 
     @property
@@ -141,6 +145,7 @@ def excerpt(
         case.outcome,
         standing[:MAX_REASON],
         reasons_of(case),
+        tuple(cut(note, MAX_REASON, "both") for note in _notes(case)),
         tuple(_diffs(case.details.get("evaluators", ()))),
     )
 
@@ -148,10 +153,18 @@ def excerpt(
 def reasons_of(case: CaseResult) -> tuple[str, ...]:
     """Why the case did not pass: at least one reason, and at most MAX_REASONS."""
     reasons = case.failures or [case.error or "no reason was given"]
-    shown = [cut(reason, MAX_REASON) for reason in reasons[:MAX_REASONS]]
+    shown = [cut(reason, MAX_REASON, "both") for reason in reasons[:MAX_REASONS]]
     if len(reasons) > MAX_REASONS:
         shown.append(f"and {count(len(reasons) - MAX_REASONS, 'more reason')}")
     return tuple(shown)
+
+
+def _notes(case: CaseResult) -> list[str]:
+    """What was noted when its answer was read, such as a misspelt key."""
+    notes: list[str] = case.details.get("notes", [])
+    if len(notes) <= MAX_NOTES:
+        return notes
+    return [*notes[:MAX_NOTES], f"and {count(len(notes) - MAX_NOTES, 'more note')}"]
 
 
 def _reasks(case: CaseResult) -> str:

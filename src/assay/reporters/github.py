@@ -55,7 +55,7 @@ def _harmless(comparison: Comparison | None) -> set[CaseRef]:
 
 def _case(level: str, case: Excerpt) -> str:
     standing = [case.standing] if case.standing else []
-    lines = [*standing, *case.reasons]
+    lines = [*standing, *case.reasons, *(f"note: {note}" for note in case.notes)]
     return _command(level, f"{case.outcome}: {case.id}", lines, case.file, case.line)
 
 

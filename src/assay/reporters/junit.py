@@ -74,12 +74,14 @@ def _outcome(
         return
     found = excerpt(suite, case, known)
     standing = [found.standing] if found.standing and case.outcome != "skipped" else []
-    message = _attributes(message=cut("; ".join((*standing, *found.reasons)), MAX_MESSAGE))
+    reasons = "; ".join((*standing, *found.reasons))
+    message = _attributes(message=cut(reasons, MAX_MESSAGE, "both"))
     if case.outcome == "skipped":
         yield f"<skipped{message}/>"
         return
     element = "failure" if case.outcome == "failed" else "error"
     lines = [found.place, *standing, *found.reasons]
+    lines += [f"note: {note}" for note in found.notes]
     for name, diff in found.diffs:
         lines += [f"trajectory of {name}:", *diff]
     yield f'<{element}{message} type="{case.outcome}">{_text(lines)}</{element}>'

@@ -160,6 +160,7 @@ def _lines(case: Excerpt) -> Iterator[str]:
     if case.standing:
         yield safe(case.standing)
     yield from (f"- {safe(reason)}" for reason in case.reasons)
+    yield from (f"note: {safe(note)}" for note in case.notes)
     for name, diff in case.diffs:
         yield f"trajectory of {safe(name)}:"
         yield from (f"  {line}" for line in diff)

@@ -8,6 +8,7 @@ from typing import TextIO
 from assay.model.comparison import Comparison
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
+from assay.model.values import cut as shortened
 from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.words import (
     baseline_of,
@@ -65,11 +66,13 @@ class _Page:
         self._out.write(self.terminal.paint(self.terminal.fit(text), *styles) + "\n")
 
     def prose(self, head: str, text: str, *styles: str, max_lines: int | None = None) -> None:
-        """Write text that must be read, wrapped, on at most `max_lines` lines."""
+        """Write text that must be read, wrapped; beyond `max_lines` its middle is left out."""
         width = max(self.terminal.width, 40) - len(head)
-        lines = wrap(self.terminal.fit(text), width)
-        if max_lines is not None and len(lines) > max_lines:
-            lines[max_lines - 1 :] = [cut(" ".join(lines[max_lines - 1 :]), width)]
+        text = self.terminal.fit(text)
+        lines, room = wrap(text, width), width * (max_lines or 1)
+        while max_lines is not None and len(lines) > max_lines:
+            lines = wrap(shortened(text, room, "both"), width)
+            room -= width // 8
         for index, line in enumerate(lines):
             self.whole((" " * len(head) if index else head) + line, *styles)
 
@@ -84,7 +87,8 @@ class _Page:
 def _cases(page: _Page, listed: Sequence[Excerpt], total: int, colour: str) -> None:
     by_reasons: dict[object, list[Excerpt]] = {}
     for case in listed:
-        by_reasons.setdefault((case.standing, case.reasons, case.diffs), []).append(case)
+        same = (case.standing, case.reasons, case.notes, case.diffs)
+        by_reasons.setdefault(same, []).append(case)
     for cases in by_reasons.values():
         _same_reasons(page, cases, colour)
     if total > len(listed) and listed:
@@ -104,6 +108,8 @@ def _same_reasons(page: _Page, cases: Sequence[Excerpt], colour: str) -> None:
         page.prose("  ", safe(case.standing))
     for reason in case.reasons:
         page.prose("  - ", safe(reason), max_lines=MAX_LINES)
+    for note in case.notes:
+        page.prose("  note: ", safe(note), max_lines=MAX_LINES)
     for name, lines in case.diffs:
         page.line(f"  trajectory of {safe(name)}:")
         for line in lines:

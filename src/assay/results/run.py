@@ -200,18 +200,24 @@ def _comparability(store: Store, run_id: str, positions: range) -> Iterator[tupl
 
 
 def conclude(
-    result: RunResult, options: RunOptions, *, gave_up: str = "", faults: Sequence[str] = ()
+    result: RunResult,
+    options: RunOptions,
+    *,
+    gave_up: str = "",
+    faults: Sequence[str] = (),
+    nothing: str = "",
 ) -> RunResult:
     """The result with its exit code and the reasons for it.
 
     `gave_up` is why the run stopped early, and `faults` are errors in the configuration.
+    `nothing` is why no case could be selected, if that is not due to the options.
     """
     reasons: dict[int, list[str]] = {2: list(faults)} if faults else {}
     summary, comparison = result.summary, result.comparison
     interrupted = result.record.status == "interrupted" and not gave_up
     again = f"`assay run --resume {result.id}`"
     if not summary.total_cases and not interrupted:
-        reasons[5] = [_nothing_selected(options)]
+        reasons[5] = [nothing or _nothing_selected(options)]
     if comparison is not None:
         reasons[comparison.exit_code] = [*comparison.gate_failures, *comparison.undecided]
     elif options.baseline is None and (failure := _failure(summary, options.min_pass_rate)):

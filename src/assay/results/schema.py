@@ -54,6 +54,8 @@ class Trial(Struct, rename="camel"):
     duration_ms: Amount
     error: str | UnsetType = UNSET
     cached: bool | UnsetType = UNSET
+    answered_at: str | UnsetType = UNSET
+    retries: int | UnsetType = UNSET
     confirms: bool | UnsetType = UNSET
 
 

@@ -21,7 +21,6 @@ from assay.errors import (
     UnknownName,
     UsageError,
     blaming,
-    nearest,
 )
 from assay.model.options import TIMEOUT_SECONDS, WORKERS
 from assay.model.reading import Reading
@@ -29,17 +28,14 @@ from assay.model.target import RateLimits, TargetSpec
 from assay.ports import Target
 from assay.registry import targets as providers
 from assay.roster.agentv import targets_file, translated
+from assay.roster.inline import hint_for, inline_settings
+from assay.roster.needs import check_needs
 from assay.roster.rate import RateGate
 from assay.roster.retries import Clock, Retrying, RetryPolicy, SystemClock
 from assay.settings import Settings, TargetEntry, environment
 
 #: `${{ NAME }}` and `{{ env.NAME }}` stand for environment variables in settings of targets.
 VARIABLE = re.compile(r"\$\{\{\s*(\w+)\s*\}\}|\{\{\s*env\.(\w+)\s*\}\}")
-#: `my_agent:answer`, which lacks `python:`.
-_FUNCTION = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
-#: `localhost:8000/ask`, which lacks `http://`.
-_ADDRESS = re.compile(r"[\w.-]+:\d+(/|$)")
-
 #: The timeout for closing a target.
 CLOSING_SECONDS = 30.0
 
@@ -89,7 +85,7 @@ class Roster:
         for index, entry in enumerate(self.settings.config.targets):
             if entry.name == name:
                 return self._configured(("targets", index))
-        raw = _inline(name)
+        raw = inline_settings(name, self.settings.root)
         if raw is not None:
             document = Document.unplaced(f"target {name!r}", raw)
             return self._spec(document, (), Path.cwd())
@@ -173,6 +169,7 @@ class Roster:
     def _connect(self, key: tuple[str | None, str | None], get_spec: Callable[[], Any]) -> Retrying:
         if key not in self._connected:
             spec = get_spec()
+            check_needs(spec)
             self._connected[key] = self._retrying(connected(spec), spec.identity, spec)
         return self._connected[key]
 
@@ -222,7 +219,7 @@ class Roster:
             if document is not None and entry.name == name:
                 return self._spec(document, ("targets", index), self.settings.root, translated)
         known = [entry.name for entry in (*self.settings.config.targets, *entries)]
-        raise UnknownName("target", name, known, _hint(name, known))
+        raise UnknownName("target", name, known, hint_for(name, known))
 
     def _specs_or_errors(self) -> Iterator[TargetSpec | AssayError]:
         for document, path, translate in self.entries():
@@ -291,36 +288,6 @@ NO_JUDGE = (
     "a judge is needed and none is set: write 'judge: openai:MODEL' in assay.yaml, "
     "or give the evaluator a 'target' or 'model'"
 )
-
-
-def _inline(name: str) -> dict[str, Any] | None:
-    """The settings that an inline name stands for; None when no provider accepts it."""
-    prefix, colon, _ = name.partition(":")
-    if not colon:
-        return None
-    known = {prefix: providers.get(prefix)} if prefix in providers else providers.usable()
-    for provider, cls in known.items():
-        settings = cls.inline(provider, name)
-        if settings is not None:
-            return {"name": name, "provider": provider, **settings}
-    return None
-
-
-def _hint(name: str, known: Collection[str]) -> str:
-    """A hint for an unknown target: the likeliest mistake, or else all that are configured."""
-    prefix, colon, _ = name.partition(":")
-    if name.endswith(".py"):
-        return f"did you mean 'python:{Path(name).stem}:FUNCTION'?"
-    if near := nearest(name, known) or (nearest(prefix, providers) if colon else ""):
-        return near
-    if _FUNCTION.fullmatch(name):
-        return f"did you mean 'python:{name}'?"
-    if _ADDRESS.match(name):
-        return f"did you mean 'http://{name}'?"
-    if name.startswith(("./", "../", "/")):
-        return f"did you mean 'command:{name}'?"
-    configured = ", ".join(map(repr, sorted(known))) or "none"
-    return f"configured: {configured}; or write one inline, such as python:my_agent:answer"
 
 
 def _interpolated(value: Any, document: Document, path: DocPath, problems: list[Problem]) -> Any:

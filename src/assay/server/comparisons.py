@@ -82,11 +82,13 @@ async def compare(request: Request) -> Response:
 
 @router.get("/api/trend", **openapi_runs.TREND)
 async def trend(request: Request) -> Response:
-    given = bodies.query(request, "suite", "last")
+    given = bodies.query(request, "suite", "target", "last")
     last = bodies.number(given, "last", trends.LAST, 1, bodies.MAX_LIMIT)
     store = state_of(request).store
     try:
-        points = await asyncio.to_thread(trends.points_of, store, given.get("suite"), last)
+        points = await asyncio.to_thread(
+            trends.points_of, store, given.get("suite"), last, given.get("target")
+        )
     except UsageError as error:
         raise ApiError("NOT_FOUND", sentence(error)) from None
     return success({"points": [point.to_dict() for point in points], "count": len(points)})

@@ -342,7 +342,7 @@ COMPARE = operation(
 )
 TREND = operation(
     "trend",
-    "The pass rate of the finished runs with its interval, the newest last",
+    "The pass rate of the finished runs with its interval, target by target, the newest last",
     response(
         200,
         "The points of the trend",
@@ -351,6 +351,7 @@ TREND = operation(
     ),
     parameters=(
         parameter("suite", "query", _STORABLE, "Only this suite, by its file or its name."),
+        parameter("target", "query", _STORABLE, "Only runs of this target, by its name."),
         parameter(
             *("last", "query", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 20}),
             "How many runs.",

@@ -23,12 +23,13 @@ from assay.errors import AssayError, ConfigError, EvalFileErrors, NotInStore
 from assay.model.target import Need, TargetSpec
 from assay.redaction import Redactor
 from assay.roster.agentv import targets_file
+from assay.roster.needs import program_path, shortfall
 from assay.roster.secrets import secrets_of
 from assay.roster.targets import Roster, connected
 from assay.seeds import Seeds
 from assay.service.project import find_settings, plugins
 from assay.service.store import open_store
-from assay.settings import Settings, environment, shown_path
+from assay.settings import Settings, shown_path
 from assay.suites.staleness import load_registry
 
 State = Literal["ok", "warning", "problem"]
@@ -190,26 +191,13 @@ def _target(
 
 
 def _need(area: str, name: str, need: Need, probe: Probe) -> Finding:
-    if need.kind == "key":
-        return _key(area, name, need)
-    if need.kind == "program":
-        return _program(area, name, need.what)
-    return _address(area, name, need.what, probe)
-
-
-def _key(area: str, name: str, need: Need) -> Finding:
-    if need.given:
-        return Finding(area, name, "ok", "it has a key")
-    fix = f"set {need.what}, or write api_key: ${{{{ {need.what} }}}}"
-    return Finding(area, name, "problem", "it has no key", fix, 2)
-
-
-def _program(area: str, name: str, program: str) -> Finding:
-    found = shutil.which(program, path=environment(["PATH"]).get("PATH"))
-    if found is not None:
-        return Finding(area, name, "ok", f"the program is {found}")
-    fix = "install it, or correct 'command'"
-    return Finding(area, name, "problem", f"there is no program {program!r}", fix, 2)
+    if need.kind == "address":
+        return _address(area, name, need.what, probe)
+    lack, fix = shortfall(need)
+    if lack:
+        return Finding(area, name, "problem", f"it {lack}", fix, 2)
+    known = "has an API key" if need.kind == "key" else f"has a program: {program_path(need.what)}"
+    return Finding(area, name, "ok", f"it {known}")
 
 
 def _address(area: str, name: str, url: str, probe: Probe) -> Finding:

@@ -18,6 +18,7 @@ from assay.service.project import find_settings, import_plugins
 from assay.settings import Settings, shown_path
 from assay.suites import ledger
 from assay.suites.discovery import discover, loader_for
+from assay.suites.programs import missing_programs
 
 #: Smaller files are loaded whole, even if they could be streamed.
 STREAMED_BYTES = 4 * 1024 * 1024
@@ -43,13 +44,22 @@ def load(paths: Paths) -> list[Suite]:
 
     Warnings do not raise: they are in each suite's `warnings`.
     """
-    loaded = validate(paths)
+    loaded = load_all(paths)
     if refusal := refusal_of(loaded.problems):
         raise refusal
     return list(loaded.suites)
 
 
-def validate(paths: Paths, *, stream: bool = False, settings: Settings | None = None) -> Loaded:
+def validate(paths: Paths) -> Loaded:
+    """Load everything, and look for the programs that evaluators run.
+
+    A missing program is a warning: the file is valid, and another machine may have the program.
+    """
+    loaded = load_all(paths)
+    return replace(loaded, problems=(*loaded.problems, *missing_programs(loaded.suites)))
+
+
+def load_all(paths: Paths, *, stream: bool = False, settings: Settings | None = None) -> Loaded:
     """Load everything: all valid suites, and the problems of all files.
 
     `stream` reads the cases of large files only when they are used, if the loader can.

@@ -37,7 +37,7 @@ from assay.roster.secrets import secrets_of
 from assay.roster.targets import Roster
 from assay.seeds import Seeds
 from assay.service import handmade
-from assay.service.eval_files import Paths, as_paths, validate
+from assay.service.eval_files import Paths, as_paths, load_all
 from assay.service.history import against, rules_of
 from assay.service.options import ANEW, default_evaluators, options_of
 from assay.service.project import project, working_directory
@@ -238,7 +238,7 @@ def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
 def _with_origin(job: Job) -> Job:
     """The job with the cases, and for a regrade the answers, of the run that it is based on."""
     if run_id := job.origin.get("rerunFailed"):
-        return replace(job, wanted=_failed_in(job.store.run(run_id), job))
+        return _with_failed(job, job.store.run(run_id))
     if run_id := job.origin.get("regraded"):
         answers = StoredAnswers(job.store.run(run_id), job.store)
         files = [project_path(suite.file, job.settings) for suite in job.suites]
@@ -248,12 +248,21 @@ def _with_origin(job: Job) -> Job:
     return job
 
 
-def _failed_in(earlier: RunRecord, job: Job) -> Callable[[int, EvalCase], bool]:
-    """A predicate: did the case fail or error in the earlier run?"""
+def _with_failed(job: Job, earlier: RunRecord) -> Job:
+    """The job with only the cases that failed or errored in the earlier run."""
     outcomes = outcomes_of(earlier.id, job.store, job.settings.root)
     failed = {case.ref for case in outcomes if case.outcome in ("failed", "errored")}
     files = [project_path(suite.file, job.settings) for suite in job.suites]
-    return lambda suite, case: CaseRef(files[suite], case.id) in failed
+
+    def wanted(suite: int, case: EvalCase) -> bool:
+        return CaseRef(files[suite], case.id) in failed
+
+    nothing = ""
+    if not failed:
+        nothing = f"no case failed in the run {earlier.id}: there is nothing to rerun"
+    elif not any(wanted(i, case) for i, suite in enumerate(job.suites) for case in suite):
+        nothing = f"none of the cases that failed in the run {earlier.id} is in these files"
+    return replace(job, wanted=wanted, nothing_wanted=nothing)
 
 
 def _find_base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes | None:
@@ -317,7 +326,7 @@ def _load(
     files: list[Path], order: Order, options: RunOptions, settings: Settings
 ) -> Sequence[Suite]:
     """Load eval files; warnings are reported, or raised if the run is strict."""
-    loaded = validate(files, stream=_may_stream(order, options, settings), settings=settings)
+    loaded = load_all(files, stream=_may_stream(order, options, settings), settings=settings)
     if refusal := refusal_of(loaded.problems):
         raise refusal
     unselected = [s for s in loaded.suites if options.tier and s.tier not in options.tier]

@@ -32,7 +32,7 @@ from assay.model.test_case import (
     storable,
 )
 from assay.ports import Store
-from assay.service.eval_files import Paths, as_paths, validate
+from assay.service.eval_files import Paths, as_paths, load_all
 from assay.service.project import project
 from assay.service.store import open_store, project_store
 from assay.settings import Settings, shown_path
@@ -92,7 +92,7 @@ def _read_files(paths: list[Path], settings: Settings) -> Drafts:
 
 
 def _read_eval_file(file: Path, settings: Settings) -> Drafts:
-    loaded = validate([file], settings=settings)
+    loaded = load_all([file], settings=settings)
     if loaded.errors:
         raise EvalFileErrors(loaded.errors)
     drafts = Drafts()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -40,32 +41,56 @@ class Point(msgspec.Struct, frozen=True):
         }
 
 
-def trend(suite: str | None = None, last: int = LAST, *, store: str | None = None) -> list[Point]:
-    """The latest finished runs with a pass rate, the oldest of them first.
+def trend(
+    suite: str | None = None,
+    last: int = LAST,
+    *,
+    target: str | None = None,
+    store: str | None = None,
+) -> list[Point]:
+    """The latest finished runs with a pass rate, target by target, the oldest run of each first.
 
-    `suite` is the file of a suite, relative to the project root, or its name.
+    `suite` is the file of a suite, relative to the project root, or its name. `target` is the name
+    of a target as runs record it.
     """
     with project_store(store) as opened:
-        return points_of(opened, suite, last)
+        return points_of(opened, suite, last, target)
 
 
-def points_of(store: Store, suite: str | None = None, last: int = LAST) -> list[Point]:
+def points_of(
+    store: Store, suite: str | None = None, last: int = LAST, target: str | None = None
+) -> list[Point]:
     """`trend` for an open store."""
     found: list[Point] = []
-    known: set[str] = set()
+    suites: set[str] = set()
+    targets: set[str] = set()
     for record in newest_first(store):
         if record.status != "finished":
             continue
-        known.update(name for header in record.suites for name in (header.file, header.name))
-        point = _point(record, suite)
+        suites.update(name for header in record.suites for name in (header.file, header.name))
+        targets.add(record.target)
+        point = _point(record, suite) if target in (None, record.target) else None
         if point is not None:
             found.append(point)
         if len(found) == last:
             break
-    if suite is not None and suite not in known:
-        hint = nearest(suite, known)
-        raise UsageError(f"no run has a suite {suite!r}" + (f"; {hint}" if hint else ""))
-    return found[::-1]
+    _check_known("suite", suite, suites)
+    _check_known("target", target, targets)
+    return [point for points in by_target(found[::-1]).values() for point in points]
+
+
+def by_target(points: Iterable[Point]) -> dict[str, list[Point]]:
+    """The points of each target: rates of different targets are not one trend."""
+    series: dict[str, list[Point]] = {}
+    for point in points:
+        series.setdefault(point.target, []).append(point)
+    return series
+
+
+def _check_known(kind: str, name: str | None, known: set[str]) -> None:
+    if name is not None and name not in known:
+        hint = nearest(name, known)
+        raise UsageError(f"no run has a {kind} {name!r}" + (f"; {hint}" if hint else ""))
 
 
 def _point(record: RunRecord, suite: str | None) -> Point | None:

@@ -40,6 +40,10 @@ Address = Annotated[Text, AfterValidator(_address)]
 Secret = Annotated[SecretStr, AfterValidator(_sendable)]
 
 
+#: Headers that carry a key in place of `api_key`.
+_KEY_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
+
+
 class ChatTarget(TargetSpec):
     """A chat model behind HTTP. What is not set is not sent, and the provider's default holds."""
 
@@ -63,9 +67,12 @@ class ChatTarget(TargetSpec):
 
     def needs(self) -> Iterator[Need]:
         yield Need("address", self.base_url)
+        # An empty key is what CI systems set for a secret that does not exist.
+        key = self.api_key is not None and self.api_key.get_secret_value() != ""
+        given = key or not _KEY_HEADERS.isdisjoint(map(str.lower, self.headers))
         # A self-hosted server may need no key.
-        if self.api_key is not None or self.base_url == type(self).model_fields["base_url"].default:
-            yield Need("key", self.key_variable, given=self.api_key is not None)
+        if given or self.base_url == type(self).model_fields["base_url"].default:
+            yield Need("key", self.key_variable, given=given)
 
     def client(self, headers: Mapping[str, str]) -> HttpClient:
         """A client with the provider's headers, overridden by the user's."""

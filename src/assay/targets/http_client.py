@@ -130,7 +130,7 @@ class HttpClient:
         """A text of the server for a message: without secrets, on one line, cut to size."""
         for secret in self._secrets:  # before the cut, which could leave part of one
             text = text.replace(secret, "[hidden]")
-        return cut(printable(" ".join(text.split())), MAX_QUOTED)
+        return cut(printable(" ".join(text.split())), MAX_QUOTED, "both")
 
     async def close(self) -> None:
         session = self._sessions.pop(asyncio.get_running_loop(), None)

@@ -16,12 +16,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from assay.errors import MAX_MESSAGE, ObservationError, TargetError, UsageError, printable
+import msgspec
+
+from assay.errors import (
+    MAX_MESSAGE,
+    ObservationError,
+    TargetError,
+    UsageError,
+    cause_of,
+    printable,
+)
 from assay.functions import imported, raised
 from assay.model.case import EvalCase
 from assay.model.fields import Text
 from assay.model.function import Function
 from assay.model.observation import Observation
+from assay.model.refusal import kind_of
 from assay.model.target import TargetSpec
 from assay.observations.checked import checked
 from assay.observations.reading import read
@@ -100,12 +110,25 @@ class _Python:
             raise TargetError(f"{self.name} returned None, not a text, a mapping or an Observation")
         try:
             record = checked(value).to_dict() if isinstance(value, Observation) else value
-            return read(json.loads(json.dumps(record, allow_nan=False)))
+            return read(json.loads(json.dumps(record, allow_nan=False, default=_dumped)))
         except ObservationError as error:
             message = f"{self.name} returned no observation: {error}"
         except (TypeError, ValueError, RecursionError) as error:
-            message = f"{self.name} returned what JSON cannot hold: {error}"
+            message = f"{self.name} returned a value that cannot be converted to JSON: {error}"
         raise TargetError(printable(message)[:MAX_MESSAGE])
+
+
+def _dumped(value: Any) -> Any:
+    """A dataclass or a pydantic model as a mapping; raises TypeError for anything else."""
+    kind = type(value)
+    try:
+        if hasattr(kind, "__dataclass_fields__"):
+            return msgspec.to_builtins(value, enc_hook=_dumped)
+        if hasattr(kind, "model_dump"):  # so that pydantic need not be imported
+            return value.model_dump(mode="json")
+    except Exception as error:  # the class is the project's own
+        raise TypeError(f"{kind_of(value)} ({cause_of(error)})") from error
+    raise TypeError(kind_of(value))
 
 
 def _name(function: Callable[[Any], Any]) -> str:

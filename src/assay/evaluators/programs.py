@@ -1,0 +1,66 @@
+"""Programs that evaluators run: what of them does not exist, as far as their arguments tell."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+
+from assay.errors import nearest
+from assay.model.evaluator import Lack
+from assay.model.script import shell_argv
+from assay.settings import HARMLESS, environment
+
+#: The endings of files that an interpreter is given: `python3 checks/units.py`.
+_SCRIPT = re.compile(r".+\.(py|[cm]?[jt]s|tsx|jsx|sh|bash|rb|pl|php|lua|jl|[rR])")
+#: After one of these comes code or the name of a module, and then arguments of that.
+_CODE_OPTIONS = ("-c", "-m", "-e", "--eval", "-p", "--print")
+#: A shell text with any of these is more than a program and its arguments.
+_SHELL = re.compile(r"[|&;<>()$`*?\[\]{}~#=!\\\n]")
+
+
+def lacking_program(script: Sequence[str], folder: str) -> Iterator[Lack]:
+    """The program, or the file that it is to run, if there is no such thing."""
+    words = _words(script)
+    if not words or not os.path.isdir(folder):
+        return
+    program = words[0]
+    if os.path.dirname(program):
+        yield from _lacking_file("program", program, folder, executable=True)
+    elif shutil.which(program, path=environment(HARMLESS).get("PATH", os.defpath)) is None:
+        yield Lack(f"the program {program!r} was not found on PATH", "install it")
+    if file := _script_in(words[1:]):
+        yield from _lacking_file("file", file, folder)
+
+
+def _words(script: Sequence[str]) -> list[str]:
+    """The program and its arguments; empty for a shell text that is more than that."""
+    if list(script) != shell_argv(script[-1]):
+        return list(script)
+    try:
+        return [] if _SHELL.search(script[-1]) else shlex.split(script[-1])
+    except ValueError:  # the shell will say what is wrong
+        return []
+
+
+def _script_in(arguments: Sequence[str]) -> str:
+    """The file that an interpreter is to run; empty if none is among the arguments."""
+    for argument in arguments:
+        if argument in _CODE_OPTIONS:
+            return ""
+        if not argument.startswith("-") and _SCRIPT.fullmatch(argument):
+            return argument
+    return ""
+
+
+def _lacking_file(kind: str, name: str, folder: str, *, executable: bool = False) -> Iterator[Lack]:
+    path = os.path.join(folder, name)
+    if not os.path.isfile(path):
+        parent = os.path.dirname(path)
+        others = os.listdir(parent) if os.path.isdir(parent) else ()
+        hint = nearest(os.path.basename(path), others) or f"it is looked for in {folder!r}"
+        yield Lack(f"the {kind} {name!r} does not exist", hint)
+    elif executable and not os.access(path, os.X_OK):
+        yield Lack(f"the program {name!r} is not executable", f"chmod +x {name}")

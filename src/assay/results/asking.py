@@ -1,0 +1,60 @@
+"""Notes on how the answers of a run were obtained: from the cache, or after retries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from assay.model.run import TrialRecord
+
+
+class _Trial(msgspec.Struct, rename="camel"):
+    cached: bool = False
+    answered_at: str = ""
+    retries: int = 0
+
+
+class _Details(msgspec.Struct):
+    trials: list[_Trial] = []
+
+
+class _Result(msgspec.Struct):
+    """As much of the result of a trial as is needed here."""
+
+    details: _Details
+
+
+_decode = msgspec.json.Decoder(_Result).decode
+
+
+def asking_notes(trials: Iterable[TrialRecord]) -> Iterator[str]:
+    """How many answers came from the cache and from when, and how many requests were repeated."""
+    asked = cached = retried = retries = 0
+    times: set[str] = set()
+    for trial in trials:
+        if trial.outcome == "skipped":
+            continue
+        for attempt in _decode(trial.result).details.trials:
+            asked += 1
+            cached += attempt.cached
+            retried += attempt.retries > 0
+            retries += attempt.retries
+            if attempt.answered_at:
+                times.add(attempt.answered_at)
+    if cached:
+        noun = "answer" if asked == 1 else "answers"
+        came = f"{cached:,} of {asked:,} {noun} came from the cache{_when(times)}"
+        yield f"{came}; run with --no-cache to ask the target again"
+    if retries:
+        often = "1 retry" if retries == 1 else f"{retries:,} retries"
+        noun = "trial" if asked == 1 else "trials"
+        yield f"{often} after errors of the target, in {retried:,} of {asked:,} {noun}"
+
+
+def _when(times: set[str]) -> str:
+    """`, given 2026-01-30 09:12 to 2026-01-31 17:05 UTC`; empty if no time is known."""
+    if not times:
+        return ""
+    first, last = (moment[:16].replace("T", " ") for moment in (min(times), max(times)))
+    return f", given {first} UTC" if first == last else f", given {first} to {last} UTC"
