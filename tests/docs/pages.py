@@ -321,7 +321,8 @@ class Story:
 def whole(text: str, kind: str) -> str:
     """A fragment as a whole file; it keeps its lines in one piece."""
     if kind == "evaluators":
-        return f"id: a\ninput: Hello\nexpected_output: {{a: 1}}\nevaluators:\n{text}"
+        last = "- {name: expected, type: equals}\n"  # so that the expected output is read
+        return f"id: a\ninput: Hello\nexpected_output: {{a: 1}}\nevaluators:\n{text.rstrip()}\n{last}"
     if kind == "expect":
         return f"id: a\ninput: Hello\nexpect:\n{textwrap.indent(text, '  ')}"
     return text

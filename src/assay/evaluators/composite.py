@@ -17,9 +17,11 @@ from assay.evaluators.aggregators import (
     settle,
     share_of_passes,
 )
-from assay.evaluators.llm_judge import Prompt
+from assay.evaluators.llm_judge import Prompt, prompt_text
+from assay.evaluators.prompt import RESULTS, read_by
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
+from assay.model.expectations import EVERYTHING, NOTHING, Expectation, Expected
 from assay.model.fields import Empty, Number, Rate
 from assay.model.refusal import problem, raise_all
 from assay.model.rules import BelongsTo, Rule, Ruled
@@ -65,6 +67,15 @@ class CompositeEvaluator(EvaluatorSpec):
     @property
     def members(self) -> tuple[EvaluatorSpec, ...]:
         return self.evaluators
+
+    def reads_of(self, expected: Expected) -> frozenset[Expectation]:
+        return self._read_by_aggregator().union(*(m.reads_of(expected) for m in self.members))
+
+    def _read_by_aggregator(self) -> frozenset[Expectation]:
+        aggregator = self.aggregator
+        if aggregator.prompt is not None:
+            return read_by(prompt_text(self.name, aggregator.prompt), frozenset(RESULTS))
+        return NOTHING if aggregator.script is None else EVERYTHING
 
     @model_validator(mode="after")
     def _weights_name_members(self) -> CompositeEvaluator:

@@ -14,6 +14,7 @@ from assay.evaluators.tool_assertions import ON_TOOLS
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, Required
 from assay.model.expect import ASSERTED, Expect
+from assay.model.expectations import NOTHING, Expectation
 from assay.model.rules import Rule
 from assay.model.score import EvaluationScore, checks
 from assay.ports import Check, Resources
@@ -24,6 +25,7 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
 
     rules: ClassVar[tuple[Rule, ...]] = (*Expect.rules, ASSERTED)
     depends_on_case: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Expectation]] = NOTHING
     type: str = "expect"
     required: Required = True
 

@@ -11,6 +11,7 @@ from assay.evaluators.answers import expected_output
 from assay.evaluators.field_values import Incomparable, near, same_date
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.expectations import Expectation
 from assay.model.fields import Empty, Flag, Number, Text
 from assay.model.refusal import problem
 from assay.model.rules import BelongsTo, Rule, Ruled
@@ -48,6 +49,7 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
     """The share of fields, by weight, that agree with the expected output."""
 
     compares_with_expected: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Expectation]] = frozenset({"expected_output"})
     fields: Annotated[list[FieldRule], Field(min_length=1)]
     aggregation: Literal["weighted_average", "all_or_nothing"] = "weighted_average"
 

@@ -18,6 +18,7 @@ from assay.evaluators.prompt import (
     VARIABLES,
     Material,
     material_of,
+    read_by,
     read_prompt,
     task_of,
     unknown_variable,
@@ -25,6 +26,7 @@ from assay.evaluators.prompt import (
 from assay.evaluators.verdict import wrong_key
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.expectations import Expectation, Expected
 from assay.model.fields import AtLeastOne, Text
 from assay.model.reading import Reading
 from assay.model.refusal import problem, shown
@@ -86,6 +88,9 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     model: Text | None = None
     target: Text | None = None
     samples: AtLeastOne = 1
+
+    def reads_of(self, expected: Expected) -> frozenset[Expectation]:
+        return read_by(self._prompt_text())
 
     def fingerprint(self) -> bytes:
         """With the text of the prompt, not the path of its file."""

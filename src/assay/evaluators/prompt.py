@@ -21,6 +21,7 @@ import msgspec
 from assay.errors import UsageError, nearest
 from assay.evaluators.code_judge import contract
 from assay.model.context import Context
+from assay.model.expectations import Expectation
 from assay.model.message import Message
 from assay.model.observation import observed
 from assay.model.values import same
@@ -49,6 +50,14 @@ HEADINGS = {
     "tool_calls": "The tool calls that the agent made:",
     "candidate_answer": "The answer of the agent, which is to be judged:",
     "evaluator_results": "What other evaluators say about the answer:",
+}
+#: The expectations among these pieces.
+SHOWN: frozenset[Expectation] = frozenset({"expected_output", "expected_outcome"})
+#: The expectations that a variable shows.
+_SHOWN_BY: dict[str, frozenset[Expectation]] = {
+    "expected_outcome": frozenset({"expected_outcome"}),
+    "reference_answer": frozenset({"expected_output"}),
+    "expected_messages": frozenset({"expected_output", "tool_calls"}),
 }
 _VARIABLE = re.compile(r"(\\?)\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
@@ -224,6 +233,13 @@ def unknown_variable(prompt: str, known: Collection[str]) -> str:
             literal = f"for the text itself write \\{shown}"
             return f"the prompt's variable {shown} is unknown ({hint}; {literal})"
     return ""
+
+
+def read_by(prompt: str, needed: frozenset[str] = ANSWER) -> frozenset[Expectation]:
+    """The expectations that a judge sees with this prompt; `needed` as in `task_of`."""
+    used = variables_of(prompt)
+    shown = [_SHOWN_BY[name] for name in used if name in _SHOWN_BY]
+    return frozenset().union(*shown, SHOWN if needed.isdisjoint(used) else ())
 
 
 def task_of(

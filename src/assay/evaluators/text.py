@@ -26,6 +26,7 @@ from assay.evaluators.edit_distance import MAX_COMPARED, similarity
 from assay.model.context import Context
 from assay.model.evaluator import NegatableSpec
 from assay.model.expect import Regex
+from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.fields import Json, Text
 from assay.model.json_schema import answer_schema, check_schema
 from assay.model.refusal import problem, shown
@@ -54,6 +55,7 @@ class _TextSpec(NegatableSpec, Ruled):
     """`value` is one text, `values` is a list; each is one check."""
 
     free_text: ClassVar[str] = "value"
+    reads: ClassVar[frozenset[Expectation]] = NOTHING
     rules: ClassVar[tuple[Rule, ...]] = (
         NeedsOne(("value", "values"), "'value' is missing, or 'values' for a list"),
         _NOT_BOTH,
@@ -191,6 +193,7 @@ def _finds(pattern: str, texts: tuple[str, ...]) -> bool:
 
 
 class _ManySpec(NegatableSpec):
+    reads: ClassVar[frozenset[Expectation]] = NOTHING
     values: Annotated[
         list[Text],
         Field(min_length=1, json_schema_extra={"aliases": ("value",)}),
@@ -250,11 +253,20 @@ def _listing(values: Sequence[str]) -> str:
     return ", ".join(shown_values) + (", ..." if len(values) > 10 else "")
 
 
-class EqualsEvaluator(NegatableSpec, Ruled):
-    """The answer equals the value, or the case's expected output when none is given."""
+class _ComparingSpec(NegatableSpec, Ruled):
+    """Compares with its value, or with the expected output when none is given."""
 
     rules: ClassVar[tuple[Rule, ...]] = (_NOT_BOTH,)
     compares_with_expected: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Expectation]] = frozenset({"expected_output"})
+
+    def reads_of(self, expected: Expected) -> frozenset[Expectation]:
+        return NOTHING if self.is_given("value") or self.is_given("values") else self.reads
+
+
+class EqualsEvaluator(_ComparingSpec):
+    """The answer equals the value, or the case's expected output when none is given."""
+
     value: Json = None
     values: Annotated[list[Json], Field(min_length=1)] | None = None
 
@@ -281,11 +293,9 @@ class EqualsEvaluator(NegatableSpec, Ruled):
 _EQUALITY = {False: "equals the expected output", True: "does not equal the expected output"}
 
 
-class SimilarityEvaluator(NegatableSpec, Ruled):
+class SimilarityEvaluator(_ComparingSpec):
     """How near the answer is to the value by edit distance; no value: to the expected output."""
 
-    rules: ClassVar[tuple[Rule, ...]] = (_NOT_BOTH,)
-    compares_with_expected: ClassVar[bool] = True
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
 
@@ -315,6 +325,8 @@ class SimilarityEvaluator(NegatableSpec, Ruled):
 class IsJsonEvaluator(NegatableSpec):
     """The answer is valid JSON."""
 
+    reads: ClassVar[frozenset[Expectation]] = NOTHING
+
     def prepare(self, resources: Resources) -> Check:
         check = TextCheck(lambda text: parse_json(text) is not MISSING, "is JSON", not_json)
         if self.negate:
@@ -331,6 +343,7 @@ def _schema(raw: Any) -> Any:
 class JsonSchemaEvaluator(NegatableSpec):
     """The answer is JSON that the schema accepts."""
 
+    reads: ClassVar[frozenset[Expectation]] = NOTHING
     value: Annotated[Any, BeforeValidator(_schema, json_schema_input_type=dict[str, Any] | bool)]
 
     @field_validator("value")

@@ -40,7 +40,8 @@ class EvalCase(Record, frozen=True, eq=False):
     """One input with its expectations, whatever file it came from.
 
     `evaluators` is the effective list: it includes those of the inline `rubrics` and `expect`,
-    and the default ones if the author named none; then `has_default_evaluators` is true.
+    and the default ones if the author named none; then `has_default_evaluators` is true. The last
+    `added_defaults` of a list of the author's are defaults, for expectations that it does not read.
     """
 
     id: str
@@ -63,6 +64,7 @@ class EvalCase(Record, frozen=True, eq=False):
     cluster: str | None = None
     critical: bool = False
     has_default_evaluators: bool = False
+    added_defaults: int = 0
     difficulty: str | None = None
     created_at: str | None = None
     bug_ref: str | None = None

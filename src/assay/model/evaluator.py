@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from assay.model.expectations import EVERYTHING, Expectation, Expected
 from assay.model.fields import Flag, Number, Text
 from assay.model.reading import Reading
 from assay.model.refusal import Refusal, problem, raise_all, repeated, shown, together
@@ -64,6 +65,8 @@ class EvaluatorSpec(Shape):
 
     #: compares with the expected output of the case when it has no value of its own
     compares_with_expected: ClassVar[bool] = False
+    #: the expectations of the case that it may read; all, unless a subclass narrows it
+    reads: ClassVar[frozenset[Expectation]] = EVERYTHING
     #: a loader has to check this evaluator together with its case
     depends_on_case: ClassVar[bool] = False
     #: the key that takes any text but an empty one, if an entry may have just that and its type
@@ -85,6 +88,10 @@ class EvaluatorSpec(Shape):
     def members(self) -> tuple[EvaluatorSpec, ...]:
         """The evaluators that this one is made of."""
         return ()
+
+    def reads_of(self, expected: Expected) -> frozenset[Expectation]:
+        """What it reads of these expectations with its settings: at most its `reads`."""
+        return self.reads
 
     def saying(self, text: str) -> Self:
         """A copy with another free text, equal to what validating such an entry would return."""
