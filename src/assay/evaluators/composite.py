@@ -21,8 +21,10 @@ from assay.evaluators.llm_judge import Prompt, prompt_text
 from assay.evaluators.prompt import RESULTS, read_by
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
+from assay.model.expect import merged
 from assay.model.expectations import EVERYTHING, NOTHING, Expectation, Expected
 from assay.model.fields import Empty, Number, Rate
+from assay.model.observation import Observation
 from assay.model.refusal import problem, raise_all
 from assay.model.rules import BelongsTo, Rule, Ruled
 from assay.model.score import EvaluationScore
@@ -91,6 +93,12 @@ class CompositeEvaluator(EvaluatorSpec):
     def cannot_fail(self) -> str:
         reasons = [member.cannot_fail() for member in self.members]
         return f"no member can fail: {reasons[0]}" if all(reasons) else ""
+
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        """What its members require, if all of them should hold."""
+        if self.aggregator.type not in ("weighted_average", "min", "all"):
+            return {}
+        return merged(member.as_expect(expected, seen) for member in self.members)
 
     def prepare(self, resources: Resources) -> Check:
         checks = [ready(member, resources) for member in self.members]

@@ -24,6 +24,7 @@ from assay.evaluators.arguments import (
 )
 from assay.evaluators.steps import ExpectedStep, Option
 from assay.evaluators.trajectory import Trajectory
+from assay.evaluators.trajectory_expect import failed_steps
 from assay.model.context import Context
 from assay.model.diff import call_text
 from assay.model.evaluator import EvaluatorSpec
@@ -31,6 +32,7 @@ from assay.model.expect import Regex
 from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.fields import Count, Empty, Flag, Json, Number, Positive, Text
 from assay.model.message import ToolCall
+from assay.model.observation import Observation
 from assay.model.refusal import Refusal, Steps, problem, shown, together
 from assay.model.rules import Asserts, Excludes, Holds, Needs, NeedsOne, Rule, Ruled
 from assay.model.score import EvaluationScore
@@ -263,8 +265,11 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
             return ""
         return "it requires no call"
 
-    def prepare(self, resources: Resources) -> Check:
-        trajectory = Trajectory(
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        return failed_steps(self._trajectory(), seen.tool_calls)
+
+    def _trajectory(self) -> Trajectory:
+        return Trajectory(
             mode=self.mode,
             steps=tuple(map(_prepare_step, self.expected))
             if "expected" in self.model_fields_set
@@ -274,6 +279,9 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
             ignore=frozenset(self.ignore) if self.ignore else (),
             forbidden=frozenset(self.forbidden) if self.forbidden else (),
         )
+
+    def prepare(self, resources: Resources) -> Check:
+        trajectory = self._trajectory()
 
         def check(context: Context) -> EvaluationScore:
             calls = context.observation.tool_calls

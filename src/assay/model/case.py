@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from msgspec.structs import asdict, replace
 
+from assay.model.expectations import Expected
 from assay.record import Record
 
 if TYPE_CHECKING:
@@ -120,14 +121,16 @@ class EvalCase(Record, frozen=True, eq=False):
     @property
     def expected_output(self) -> Any:
         """The content of the last expected assistant message that has one."""
-        for message in reversed(self.expected_messages):
-            if message.role == "assistant" and message.content is not None:
-                return message.content
-        return None
+        return self.expected.output
 
     @property
     def expected_tool_calls(self) -> tuple[ToolCall, ...]:
-        return tuple(call for message in self.expected_messages for call in message.tool_calls)
+        return tuple(self.expected.calls)
+
+    @property
+    def expected(self) -> Expected:
+        """What it expects, apart from its evaluators."""
+        return Expected(self.expected_outcome, self.expected_messages)
 
 
 class Suite(Record, frozen=True):

@@ -21,6 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from assay.model.expectations import EVERYTHING, Expectation, Expected
 from assay.model.fields import Flag, Number, Text
+from assay.model.observation import Observation
 from assay.model.reading import Reading
 from assay.model.refusal import Refusal, problem, raise_all, repeated, shown, together
 from assay.model.shape import Shape
@@ -126,6 +127,13 @@ class EvaluatorSpec(Shape):
     def texts_to_contain(self) -> list[str]:
         """The texts that it expects somewhere in the answer."""
         return []
+
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        """What it requires of an answer that it failed, as keys of an `expect` block.
+
+        Empty if no key can say it. The keys may leave out what this answer gets right.
+        """
+        return {}
 
 
 class NegatableSpec(EvaluatorSpec):

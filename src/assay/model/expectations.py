@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 if TYPE_CHECKING:
     from assay.model.message import Message, ToolCall
@@ -23,13 +23,17 @@ class Expected(NamedTuple):
         return [call for message in self.messages for call in message.tool_calls]
 
     @property
-    def has_output(self) -> bool:
-        return any(m.content is not None for m in self.messages if m.role == "assistant")
+    def output(self) -> Any:
+        """The content of the last assistant message that has one."""
+        for message in reversed(self.messages):
+            if message.role == "assistant" and message.content is not None:
+                return message.content
+        return None
 
     def stated(self) -> list[Expectation]:
         """The expectations that the author wrote down."""
         found: list[Expectation] = []
-        if self.has_output:
+        if self.output is not None:
             found.append("expected_output")
         if self.outcome:
             found.append("expected_outcome")

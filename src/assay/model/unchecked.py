@@ -35,7 +35,7 @@ def unchecked_expectations(case: EvalCase) -> Iterator[Problem]:
     """A warning for each expectation that no evaluator of the case reads."""
     if case.skip is not None or not (case.expected_messages or case.expected_outcome):
         return
-    expected = Expected(case.expected_outcome, case.expected_messages)
+    expected = case.expected
     for expectation in unread(expected, case.evaluators):
         message = f"{case.id}: no evaluator of the case reads its {_NAMES[expectation]}"
         hint = f"{_HINTS[expectation]}, or remove it"
