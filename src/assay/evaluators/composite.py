@@ -18,7 +18,7 @@ from assay.evaluators.aggregators import (
     share_of_passes,
 )
 from assay.evaluators.llm_judge import Prompt, prompt_text
-from assay.evaluators.prompt import RESULTS, read_by
+from assay.evaluators.prompt import RESULTS, material_of, read_by
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
 from assay.model.expect import merged
@@ -93,6 +93,16 @@ class CompositeEvaluator(EvaluatorSpec):
     def cannot_fail(self) -> str:
         reasons = [member.cannot_fail() for member in self.members]
         return f"no member can fail: {reasons[0]}" if all(reasons) else ""
+
+    def judge_sees(self, context: Context) -> list[tuple[str, str]]:
+        """What the judges among its members and its aggregator see, each piece once."""
+        judging = [member for member in self.members if hasattr(member, "judge_sees")]
+        pairs = [pair for member in judging for pair in member.judge_sees(context)]
+        if self.aggregator.prompt is not None:
+            prompt = prompt_text(self.name, self.aggregator.prompt)
+            material = material_of(context)
+            pairs += [("prompt", prompt), *material.labelled(prompt, frozenset(RESULTS))]
+        return list(dict.fromkeys(pairs))
 
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
         """What its members require, if all of them should hold."""

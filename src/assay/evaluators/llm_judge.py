@@ -100,6 +100,10 @@ class LlmJudgeEvaluator(EvaluatorSpec):
         settings = self.settings_but({"name", "weight", "required", "prompt"})
         return settings + self._prompt_text().encode()
 
+    def judge_sees(self, context: Context) -> list[tuple[str, str]]:
+        prompt = self._prompt_text()
+        return [("prompt", prompt), *material_of(context).labelled(prompt)]
+
     def prepare(self, resources: Resources) -> Check:
         judge = Judge.find(resources, self.target, self.model)
         task = task_of(self.name, self._prompt_text())

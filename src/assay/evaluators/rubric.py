@@ -35,6 +35,10 @@ class RubricEvaluator(EvaluatorSpec):
         """Without the items, which belong to the case, like the question."""
         return self.settings_but({"name", "weight", "required", "rubrics"}) + TASK.encode()
 
+    def judge_sees(self, context: Context) -> list[tuple[str, str]]:
+        items = "\n".join(map(_described, self.rubrics))
+        return [("rubric", items), *material_of(context).labelled()]
+
     def prepare(self, resources: Resources) -> Check:
         judge = Judge.find(resources, self.target, self.model)
         items = "\n".join(map(_described, self.rubrics))
