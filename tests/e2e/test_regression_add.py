@@ -376,7 +376,8 @@ def test_a_case_that_passes_on_the_recorded_answer_is_refused(place: Any) -> Non
     entry = {"name": "near", "type": "similarity", "value": "something else"}
     failing(place, [entry], {"response": "Done.", "toolCalls": [call("refund", amount=43.5)]})
     bare = place.assay(*ADD, code=2).stderr
-    assert "no 'expect' block can say what r failed: near (similarity)" in bare
+    assert "nothing can be taken over from r" in bare
+    assert "an 'expect' block cannot express what failed: near (similarity)" in bare
     assert "--param TOOL.PATH=VALUE" in bare
     for options in (["--param", "refund.amount=43.5"], ["--tool-called", "refund"]):
         refused = place.assay(*ADD, *options, code=2).stderr
@@ -393,3 +394,15 @@ def test_a_case_that_cannot_be_judged_on_the_recorded_answer_is_refused(place: A
     refused = place.assay(*ADD, "--tool-called", "refund", code=2).stderr
     assert "cannot be judged on the recorded answer: " in refused
     assert "target reports no tool calls" in refused
+
+
+def test_a_check_that_is_taken_over_in_part_may_not_be_enough(place: Any) -> None:
+    args = {"amount": {"approx": 42.5, "tolerance": 0.1}, "reason": "late"}
+    steps = [{"tool": "refund", "args": args}]
+    made = call("refund", amount=43.5, reason="late")
+    failing(place, [{"type": "tool_trajectory", "expected": steps}], {"toolCalls": [made]})
+    refused = place.assay(*ADD, code=2).stderr
+    assert "would pass on the recorded answer" in refused
+    assert "cannot express what failed: tool_trajectory" in refused
+    params = added(place, "--param", "refund.amount=42.5")["toolParams"]
+    assert params == [param("reason", "late"), param("amount", 42.5)]

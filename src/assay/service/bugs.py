@@ -196,20 +196,17 @@ def _expected(case: EvalCase, report: Report, recorded: _Recorded) -> dict[str, 
         expect["toolsCalled"] = list(report.tools_called)
     expect = {key: value for key, value in expect.items() if value != [] or key in lasting}
     if not expect and not report.tools_called:
-        raise UsageError(f"{_nothing_to_take(case, recorded)}\n{_HOW}")
+        raise UsageError(
+            f"nothing can be taken over from {case.id}{_failed(case, recorded)}\n{_HOW}"
+        )
     return expect
 
 
-def _nothing_to_take(case: EvalCase, recorded: _Recorded) -> str:
-    """Which failed checks a regression case cannot express."""
-    names = [
-        f"{spec.name} ({spec.type})" if spec.name != spec.type else spec.name
-        for spec in case.evaluators
-        if spec.name in recorded.failed and not spec.as_expect(case.expected, recorded.observation)
-    ]
-    if not names:
-        return f"{case.id} has no failed check that a regression case could take over"
-    return f"no 'expect' block can say what {case.id} failed: {', '.join(names)}"
+def _failed(case: EvalCase, recorded: _Recorded) -> str:
+    """The failed checks, which an `expect` block cannot express, or only in part."""
+    failed = [spec for spec in case.evaluators if spec.name in recorded.failed]
+    names = [s.name if s.name == s.type else f"{s.name} ({s.type})" for s in failed]
+    return f"; an 'expect' block cannot express what failed: {', '.join(names)}" if names else ""
 
 
 def _params(
@@ -255,7 +252,7 @@ def _check_fails(case: EvalCase, block: Expect, recorded: _Recorded) -> None:
         reason = "; ".join(result.failures)
         raise UsageError(f"the new case cannot be judged on the recorded answer: {reason}")
     told = "the new case would pass on the recorded answer, so it would not have caught the bug"
-    raise UsageError(f"{told}\n{_nothing_to_take(case, recorded)}\n{_HOW}")
+    raise UsageError(f"{told}{_failed(case, recorded)}\n{_HOW}")
 
 
 def _lasting(value: Any) -> Any:
