@@ -103,6 +103,7 @@ SLUGS: dict[str, str] = {
     "ignored-alias": "A key and its alias are both given; the alias is ignored.",
     "deprecated-key": "The key no longer has an effect.",
     "unlocked-regression": "A regression case is not locked yet.",
+    "unchecked-expectation": "No evaluator of the case reads something that it expects.",
     "unresolved-seed": "A seed token has no value in the seed manifest.",
     # lint
     "few-golden-values": "A golden case should check at least two exact values.",

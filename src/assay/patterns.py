@@ -55,6 +55,11 @@ class _Backtracking:
         return self.compiled.search(text, timeout=TIME_LIMIT) is not None
 
 
+def literal(text: str) -> str:
+    """A pattern that finds exactly this text."""
+    return re.sub(r"[\\.^$*+?()\[\]{}|]", r"\\\g<0>", text)
+
+
 def quick_search(pattern: str) -> Callable[[str | bytes], bool]:
     """A test whether a pattern occurs in UTF-8 text, as fast as a substring search.
 

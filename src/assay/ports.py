@@ -12,7 +12,7 @@ Implementations register through entry points, ours as well as those of plugins:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -386,6 +386,14 @@ class Evaluator(Protocol):
 
     def evaluate(self, context: Context) -> EvaluationScore | Awaitable[EvaluationScore]:
         """Score one observation; an exception makes the evaluator errored, not failed."""
+        ...
+
+
+class Judging(Protocol):
+    """An EvaluatorSpec that asks a judge, and can show a person what the judge is shown."""
+
+    def judge_sees(self, context: Context) -> Sequence[tuple[str, str]]:
+        """Pairs of a short label and a text: criteria, question, reference, calls, answer."""
         ...
 
 

@@ -321,7 +321,9 @@ class Story:
 def whole(text: str, kind: str) -> str:
     """A fragment as a whole file; it keeps its lines in one piece."""
     if kind == "evaluators":
-        return f"id: a\ninput: Hello\nexpected_output: {{a: 1}}\nevaluators:\n{text}"
+        head = "id: a\ninput: Hello\nexpected_output: {a: 1}\nevaluators:\n"
+        # The last entry reads the expected output, which others may need.
+        return f"{head}{text.rstrip()}\n- {{name: expected, type: equals}}\n"
     if kind == "expect":
         return f"id: a\ninput: Hello\nexpect:\n{textwrap.indent(text, '  ')}"
     return text

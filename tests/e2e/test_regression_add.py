@@ -83,17 +83,20 @@ def test_a_bug_that_has_its_case_gets_no_second_one(failed: Any) -> None:
     assert len(cases(failed.root / file)) == 2
 
 
-def test_a_case_without_an_expect_block_needs_to_be_told(failed: Any) -> None:
+def test_an_expected_output_that_failed_is_taken_over(failed: Any) -> None:
     failed.write("evals/b.eval.yaml", "cases: [{id: oslo, input: Cold?, expected_output: '-4'}]")
     failed.write("seen.jsonl", [{"id": "oslo", "response": "4"}])
     failed.json("run", "evals/b.eval.yaml", "--target", "replay:seen.jsonl", "--json", code=1)
     add = ("regression", "add", "--from", "latest/oslo", "--bug", "1")
-    assert "--contains or --tool-called" in failed.assay(*add, code=2).stderr
     more = ("--contains", "-4", "--contains", "Oslo", "--tool-called", "get_weather")
     failed.assay(*add, *more)
     (case,) = cases(failed.root / "evals" / "get_weather.regression.json")
     assert case["input"] == {"message": "Cold?"}
-    assert case["expect"] == {"responseContains": ["-4", "Oslo"], "toolsCalled": ["get_weather"]}
+    assert case["expect"] == {
+        "responseMatches": [r"^\s*-4\s*$"],
+        "responseContains": ["-4", "Oslo"],
+        "toolsCalled": ["get_weather"],
+    }
     assert "'-4'" in case["description"], "the reason of the failure tells what the bug was"
 
 
@@ -106,7 +109,7 @@ def test_values_of_a_snapshot_have_to_be_replaced(failed: Any) -> None:
     expect = {"noToolErrors": True, "responseNonEmpty": True, **texts, **tools}
     failed.write("evals/get_weather.golden.json", json.dumps([GOLDEN | {"expect": expect}]))
     report = bugs.Report("latest/gs-get_weather-001", "WX-212", force=True)
-    with pytest.raises(UsageError, match="say what should come in their place, by --contains"):
+    with pytest.raises(UsageError, match="state others with --contains"):
         bugs.capture(report)
     file, _ = bugs.capture(replace(report, contains=("-4",)))
     assert cases(file)[0]["expect"] == {
@@ -137,7 +140,7 @@ def test_a_result_that_did_not_fail_is_refused_unless_forced(failed: Any) -> Non
     refused = failed.assay(*add, code=2).stderr
     assert "warm passed in the run" in refused
     assert "--force" in refused
-    failed.assay(*add, "--force")
+    failed.assay(*add, "--force", "--contains", "degrees")
     assert cases(failed.root / "evals" / "get_weather.regression.json")
 
 
@@ -202,3 +205,204 @@ cases:
     failed.json("run", "evals/c.eval.yaml", "--target", "replay:seen.jsonl", "--json", code=1)
     add = ("regression", "add", "--from", "latest/talk", "--bug", "1", "--tool", "x")
     assert "the input of talk is 3 messages" in failed.assay(*add, code=2).stderr
+
+
+# What failed is taken over, and the new case fails on the recorded answer
+
+
+def failing(place: Any, evaluators: list[Any], answer: dict[str, Any], **case: Any) -> None:
+    """A recorded run of one case that failed."""
+    written = {"id": "r", "input": "Refund order 7.", **case}
+    if evaluators:
+        written["evaluators"] = evaluators
+    place.write("evals/r.eval.yaml", json.dumps({"cases": [written]}))
+    place.write("seen.jsonl", [{"id": "r"} | answer])
+    options = ("--target", "replay:seen.jsonl", "--json")
+    place.json("run", "evals/r.eval.yaml", *options, code=1)
+
+
+ADD = ("regression", "add", "--from", "latest/r", "--bug", "PAY-9")
+
+
+def added(place: Any, *options: str, tool: str = "refund") -> Any:
+    """The `expect` block of the case that was added; the case fails on the recorded answer."""
+    place.assay(*ADD, *options)
+    file = place.root / "evals" / f"{tool}.regression.json"
+    case = cases(file)[-1]
+    seen = json.loads((place.root / "seen.jsonl").read_text()) | {"id": case["id"]}
+    place.write("again.jsonl", [seen])
+    options = ("--target", "replay:again.jsonl", "--filter", case["id"])
+    place.assay("run", str(file), *options, code=1)
+    place.assay("validate", "--strict", str(file))
+    return case["expect"]
+
+
+def call(name: str, **params: Any) -> dict[str, Any]:
+    return {"name": name, "params": params, "success": True}
+
+
+def param(name: str, value: Any, assertion: str = "equals") -> dict[str, Any]:
+    return {"tool": "refund", "paramName": name, "assertion": assertion, "value": value}
+
+
+def test_arguments_of_a_step_become_tool_params(place: Any) -> None:
+    args = {
+        "amount": 42.5,
+        "order": {"id": 7, "lines": [{"sku": "a"}, {"sku": {"regex": "^b"}}]},
+        "reason": {"one_of": ["late", "broken"]},
+        "note": {"exists": False},
+        "rate": {"gte": 1},
+        "a.b": 1,
+        "deep": {"c.d": 2},
+    }
+    step = {"tool": "refund", "args": args}
+    made = call("refund", amount=43.5)
+    trajectory = {"type": "tool_trajectory", "expected": [{"tool": "find"}, step]}
+    failing(place, [trajectory], {"response": "Done.", "toolCalls": [call("find"), made]})
+    assert added(place) == {
+        "toolParams": [
+            param("amount", 42.5),
+            param("order.id", 7),
+            param("order.lines[0].sku", "a"),
+            param("order.lines[1].sku", "^b", "matches"),
+            param("reason", ["late", "broken"], "oneOf"),
+            {"tool": "refund", "paramName": "note", "assertion": "notExists"},
+            param("a.b", 1),
+        ]
+    }
+
+
+def test_arguments_of_expected_messages_become_tool_params(place: Any) -> None:
+    said = {"role": "assistant", "tool_calls": [{"tool": "refund", "input": {"amount": 42.5}}]}
+    seen = {"response": "Done.", "toolCalls": [call("refund", amount=43.5)]}
+    failing(place, [], seen, expected_output=[said])
+    assert added(place) == {"toolParams": [param("amount", 42.5)]}
+
+
+@pytest.mark.parametrize(
+    ("keys", "calls", "expect"),
+    [
+        ({"expected": ["refund"]}, [], {"toolsCalled": ["refund"]}),
+        ({"mode": "any_order", "minimums": {"refund": 2}}, ["refund"], {"toolsCalled": 2}),
+        ({"forbidden": ["refund", "b"]}, ["refund"], {"toolsNotCalled": ["refund"]}),
+        ({"maximums": {"refund": 0}}, ["refund"], {"toolsNotCalled": ["refund"]}),
+        ({"mode": "exact", "expected": []}, ["refund"], {"toolsNotCalled": ["refund"]}),
+        (
+            {"expected": ["find", "refund"]},
+            ["refund", "find"],
+            {"toolsCalled": ["find", "refund"], "toolsCalledMode": "sequence"},
+        ),
+    ],
+)
+def test_other_parts_of_a_trajectory_are_taken_over(
+    place: Any, keys: dict[str, Any], calls: list[str], expect: dict[str, Any]
+) -> None:
+    steps = [{"tool": name} for name in keys.get("expected", ())]
+    keys = keys | ({"expected": steps} if "expected" in keys else {})
+    answer = {"response": "Done.", "toolCalls": [call(name) for name in calls]}
+    failing(place, [{"type": "tool_trajectory", **keys}], answer)
+    if expect == {"toolsCalled": 2}:
+        expect = {"toolsCalled": ["refund", "refund"]}
+    assert added(place, "--tool", "refund") == expect
+
+
+@pytest.mark.parametrize(
+    ("entry", "response", "expect"),
+    [
+        ({"type": "contains", "values": ["a", "b"]}, "a", {"responseContains": ["a", "b"]}),
+        ({"type": "not_contains", "value": "a"}, "a", {"responseNotContains": ["a"]}),
+        ({"type": "contains_any", "values": ["a", "b"]}, "", {"responseContainsAny": [["a", "b"]]}),
+        ({"type": "not_contains_any", "values": ["a"]}, "a", {"responseNotContains": ["a"]}),
+        ({"type": "contains_all", "values": ["a", "b"]}, "b", {"responseContains": ["a", "b"]}),
+        ({"type": "icontains", "value": "$5 (USD)"}, "", {"responseMatches": [r"(?i)\$5 \(USD\)"]}),
+        ({"type": "starts_with", "value": "a."}, "b", {"responseMatches": [r"^a\."]}),
+        ({"type": "ends_with", "value": "a?"}, "b", {"responseMatches": [r"a\?$"]}),
+        ({"type": "regex", "value": "^a+$"}, "b", {"responseMatches": ["^a+$"]}),
+        ({"type": "equals", "value": " a|b "}, "a", {"responseMatches": [r"^\s*a\|b\s*$"]}),
+        ({"type": "is_json"}, "b", {"jsonValid": True}),
+        ({"type": "json_schema", "value": {"type": "null"}}, "1", {"jsonSchema": {"type": "null"}}),
+        (
+            {
+                "type": "composite",
+                "evaluators": [{"type": "contains", "value": "a"}, {"type": "is_json"}],
+            },
+            "b",
+            {"responseContains": ["a"], "jsonValid": True},
+        ),
+    ],
+)
+def test_checks_of_texts_are_taken_over(
+    place: Any, entry: dict[str, Any], response: str, expect: dict[str, Any]
+) -> None:
+    failing(place, [entry], {"response": response, "toolCalls": []})
+    assert added(place, "--tool", "refund") == expect
+
+
+def test_only_checks_that_failed_are_taken_over_besides_the_block(place: Any) -> None:
+    entries = [{"type": "contains", "value": "Done"}, {"type": "contains", "value": "42.5"}]
+    answer = {"response": "Done.", "toolCalls": [call("refund")]}
+    failing(place, entries, answer, expect={"tools_called": ["refund"]})
+    assert added(place) == {"toolsCalled": ["refund"], "responseContains": ["42.5"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "expect"),
+    [
+        (["--param", "refund.amount=42.5"], param("amount", 42.5)),
+        (["--param", 'refund.order.id="7"'], param("order.id", "7")),
+        (["--param", "refund.note=a=b"], param("note", "a=b")),
+        (
+            ["--param", "pay.v2.amount=1", "--tool", "refund"],
+            param("amount", 1) | {"tool": "pay.v2"},
+        ),
+    ],
+)
+def test_an_argument_can_be_stated(place: Any, options: list[str], expect: Any) -> None:
+    entry = {"type": "similarity", "value": "something else"}
+    answer = {"response": "Done.", "toolCalls": [call("refund", amount=43.5), call("pay.v2")]}
+    failing(place, [entry], answer)
+    assert added(place, *options) == {"toolParams": [expect]}
+
+
+@pytest.mark.parametrize("wrong", ["refund", "refund=1", "refund.amount", ".amount=1", "="])
+def test_an_argument_without_a_path_or_a_value_is_refused(failed: Any, wrong: str) -> None:
+    add = ("regression", "add", "--from", "latest/cold", "--bug", "1", "--tool", "x")
+    refused = failed.assay(*add, "--param", wrong, code=2).stderr
+    assert f"--param {wrong!r} is not of the form TOOL.PATH=VALUE" in refused
+    assert not (failed.root / "evals" / "x.regression.json").exists()
+
+
+def test_a_case_that_passes_on_the_recorded_answer_is_refused(place: Any) -> None:
+    entry = {"name": "near", "type": "similarity", "value": "something else"}
+    failing(place, [entry], {"response": "Done.", "toolCalls": [call("refund", amount=43.5)]})
+    bare = place.assay(*ADD, code=2).stderr
+    assert "nothing can be taken over from r" in bare
+    assert "an 'expect' block cannot express what failed: near (similarity)" in bare
+    assert "--param TOOL.PATH=VALUE" in bare
+    for options in (["--param", "refund.amount=43.5"], ["--tool-called", "refund"]):
+        refused = place.assay(*ADD, *options, code=2).stderr
+        assert "would pass on the recorded answer" in refused
+        assert "near (similarity)" in refused
+    assert not (place.root / "evals" / "refund.regression.json").exists()
+
+
+def test_a_case_that_cannot_be_judged_on_the_recorded_answer_is_refused(place: Any) -> None:
+    failing(place, [{"type": "contains", "value": "42.5"}], {"response": "Done."})
+    refused = place.assay(*ADD, "--tool-called", "refund", code=0)
+    assert "added and locked" in refused.stdout, "the text fails, whatever the tools were"
+    failing(place, [{"type": "similarity", "value": "xyz"}], {"response": "Done."})
+    refused = place.assay(*ADD, "--tool-called", "refund", code=2).stderr
+    assert "cannot be judged on the recorded answer: " in refused
+    assert "target reports no tool calls" in refused
+
+
+def test_a_check_that_is_taken_over_in_part_may_not_be_enough(place: Any) -> None:
+    args = {"amount": {"approx": 42.5, "tolerance": 0.1}, "reason": "late"}
+    steps = [{"tool": "refund", "args": args}]
+    made = call("refund", amount=43.5, reason="late")
+    failing(place, [{"type": "tool_trajectory", "expected": steps}], {"toolCalls": [made]})
+    refused = place.assay(*ADD, code=2).stderr
+    assert "would pass on the recorded answer" in refused
+    assert "cannot express what failed: tool_trajectory" in refused
+    params = added(place, "--param", "refund.amount=42.5")["toolParams"]
+    assert params == [param("reason", "late"), param("amount", 42.5)]

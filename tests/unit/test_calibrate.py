@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import assay
 import warm
 from assay.errors import UsageError
 from assay.judges import calibrations
@@ -207,10 +208,10 @@ def test_answers_are_shown_without_the_verdict_and_labels_are_kept(judged: Proje
     code, _, err = calibrate("mine.csv", "--sample", "3", typed="p\nwhat\nf\np\n")
     assert code == 0
     rows = Path("mine.csv").read_text(encoding="utf-8").splitlines()
-    assert rows[0] == "suite,id,label"
-    assert [row.rsplit(",", 1)[1] for row in rows[1:]] == ["pass", "fail", "pass"]
-    assert err.count("asked  question") == 3
-    assert err.count("answer a ") == 3
+    assert rows[0] == "suite,id,label,run"
+    assert [row.split(",")[2] for row in rows[1:]] == ["pass", "fail", "pass"]
+    assert err.count("asked      question") == 3
+    assert err.count("answer     a ") == 3
     assert "score" not in err
     assert "verdict" not in err
 
@@ -249,8 +250,146 @@ def test_the_seed_decides_which_answers(judged: Project) -> None:
 def test_what_cannot_be_loaded_any_more_is_labelled_by_its_answer(judged: Project) -> None:
     Path("suite.yaml").unlink()
     (answer,) = Desk("mine.csv").unlabelled(1)
-    assert answer.question == ""
-    assert answer.answer.startswith("a ")
+    ((label, text),) = answer.pieces
+    assert (label, text[:2]) == ("answer", "a ")
+
+
+@pytest.fixture
+def agentic(project: Project) -> Project:
+    """A run with a custom prompt, a rubric and a composite, and calls of tools."""
+    checks = json.dumps({"checks": [{"id": "tone", "satisfied": True}], "overall_reasoning": "V"})
+    replies = {"is kind": checks, "prompted": '{"score": 0.91, "reasoning": "V"}'}
+    project.write("assay.yaml", json.dumps({"judge": {"provider": "scripted", "replies": replies}}))
+    prompt = "A prompted view: {{candidate_answer}} {{expected_outcome}} {{tool_calls}}"
+    members = [{"type": "llm_judge", "prompt": "A prompted view: be fair."}, {"type": "is_json"}]
+    evaluators = [
+        {"name": "quality", "type": "llm_judge", "prompt": prompt},
+        {"type": "rubric", "rubrics": [{"id": "tone", "description": "It is kind"}]},
+        {"name": "mixed", "type": "composite", "evaluators": members},
+    ]
+    case = {"id": "a", "description": "About Oslo", "input": "How cold is it?"}
+    expected = {"criteria": "Names the degrees", "expected_output": "It is -4."}
+    project.write("suite.yaml", json.dumps([case | expected | {"evaluators": evaluators}]))
+    call = assay.ToolCall("get_weather", {"city": "Oslo"}, {"celsius": -4})
+    runs.run("suite.yaml", target=lambda question: assay.Observation("4 degrees", (call,)))
+    return project
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "shown", "hidden"),
+    [
+        ("quality", ["prompt", "criterion", "calls", "answer"], ["asked", "reference"]),
+        ("rubric", ["rubric", "asked", "criterion", "reference", "calls", "answer"], ["prompt"]),
+        ("mixed", ["prompt", "asked", "criterion", "reference", "calls", "answer"], ["rubric"]),
+    ],
+)
+def test_a_person_sees_what_the_judge_sees(
+    agentic: Project, evaluator: str, shown: list[str], hidden: list[str]
+) -> None:
+    (answer,) = Desk("mine.csv", evaluator=evaluator).unlabelled(1)
+    pieces = dict(answer.pieces)
+    assert list(pieces) == shown
+    assert pieces["criterion"] == "Names the degrees"
+    assert json.loads(pieces["calls"])[0]["params"] == {"city": "Oslo"}
+    assert pieces["answer"] == "4 degrees"
+    _, _, err = calibrate("mine.csv", "--evaluator", evaluator, "--sample", "1", typed="q\n")
+    for label in shown:
+        assert f"\n  {label:11}" in err
+    for word in (*(f"\n  {label} " for label in hidden), "0.91", "reasoning", "satisfied: true"):
+        assert word not in err
+
+
+def test_rubric_items_and_reference_are_shown(agentic: Project) -> None:
+    (answer,) = Desk("mine.csv", evaluator="rubric").unlabelled(1)
+    pieces = dict(answer.pieces)
+    assert "It is kind" in pieces["rubric"]
+    assert pieces["reference"] == "It is -4."
+
+
+def test_reference_data_of_a_tier_is_shown(project: Project) -> None:
+    checks = json.dumps({"checks": [{"id": "accuracy", "score": 3}], "overall_reasoning": ""})
+    config = {"judge": {"provider": "scripted", "replies": [checks]}}
+    project.write("assay.yaml", json.dumps(config))
+    dimension = {"dimension": "accuracy", "maxScore": 4, "criteria": "The right degrees"}
+    case = {"id": "rb-1", "description": "d", "input": {"message": "How cold?"}}
+    more = {"rubric": [dimension], "referenceData": {"celsius": -4}}
+    project.write("get_weather.rubric.json", json.dumps([case | more]))
+    runs.run("get_weather.rubric.json", target=lambda question: "4")
+    (answer,) = Desk("mine.csv").unlabelled(1)
+    assert json.loads(dict(answer.pieces)["truth"]) == {"celsius": -4}
+
+
+def test_a_default_evaluator_of_the_run_is_shown(project: Project) -> None:
+    config = {"judge": {"provider": "scripted", "replies": ['{"score": 1.0}']}}
+    project.write("assay.yaml", json.dumps(config))
+    project.write("suite.yaml", "[{id: a, input: 'How cold?', expected_output: '-4'}]")
+    runs.run("suite.yaml", target=lambda question: "4", evaluators=({"type": "llm_judge"},))
+    (answer,) = Desk("mine.csv").unlabelled(1)
+    assert dict(answer.pieces)["reference"] == "-4"
+
+
+def test_a_file_that_changed_since_the_run_is_noted(agentic: Project) -> None:
+    suite = Path("suite.yaml")
+    options = ("mine.csv", "--evaluator", "quality", "--sample", "1")
+    assert "changed since the run" not in calibrate(*options, typed="q\n")[2]
+    suite.write_text(suite.read_text().replace("Names", "Tells"), encoding="utf-8")
+    assert "note: suite.yaml changed since the run" in calibrate(*options, typed="q\n")[2]
+
+
+# An earlier calibration
+
+
+def test_stopping_early_leaves_an_earlier_calibration_as_it_is(judged: Project) -> None:
+    calibrate("mine.csv", "--sample", "6", typed="p\n" * 6)
+    before = Path("calibrations.json").read_bytes()
+    run()
+    for name, kept in (("mine.csv", 7), ("other.csv", 1)):
+        code, _, err = calibrate(name, "--sample", "20", typed="p\nq\n")
+        assert (code, Path("calibrations.json").read_bytes()) == (0, before)
+        assert "stopped early: calibrations.json keeps the calibration with 6 labels" in err
+        assert f"run `assay calibrate {name}`" in err
+        assert len(labels_file.read(Path(name))) == kept
+    calibrate("mine.csv")
+    assert calibrations.read(judged.root)[0].table.n == 7
+
+
+def test_stopping_early_keeps_the_first_calibration(judged: Project) -> None:
+    _, _, err = calibrate("mine.csv", "--sample", "20", typed="p\nf\nq\n")
+    assert "kept in calibrations.json" in err
+    assert calibrations.read(judged.root)[0].table.n == 2
+
+
+def test_stopping_at_once_is_no_mistake(judged: Project) -> None:
+    code, _, err = calibrate("mine.csv", "--sample", "20", typed="q\n")
+    assert code == 0
+    assert "stopped early: no label was added" in err
+    assert not Path("calibrations.json").exists()
+
+
+def test_fewer_labels_of_another_file_replace_nothing(judged: Project) -> None:
+    labels(judged)
+    calibrate("labels.csv")
+    judged.write("few.csv", "id,label\nc0,pass\nc1,pass\n")
+    _, _, err = calibrate("few.csv")
+    assert "keeps the calibration with 20 labels from labels.csv" in err
+    assert calibrations.read(judged.root)[0].labels == "labels.csv"
+    judged.write("labels.csv", "id,label\nc0,pass\nc1,pass\n")
+    assert "kept in calibrations.json" in calibrate("labels.csv")[2]
+    assert calibrations.read(judged.root)[0].table.n == 2
+
+
+def test_labels_of_several_runs_accumulate(judged: Project) -> None:
+    first = run().id
+    calibrate("mine.csv", "--sample", "6", typed="p\n" * 6)
+    second = run().id
+    _, out, err = calibrate("mine.csv", "--sample", "6", typed="p\n" * 6)
+    assert "[1 of 6]" in err, "the answers of another run are new ones"
+    assert "labels    6 of 20 answers that it judged" in out
+    assert "6 more of answers in other runs" in out
+    assert calibrations.read(judged.root)[0].table.n == 12
+    assert {label.run for label in labels_file.read(Path("mine.csv"))} == {first, second}
+    assert invoke("runs", "rm", first).exit_code == 0
+    assert json.loads(calibrate("mine.csv", "--json")[1])["unknownLabels"] == 6
 
 
 def test_a_line_without_its_end_is_ended(judged: Project) -> None:

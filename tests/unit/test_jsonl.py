@@ -183,8 +183,8 @@ HALF_CHECK = {"type": "contains", "value": "\ud800"}
 @pytest.mark.parametrize(
     ("bad", "count"),
     [
-        ({"evaluators": [HALF_CHECK]}, 1),
-        ({"evaluators": [HALF_CHECK], "tags": ["\ud801"]}, 2),
+        ({"evaluators": [HALF_CHECK, {"type": "equals"}]}, 1),
+        ({"evaluators": [HALF_CHECK, {"type": "equals"}], "tags": ["\ud801"]}, 2),
         ({"id": "\udfff"}, 1),
         ({"metadata": {"\ud800": 1}}, 1),
     ],
@@ -283,7 +283,7 @@ def test_the_sidecar_is_applied(project: Project, mode: str) -> None:
     assert (suite.name, suite.description) == ("greetings", "About greetings")
     assert (suite.target, suite.workers) == ("bot", 4)
     first, second = suite
-    assert [spec.type for spec in first.evaluators] == ["is_json"]
+    assert [spec.type for spec in first.evaluators] == ["is_json", "equals"]
     assert [spec.type for spec in second.evaluators] == ["contains"]
     assert (first.target, first.threshold, first.repeat, first.timeout_seconds) == (
         "bot",
@@ -452,7 +452,7 @@ def test_the_sidecar_is_applied_on_every_pass(project: Project) -> None:
     project.write("talk.yaml", SIDECAR)
     suite = project.suite(lines(line("a"), line("b")), FILE)
     for case in [*suite, *suite, suite.cases[1]]:
-        assert [spec.type for spec in case.evaluators] == ["is_json"]
+        assert [spec.type for spec in case.evaluators] == ["is_json", "equals"]
         assert case.threshold == 0.5
 
 

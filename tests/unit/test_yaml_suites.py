@@ -483,8 +483,8 @@ def test_spellings_of_evaluators(project: Project, key: str, inside: bool) -> No
         ("criteria: [wrong]", "expected_outcome: Is kind"),
         ("input: 5", "input_messages: Hello"),
         ("expected_output: wrong", "expected_messages: Hi"),
-        ("assert: wrong", "evaluators: [{type: is_json}]"),
-        ("assertions: wrong", "evaluators: [{type: is_json}]"),
+        ("assert: wrong", "evaluators: [{type: equals}]"),
+        ("assertions: wrong", "evaluators: [{type: equals}]"),
     ],
 )
 @pytest.mark.parametrize("alias_first", [False, True])
@@ -588,12 +588,12 @@ def test_keys_that_start_with_x_are_the_authors_own(project: Project) -> None:
               - role: assistant
                 tool_calls: [{tool: t, x-call: 1}]
             rubrics: [{description: kind, x-rubric: 1}]
-            evaluators: [{type: is_json, x-evaluator: 1}]
+            evaluators: [{type: code_judge, script: [grade], x-evaluator: 1}]
             expect: {responseNonEmpty: true, x-expect: 1}
         """
     )
     assert suite.warnings == ()
-    assert types(suite.cases[0]) == ["is_json", "rubric", "expect"]
+    assert types(suite.cases[0]) == ["code_judge", "rubric", "expect"]
 
 
 @pytest.mark.parametrize("key", ["evaluator", "note"])

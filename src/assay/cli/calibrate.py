@@ -43,9 +43,10 @@ def command(
     """Compare a judge with people: how far it can be trusted, and what its pass rate is worth.
 
     LABELS is a .csv or .jsonl file with `id`, `label` (pass or fail) and perhaps `suite`. With
-    --sample you are shown random answers, without the judge's verdict, and your labels are
-    added to the file one by one; call it again to continue. The result is kept in
-    calibrations.json, and later runs with the same judge report the corrected pass rate.
+    --sample you are shown random answers as the judge saw them, without its verdict, and your
+    labels are added to the file one by one; call it again to continue. The result is kept in
+    calibrations.json, and later runs with the same judge report the corrected pass rate. If
+    you stop before the last answer, an earlier calibration stays as it is.
 
     \b
     Examples:
@@ -54,35 +55,43 @@ def command(
       assay calibrate labels.jsonl --json
     """
     desk = Desk(labels, run, evaluator, store=store)
-    if sample is not None:
-        _ask(desk, sample, seed)
-    found = desk.calibrate()
+    complete = sample is None or _ask(desk, sample, seed)
+    if not complete and not desk.has_labels:
+        click.echo("stopped early: no label was added", err=True)
+        return
+    found = desk.calibrate(complete=complete)
     if as_json:
         echo_json(found.to_dict())
     else:
         _print(found)
+    _print_kept(found, complete=complete)
 
 
-def _ask(desk: Desk, sample: int, seed: int) -> None:
-    """Ask for labels one by one, on stderr: stdout is for the report."""
+def _ask(desk: Desk, sample: int, seed: int) -> bool:
+    """Ask for labels one by one, on stderr: stdout is for the report. False if stopped early."""
     answers = desk.unlabelled(sample, seed)
+    for file in desk.changed_files if answers else ():
+        note = f"note: {file} changed since the run; criteria are shown as they are now"
+        click.echo(printable(note), err=True)
     for number, answer in enumerate(answers, 1):
         _show(answer, f"{number} of {len(answers)}")
         reply = _reply()
         if reply == "q":
-            return
+            return False
         passed = _KEYS[reply]
         if passed is not None:
             desk.label(answer, passed)
+    return True
 
 
 def _show(answer: Answer, progress: str) -> None:
     click.echo("\n" + printable(f"[{progress}] {answer.ref}"), err=True)
-    parts = (("", answer.description), ("asked", answer.question), ("answer", answer.answer))
-    for label, text in parts:
-        for line in text.splitlines() if text else ():
-            click.echo(printable(f"  {label:7}{line}" if label else f"  {line}"), err=True)
-            label = " " * len(label)
+    for line in answer.description.splitlines():
+        click.echo(printable(f"  {line}"), err=True)
+    for label, text in answer.pieces:
+        for line in text.splitlines() or ["(empty)"]:
+            click.echo(printable(f"  {label:11}{line}").rstrip(), err=True)
+            label = ""
 
 
 def _reply() -> str:
@@ -103,7 +112,10 @@ def _print(found: Calibrated) -> None:
     table, judge = found.table, found.judge
     click.echo(printable(f"judge     {judge.evaluator} ({judge.judge}), id {judge.id}"))
     click.echo(f"run       {found.run_id}")
-    click.echo(f"labels    {table.n:,} of {found.judged:,} answers that it judged")
+    here = table.n - found.earlier_labels
+    click.echo(f"labels    {here:,} of {found.judged:,} answers that it judged")
+    if found.earlier_labels:
+        click.echo(f"          {found.earlier_labels:,} more of answers in other runs")
     if found.unknown:
         labels = "1 label belongs" if found.unknown == 1 else f"{found.unknown:,} labels belong"
         click.echo(f"          {labels} to no such answer")
@@ -119,7 +131,22 @@ def _print(found: Calibrated) -> None:
     click.echo()
     click.echo(f"{'pass rate':12}  {_numbers(found.estimates['passRate'])}")
     click.echo(f"{'corrected':12}  {_corrected(found)}")
-    click.echo(f"kept in {FILE}", err=True)
+
+
+def _print_kept(found: Calibrated, *, complete: bool) -> None:
+    """Whether the calibration was written, or which one was left in its place."""
+    stays = found.stays
+    if stays is None:
+        click.echo(f"kept in {FILE}", err=True)
+        return
+    labels = stays.table.n
+    if complete:
+        message = f"{FILE} keeps the calibration with {labels:,} labels from {stays.labels}"
+        hint = "put all labels in one file to use them together"
+    else:
+        message = f"stopped early: {FILE} keeps the calibration with {labels:,} labels"
+        hint = f"run `assay calibrate {found.file}` to use the new labels"
+    click.echo(printable(f"{message}\n{hint}"), err=True)
 
 
 def _numbers(found: Estimate | None) -> str:

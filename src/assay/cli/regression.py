@@ -49,19 +49,25 @@ def command() -> None:
 @click.option(
     "--tool-called", "tools_called", multiple=True, metavar="NAME", help="A tool to be called."
 )
+@click.option(
+    "--param", "params", multiple=True, metavar="TOOL.PATH=VALUE", help="An argument of a call."
+)
 @click.option("--force", is_flag=True, help="Even when it passed, or its file has changed.")
 @store_option
 def add(store: str | None, **report: Any) -> None:
     """Turn a recorded result that failed into a regression case, and lock it.
 
     RUN is an id, the start of one, the name of a baseline, or `latest`. CASE is the id of a
-    case; SUITE:ID when more than one suite has it. The new case takes the prompt and the
-    `expect` block; --contains and --tool-called add to the block. It goes to
-    <tool>.regression.json beside the eval file, with the next number and today's date.
+    case; SUITE:ID when more than one suite has it. The new case takes over the prompt, the
+    `expect` block, and the other checks that failed: texts, and calls with their arguments.
+    --contains, --param and --tool-called add to these. A case that would pass on the recorded
+    answer is refused: it would not have caught the bug. It goes to <tool>.regression.json
+    beside the eval file, with the next number and today's date.
 
     \b
     Examples:
       assay regression add --from latest/gs-get_weather-003 --bug WX-212
+      assay regression add --from latest/refund-7 --bug PAY-9 --param refund.amount=42.5
       assay regression add --from main/oslo --bug 4f2a1c9 --tool get_weather --contains -4
     """
     file, identity = bugs.capture(bugs.Report(**report), store=store)

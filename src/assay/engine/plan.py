@@ -61,6 +61,37 @@ def _number(position: int, repeat: int) -> int:
     return position << _REPEAT_BITS | repeat
 
 
+class Defaults:
+    """Other default evaluators than those that loaders choose; none if it is empty."""
+
+    def __init__(self, specs: tuple[EvaluatorSpec, ...]) -> None:
+        self._specs = specs
+        self._required = tuple(
+            spec if spec.required else spec.model_copy(update={"required": True}) for spec in specs
+        )
+
+    def applied(self, case: EvalCase) -> EvalCase:
+        """The case with these evaluators in place of its default ones."""
+        if not self._specs:
+            return case
+        if case.has_default_evaluators:
+            return case.replace(evaluators=self._specs)
+        if not case.added_defaults:
+            return case
+        own = case.evaluators[: -case.added_defaults]
+        return case.replace(evaluators=(*own, *self._beside(own)), added_defaults=len(self._specs))
+
+    def _beside(self, own: Sequence[EvaluatorSpec]) -> Iterator[EvaluatorSpec]:
+        """The evaluators as required ones, under names that the author's do not have."""
+        taken = {spec.name for spec in own}
+        for spec in self._required:
+            name, number = spec.name, 2
+            while name in taken:
+                name, number = f"{spec.name}_{number}", number + 1
+            taken.add(name)
+            yield spec if name == spec.name else spec.model_copy(update={"name": name})
+
+
 def _any_case(suite: int, case: EvalCase) -> bool:
     return True
 
@@ -78,7 +109,7 @@ class Plan:
         defaults: tuple[EvaluatorSpec, ...] = (),
         wanted: Callable[[int, EvalCase], bool] | None = None,
     ) -> None:
-        self.suites, self.options, self._defaults = tuple(suites), options, defaults
+        self.suites, self.options, self._defaults = tuple(suites), options, Defaults(defaults)
         self._wanted = wanted or _any_case
         self._positions, self._repeats = array("Q"), array("L")
         self.selected = [0] * len(self.suites)
@@ -210,7 +241,6 @@ class Plan:
 
     def planned_case(self, position: int, suite: int, case: EvalCase) -> Planned:
         """The case with default evaluators if it has none of its own, and its repeats."""
-        if self._defaults and case.has_default_evaluators:
-            case = case.replace(evaluators=self._defaults)
+        case = self._defaults.applied(case)
         repeats = self.options.repeat or case.repeat or 1
         return Planned(position, suite, case, 1 if case.skip is not None else repeats)

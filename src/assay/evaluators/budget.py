@@ -11,6 +11,7 @@ from assay.evaluators import measures
 from assay.evaluators.measures import Bound, Unjudged
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.expectations import NOTHING, Expectation
 from assay.model.fields import Count, Number
 from assay.model.observation import Observation
 from assay.model.rules import NeedsOne, Rule, Ruled
@@ -20,7 +21,11 @@ from assay.ports import Check, Resources
 Limit = Annotated[Number, Field(ge=0)]
 
 
-class LatencyEvaluator(EvaluatorSpec):
+class _BudgetSpec(EvaluatorSpec):
+    reads: ClassVar[frozenset[Expectation]] = NOTHING
+
+
+class LatencyEvaluator(_BudgetSpec):
     """The answer came within `threshold` milliseconds."""
 
     threshold: Limit
@@ -29,7 +34,7 @@ class LatencyEvaluator(EvaluatorSpec):
         return _judging([_Budget(measures.duration_ms, self.threshold, "ms")])
 
 
-class CostEvaluator(EvaluatorSpec):
+class CostEvaluator(_BudgetSpec):
     """The answer cost at most `budget` US dollars."""
 
     budget: Limit
@@ -42,7 +47,7 @@ def _needs_one(*limits: str) -> tuple[Rule, ...]:
     return (NeedsOne(limits, "no limit is given: set one of " + ", ".join(limits)),)
 
 
-class TokenUsageEvaluator(EvaluatorSpec, Ruled):
+class TokenUsageEvaluator(_BudgetSpec, Ruled):
     """The answer took at most so many tokens."""
 
     rules: ClassVar[tuple[Rule, ...]] = _needs_one("max_total", "max_input", "max_output")
@@ -61,7 +66,7 @@ class TokenUsageEvaluator(EvaluatorSpec, Ruled):
         )
 
 
-class ExecutionMetricsEvaluator(EvaluatorSpec, Ruled):
+class ExecutionMetricsEvaluator(_BudgetSpec, Ruled):
     """Limits on calls, tokens, cost and time, each one check."""
 
     rules: ClassVar[tuple[Rule, ...]] = _needs_one(

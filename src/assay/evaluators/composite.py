@@ -17,11 +17,15 @@ from assay.evaluators.aggregators import (
     settle,
     share_of_passes,
 )
-from assay.evaluators.llm_judge import Prompt
+from assay.evaluators.llm_judge import Prompt, prompt_text
 from assay.evaluators.programs import lacking_program
+from assay.evaluators.prompt import RESULTS, material_of, read_by
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, Lack, SomeEvaluators
+from assay.model.expect import merged
+from assay.model.expectations import EVERYTHING, NOTHING, Expectation, Expected
 from assay.model.fields import Empty, Number, Rate
+from assay.model.observation import Observation
 from assay.model.refusal import problem, raise_all
 from assay.model.rules import BelongsTo, Rule, Ruled
 from assay.model.score import EvaluationScore
@@ -67,6 +71,15 @@ class CompositeEvaluator(EvaluatorSpec):
     def members(self) -> tuple[EvaluatorSpec, ...]:
         return self.evaluators
 
+    def reads_of(self, expected: Expected) -> frozenset[Expectation]:
+        return self._read_by_aggregator().union(*(m.reads_of(expected) for m in self.members))
+
+    def _read_by_aggregator(self) -> frozenset[Expectation]:
+        aggregator = self.aggregator
+        if aggregator.prompt is not None:
+            return read_by(prompt_text(self.name, aggregator.prompt), frozenset(RESULTS))
+        return NOTHING if aggregator.script is None else EVERYTHING
+
     @model_validator(mode="after")
     def _weights_name_members(self) -> CompositeEvaluator:
         names = [member.name for member in self.members]
@@ -86,6 +99,22 @@ class CompositeEvaluator(EvaluatorSpec):
     def cannot_fail(self) -> str:
         reasons = [member.cannot_fail() for member in self.members]
         return f"no member can fail: {reasons[0]}" if all(reasons) else ""
+
+    def judge_sees(self, context: Context) -> list[tuple[str, str]]:
+        """What the judges among its members and its aggregator see, each piece once."""
+        judging = [member for member in self.members if hasattr(member, "judge_sees")]
+        pairs = [pair for member in judging for pair in member.judge_sees(context)]
+        if self.aggregator.prompt is not None:
+            prompt = prompt_text(self.name, self.aggregator.prompt)
+            material = material_of(context)
+            pairs += [("prompt", prompt), *material.labelled(prompt, frozenset(RESULTS))]
+        return list(dict.fromkeys(pairs))
+
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        """What its members require, if all of them should hold."""
+        if self.aggregator.type not in ("weighted_average", "min", "all"):
+            return {}
+        return merged(member.as_expect(expected, seen) for member in self.members)
 
     def prepare(self, resources: Resources) -> Check:
         checks = [ready(member, resources) for member in self.members]

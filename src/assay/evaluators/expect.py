@@ -14,6 +14,8 @@ from assay.evaluators.tool_assertions import ON_TOOLS
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, Required
 from assay.model.expect import ASSERTED, Expect
+from assay.model.expectations import NOTHING, Expectation, Expected
+from assay.model.observation import Observation
 from assay.model.rules import Rule
 from assay.model.score import EvaluationScore, checks
 from assay.ports import Check, Resources
@@ -24,6 +26,7 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
 
     rules: ClassVar[tuple[Rule, ...]] = (*Expect.rules, ASSERTED)
     depends_on_case: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Expectation]] = NOTHING
     type: str = "expect"
     required: Required = True
 
@@ -32,6 +35,11 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
         if all(key in vacuous and vacuous[key] == 0 for key in self.asserted()):
             return "a minimum of 0 always holds"
         return ""
+
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        """The whole block, also what this answer gets right."""
+        keys = {*self.asserted(), "toolsCalledMode"} & Expect.model_fields.keys()
+        return self.model_dump(mode="json", include=keys, exclude_defaults=True)
 
     def prepare(self, resources: Resources) -> Check:
         block, skipped, dropped = self.resolve(resources.sources)

@@ -18,6 +18,7 @@ from assay.evaluators.field_values import (
 )
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.expectations import Expectation
 from assay.model.fields import Empty, Flag, Number, Text
 from assay.model.refusal import problem
 from assay.model.rules import BelongsTo, Rule, Ruled
@@ -71,6 +72,7 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
 
     compares_with_expected: ClassVar[bool] = True
     version: ClassVar[int] = 2
+    reads: ClassVar[frozenset[Expectation]] = frozenset({"expected_output"})
     fields: Annotated[list[FieldRule], Field(min_length=1)]
     aggregation: Literal["weighted_average", "all_or_nothing"] = "weighted_average"
 

@@ -18,6 +18,7 @@ from assay.evaluators.prompt import (
     VARIABLES,
     Material,
     material_of,
+    read_by,
     read_prompt,
     task_of,
     unknown_variable,
@@ -25,6 +26,7 @@ from assay.evaluators.prompt import (
 from assay.evaluators.verdict import wrong_key
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.expectations import Expectation, Expected
 from assay.model.fields import AtLeastOne, Text
 from assay.model.reading import Reading
 from assay.model.refusal import problem, shown
@@ -88,6 +90,9 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     target: Text | None = None
     samples: AtLeastOne = 1
 
+    def reads_of(self, expected: Expected) -> frozenset[Expectation]:
+        return read_by(self._prompt_text())
+
     def fingerprint(self) -> bytes:
         """With the text of the prompt, not the path of its file."""
         return self.settings_but({"name", "prompt"}) + self._prompt_text().encode()
@@ -95,6 +100,10 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     def instructions(self) -> bytes:
         settings = self.settings_but({"name", "weight", "required", "prompt"})
         return settings + self._prompt_text().encode()
+
+    def judge_sees(self, context: Context) -> list[tuple[str, str]]:
+        prompt = self._prompt_text()
+        return [("prompt", prompt), *material_of(context).labelled(prompt)]
 
     def prepare(self, resources: Resources) -> Check:
         judge = Judge.find(resources, self.target, self.model)

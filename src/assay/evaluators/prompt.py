@@ -21,6 +21,7 @@ import msgspec
 from assay.errors import UsageError, nearest
 from assay.evaluators.code_judge import contract
 from assay.model.context import Context
+from assay.model.expectations import Expectation
 from assay.model.message import Message
 from assay.model.observation import observed
 from assay.model.values import same
@@ -49,6 +50,26 @@ HEADINGS = {
     "tool_calls": "The tool calls that the agent made:",
     "candidate_answer": "The answer of the agent, which is to be judged:",
     "evaluator_results": "What other evaluators say about the answer:",
+}
+#: The same pieces for a person who labels answers, apart from what evaluators say about them.
+LABELS = {
+    "question": "asked",
+    "expected_outcome": "criterion",
+    "reference_answer": "reference",
+    "reference_data": "truth",
+    "input_messages": "input",
+    "expected_messages": "expected",
+    "output_messages": "output",
+    "tool_calls": "calls",
+    "candidate_answer": "answer",
+}
+#: The expectations among these pieces.
+SHOWN: frozenset[Expectation] = frozenset({"expected_output", "expected_outcome"})
+#: The expectations that a variable shows.
+_SHOWN_BY: dict[str, frozenset[Expectation]] = {
+    "expected_outcome": frozenset({"expected_outcome"}),
+    "reference_answer": frozenset({"expected_output"}),
+    "expected_messages": frozenset({"expected_output", "tool_calls"}),
 }
 _VARIABLE = re.compile(r"(\\?)\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
@@ -84,9 +105,21 @@ class Material(msgspec.Struct, frozen=True, dict=True):
 
     def sections(self) -> str:
         """The pieces that are not empty, under their headings; the answer is always included."""
-        empty = (None, "", "null")
-        shown = [n for n in HEADINGS if n == "candidate_answer" or self.pieces.get(n) not in empty]
+        shown = [name for name in HEADINGS if self.is_shown(name)]
         return "\n\n".join(f"{HEADINGS[name]}\n{self.fenced(name)}" for name in shown)
+
+    def is_shown(self, name: str) -> bool:
+        return name == "candidate_answer" or self.pieces.get(name) not in (None, "", "null")
+
+    def labelled(self, prompt: str = "", needed: frozenset[str] = ANSWER) -> list[tuple[str, str]]:
+        """The pieces that a judge sees with a prompt, for a person; `needed` as in `task_of`."""
+        used = variables_of(prompt)
+        names = {*HEADINGS, *used} if needed.isdisjoint(used) else {*used, "candidate_answer"}
+        return [
+            (label, self.pieces[name])
+            for name, label in LABELS.items()
+            if name in names and self.is_shown(name)
+        ]
 
     def messages(self, task: str, reply: str) -> tuple[Message, ...]:
         """A system message about fence and reply, and a user message with the task."""
@@ -224,6 +257,13 @@ def unknown_variable(prompt: str, known: Collection[str]) -> str:
             literal = f"for the text itself write \\{shown}"
             return f"the prompt's variable {shown} is unknown ({hint}; {literal})"
     return ""
+
+
+def read_by(prompt: str, needed: frozenset[str] = ANSWER) -> frozenset[Expectation]:
+    """The expectations that a judge sees with this prompt; `needed` as in `task_of`."""
+    used = variables_of(prompt)
+    shown = [_SHOWN_BY[name] for name in used if name in _SHOWN_BY]
+    return frozenset().union(*shown, SHOWN if needed.isdisjoint(used) else ())
 
 
 def task_of(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from types import UnionType
 from typing import (
@@ -25,11 +25,12 @@ from typing import (
 
 from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError, create_model
 
-from assay.errors import FunctionError, UsageError, cause_of
+from assay.errors import FunctionError, UsageError, cause_of, nearest
 from assay.evaluators import copies
 from assay.functions import imported
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.expectations import EVERYTHING, Expectation
 from assay.model.function import REFERENCE
 from assay.model.refusal import problem
 from assay.model.score import EvaluationScore, Verdict
@@ -86,23 +87,38 @@ async def _awaited(said: Awaitable[Any]) -> EvaluationScore:
 @overload
 def evaluator(function: F) -> F: ...
 @overload
-def evaluator(*, name: str) -> Callable[[F], F]: ...
-def evaluator(function: Any = None, *, name: str = "") -> Any:
-    """Make a function an evaluator; eval files name it by its `type`."""
+def evaluator(*, name: str = ..., reads: Collection[str] = ...) -> Callable[[F], F]: ...
+def evaluator(function: Any = None, *, name: str = "", reads: Collection[str] = EVERYTHING) -> Any:
+    """Make a function an evaluator; eval files name it by its `type`.
+
+    `reads` names the expectations of a case that it looks at, by default all of them.
+    """
     if function is None:
-        return lambda decorated: _register(decorated, name)
-    return _register(function, name)
+        return lambda decorated: _register(decorated, name, reads)
+    return _register(function, name, reads)
 
 
-def _register(function: F, name: str) -> F:
+def _register(function: F, name: str, reads: Collection[str]) -> F:
     if not inspect.isroutine(function) and not hasattr(function, "__wrapped__"):
         found = type(function).__name__
         raise FunctionError(f"assay.evaluator decorates functions; this is of the type {found}")
     spec = spec_class(function)
+    spec.reads = _expectations(reads)
     setattr(function, "__assay_spec__", spec)  # noqa: B010 - a function has no such attribute
     source = f"{function.__module__}:{function.__qualname__}"
     registered.add(name or function.__name__, spec, source)
     return function
+
+
+def _expectations(names: Collection[str]) -> frozenset[Expectation]:
+    if isinstance(names, str):
+        names = [names]
+    for name in names:
+        if name not in EVERYTHING:
+            known = sorted(EVERYTHING)
+            hint = nearest(str(name), known) or f"known: {', '.join(known)}"
+            raise FunctionError(f"'reads' of an evaluator has {name!r}: {hint}")
+    return cast("frozenset[Expectation]", frozenset(names))
 
 
 def spec_class(function: Callable[..., Any]) -> type[FunctionSpec]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, closed
-from assay.evaluators.prompt import material_of
+from assay.evaluators.prompt import SHOWN, material_of
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.expectations import Expectation
 from assay.model.fields import Text
 from assay.model.refusal import shown
 from assay.model.rubric import Rubric, Rubrics
@@ -25,6 +26,7 @@ _SHOWN = 100
 class RubricEvaluator(EvaluatorSpec):
     """One judge call decides all items; a required item that is not met fails the case."""
 
+    reads: ClassVar[frozenset[Expectation]] = SHOWN
     type: str = "rubric"
     rubrics: Rubrics = Key(aliases=("criteria",))
     model: Text | None = None
@@ -33,6 +35,10 @@ class RubricEvaluator(EvaluatorSpec):
     def instructions(self) -> bytes:
         """Without the items, which belong to the case, like the question."""
         return self.settings_but({"name", "weight", "required", "rubrics"}) + TASK.encode()
+
+    def judge_sees(self, context: Context) -> list[tuple[str, str]]:
+        items = "\n".join(map(_described, self.rubrics))
+        return [("rubric", items), *material_of(context).labelled()]
 
     def prepare(self, resources: Resources) -> Check:
         judge = Judge.find(resources, self.target, self.model)

@@ -6,18 +6,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from assay.evaluators.answers import (
     NO_EXPECTED_OUTPUT,
-    SLOW_PATTERN,
-    TOO_DEEP,
     TextCheck,
     equal,
     equality,
     expected_output,
     inverted,
-    not_json,
     other_case,
     share,
     single,
@@ -26,15 +23,16 @@ from assay.evaluators.edit_distance import MAX_COMPARED, similarity
 from assay.model.context import Context
 from assay.model.evaluator import NegatableSpec
 from assay.model.expect import Regex
+from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.fields import Json, Text
-from assay.model.json_schema import answer_schema, check_schema
 from assay.model.numbers import rounded
+from assay.model.observation import Observation
 from assay.model.refusal import problem, shown
 from assay.model.rules import Excludes, NeedsOne, Rule, Ruled
 from assay.model.score import PASS_FROM, EvaluationScore, reaches
 from assay.model.tokens import as_text
-from assay.model.values import MISSING, parse_json, quoted
-from assay.patterns import compile_pattern
+from assay.model.values import MISSING, quoted
+from assay.patterns import compile_pattern, literal
 
 if TYPE_CHECKING:
     from assay.ports import Check, Resources
@@ -55,6 +53,7 @@ class _TextSpec(NegatableSpec, Ruled):
     """`value` is one text, `values` is a list; each is one check."""
 
     free_text: ClassVar[str] = "value"
+    reads: ClassVar[frozenset[Expectation]] = NOTHING
     rules: ClassVar[tuple[Rule, ...]] = (
         NeedsOne(("value", "values"), "'value' is missing, or 'values' for a list"),
         _NOT_BOTH,
@@ -70,6 +69,13 @@ class _TextSpec(NegatableSpec, Ruled):
 
     #: What a right answer does, for messages: "contain", "contains".
     verb: ClassVar[tuple[str, str]]
+    #: The same as a regular expression, with `%s` for the value.
+    pattern: ClassVar[str] = "%s"
+
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        if self.negate:
+            return {}
+        return {"responseMatches": [self.pattern % literal(value) for value in self.wanted]}
 
     @abstractmethod
     def finder(self, value: str) -> Callable[[str], bool]:
@@ -118,6 +124,9 @@ class ContainsEvaluator(_TextSpec):
     def texts_to_contain(self) -> list[str]:
         return [] if self.negate else self.wanted
 
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        return {"responseNotContains" if self.negate else "responseContains": self.wanted}
+
     def finder(self, value: str) -> Callable[[str], bool]:
         return lambda text: value in text
 
@@ -126,6 +135,7 @@ class IContainsEvaluator(_TextSpec):
     """The answer contains the text, whatever the case."""
 
     verb = "contain in any case", "contains in any case"
+    pattern = "(?i)%s"
 
     def texts_to_contain(self) -> list[str]:
         return [] if self.negate else self.wanted
@@ -139,6 +149,7 @@ class StartsWithEvaluator(_TextSpec):
     """The answer starts with the text."""
 
     verb = "start with", "starts with"
+    pattern = "^%s"
 
     def finder(self, value: str) -> Callable[[str], bool]:
         return lambda text: text.startswith(value)
@@ -153,6 +164,7 @@ class EndsWithEvaluator(_TextSpec):
     """The answer ends with the text."""
 
     verb = "end with", "ends with"
+    pattern = "%s$"
 
     def finder(self, value: str) -> Callable[[str], bool]:
         return lambda text: text.endswith(value)
@@ -180,6 +192,9 @@ class RegexEvaluator(_TextSpec):
 
     verb = "match", "matches"
 
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        return {} if self.negate else {"responseMatches": self.wanted}
+
     def finder(self, value: str) -> Callable[[str], bool]:
         return compile_pattern(value).search
 
@@ -192,6 +207,7 @@ def _finds(pattern: str, texts: tuple[str, ...]) -> bool:
 
 
 class _ManySpec(NegatableSpec):
+    reads: ClassVar[frozenset[Expectation]] = NOTHING
     values: Annotated[
         list[Text],
         Field(min_length=1, json_schema_extra={"aliases": ("value",)}),
@@ -206,6 +222,11 @@ class _ManySpec(NegatableSpec):
 
 class ContainsAnyEvaluator(_ManySpec):
     """The answer contains at least one of the texts."""
+
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        if self.negate:
+            return {"responseNotContains": self.values}
+        return {"responseContainsAny": [self.values]}
 
     def prepare(self, resources: Resources) -> Check:
         values, listed = tuple(self.values), _listing(self.values)
@@ -249,6 +270,9 @@ class IContainsAnyEvaluator(_ManySpec):
 class ContainsAllEvaluator(_ManySpec):
     """The answer contains all of the texts."""
 
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        return {} if self.negate else {"responseContains": self.values}
+
     def prepare(self, resources: Resources) -> Check:
         values, listed = tuple(self.values), _listing(self.values)
 
@@ -272,13 +296,29 @@ def _listing(values: Sequence[str]) -> str:
     return ", ".join(shown_values) + (", ..." if len(values) > 10 else "")
 
 
-class EqualsEvaluator(NegatableSpec, Ruled):
-    """The answer equals the value, or the case's expected output when none is given."""
+class _ComparingSpec(NegatableSpec, Ruled):
+    """Compares with its value, or with the expected output when none is given."""
 
     rules: ClassVar[tuple[Rule, ...]] = (_NOT_BOTH,)
     compares_with_expected: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Expectation]] = frozenset({"expected_output"})
+
+    def reads_of(self, expected: Expected) -> frozenset[Expectation]:
+        return NOTHING if self.is_given("value") or self.is_given("values") else self.reads
+
+
+class EqualsEvaluator(_ComparingSpec):
+    """The answer equals the value, or the case's expected output when none is given."""
+
     value: Json = None
     values: Annotated[list[Json], Field(min_length=1)] | None = None
+
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        """Only for a text: data may stand anywhere in an answer, which no key can say."""
+        wanted = self.value if self.is_given("value") else expected.output
+        if self.negate or self.values is not None or not isinstance(wanted, str):
+            return {}
+        return {"responseMatches": [rf"^\s*{literal(wanted.strip())}\s*$"]}
 
     def prepare(self, resources: Resources) -> Check:
         if self.values is not None:
@@ -303,11 +343,9 @@ class EqualsEvaluator(NegatableSpec, Ruled):
 _EQUALITY = {False: "equals the expected output", True: "does not equal the expected output"}
 
 
-class SimilarityEvaluator(NegatableSpec, Ruled):
+class SimilarityEvaluator(_ComparingSpec):
     """How near the answer is to the value by edit distance; no value: to the expected output."""
 
-    rules: ClassVar[tuple[Rule, ...]] = (_NOT_BOTH,)
-    compares_with_expected: ClassVar[bool] = True
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
 
@@ -335,53 +373,3 @@ class SimilarityEvaluator(NegatableSpec, Ruled):
             misses=tuple(text for score, text in pairs if not reaches(score, PASS_FROM)),
             details=details,
         )
-
-
-class IsJsonEvaluator(NegatableSpec):
-    """The answer is valid JSON."""
-
-    def prepare(self, resources: Resources) -> Check:
-        check = TextCheck(lambda text: parse_json(text) is not MISSING, "is JSON", not_json)
-        if self.negate:
-            check = inverted(check, "is not JSON", "expected an answer that is not JSON")
-        return single(check)
-
-
-def _schema(raw: Any) -> Any:
-    if isinstance(raw, (dict, bool)):
-        return raw
-    raise problem("wrong-type", f"is {shown(raw)}, not a JSON Schema")
-
-
-class JsonSchemaEvaluator(NegatableSpec):
-    """The answer is JSON that the schema accepts."""
-
-    value: Annotated[Any, BeforeValidator(_schema, json_schema_input_type=dict[str, Any] | bool)]
-
-    @field_validator("value")
-    @classmethod
-    def _is_a_schema(cls, schema: Any) -> Any:
-        return check_schema(schema)
-
-    def prepare(self, resources: Resources) -> Check:
-        faults = answer_schema(self.value).faults
-        negate = self.negate
-        accepted = EvaluationScore(1.0, hits=("the schema accepts it",))
-        if negate:
-            accepted = EvaluationScore(0.0, misses=("expected the schema not to accept it",))
-        refused = EvaluationScore(1.0, hits=("the schema does not accept it",))
-
-        def judge(context: Context) -> EvaluationScore:
-            text = context.observation.response
-            value = parse_json(text)
-            try:
-                found = [not_json(text)] if value is MISSING else faults(value)
-            except TimeoutError:
-                return EvaluationScore.errored(SLOW_PATTERN)
-            except RecursionError:
-                return EvaluationScore.errored(TOO_DEEP)
-            if not found:
-                return accepted
-            return refused if negate else EvaluationScore(0.0, misses=tuple(found))
-
-        return judge

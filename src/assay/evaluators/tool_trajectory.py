@@ -24,12 +24,15 @@ from assay.evaluators.arguments import (
 )
 from assay.evaluators.steps import ExpectedStep, Option
 from assay.evaluators.trajectory import Trajectory
+from assay.evaluators.trajectory_expect import failed_steps
 from assay.model.context import Context
 from assay.model.diff import call_text
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.expect import Regex
+from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.fields import Count, Empty, Flag, Json, Number, Positive, Text
 from assay.model.message import ToolCall
+from assay.model.observation import Observation
 from assay.model.refusal import Refusal, Steps, problem, shown, together
 from assay.model.rules import Asserts, Excludes, Holds, Needs, NeedsOne, Rule, Ruled
 from assay.model.score import EvaluationScore
@@ -88,8 +91,14 @@ def literal(value: Any) -> Any:
     return [literal(item) for item in value] if isinstance(value, list) else value
 
 
-def _literal_args(value: Any) -> dict[str, Any]:
-    """The `args` of a step that expects this input of a call, if there is one."""
+def _literal_args(call: ToolCall) -> dict[str, Any]:
+    """The `args` of a step that expects the input of this call, if it has one.
+
+    `input: null` expects a call without arguments.
+    """
+    value = call.input
+    if call.has_null_input:
+        return {"args": {}, "args_match": "exact"}
     if isinstance(value, dict):
         return {"args": {key: literal(item) for key, item in value.items()}}
     return {} if value is None else {"args": literal(value)}
@@ -237,6 +246,7 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
         Holds(_ignored_and_forbidden),
     )
 
+    reads: ClassVar[frozenset[Expectation]] = frozenset({"tool_calls"})
     mode: Literal["any_order", "in_order", "exact", "superset", "subset"] = "in_order"
     expected: list[Step] = Empty(list)
     minimums: dict[str, Count] = Empty(dict)
@@ -245,12 +255,19 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
     forbidden: list[Text] = Empty(list)
 
     @classmethod
-    def of_calls(cls, calls: Sequence[ToolCall]) -> ToolTrajectoryEvaluator:
+    def of_calls(
+        cls, calls: Sequence[ToolCall], *, required: bool = False
+    ) -> ToolTrajectoryEvaluator:
         """The calls of expected messages in order; their inputs are data, never conditions."""
-        steps = [{"tool": call.tool} | _literal_args(call.input) for call in calls]
-        return cls.model_validate(
-            {"type": "tool_trajectory", "mode": "in_order", "expected": steps}
-        )
+        steps = [{"tool": call.tool} | _literal_args(call) for call in calls]
+        entry = {"type": "tool_trajectory", "mode": "in_order", "expected": steps}
+        return cls.model_validate(entry | ({"required": True} if required else {}))
+
+    def reads_of(self, expected: Expected) -> frozenset[Expectation]:
+        """Expected calls of the case, if its own steps name all their tools."""
+        calls = [call for step in self.expected for call in (step.any_of or [step])]
+        named = {call.tool for call in calls}
+        return self.reads if all(call.tool in named for call in expected.calls) else NOTHING
 
     def cannot_fail(self) -> str:
         demanding = any(not step.optional for step in self.expected) or self.mode in (
@@ -261,8 +278,11 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
             return ""
         return "it requires no call"
 
-    def prepare(self, resources: Resources) -> Check:
-        trajectory = Trajectory(
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        return failed_steps(self._trajectory(), seen.tool_calls)
+
+    def _trajectory(self) -> Trajectory:
+        return Trajectory(
             mode=self.mode,
             steps=tuple(map(_prepare_step, self.expected))
             if "expected" in self.model_fields_set
@@ -272,6 +292,9 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
             ignore=frozenset(self.ignore) if self.ignore else (),
             forbidden=frozenset(self.forbidden) if self.forbidden else (),
         )
+
+    def prepare(self, resources: Resources) -> Check:
+        trajectory = self._trajectory()
 
         def check(context: Context) -> EvaluationScore:
             calls = context.observation.tool_calls

@@ -16,19 +16,23 @@ from assay.replacement import writing
 from assay.settings import shown_path
 
 SUFFIXES = (".csv", ".jsonl")
-COLUMNS = ("suite", "id", "label")
+COLUMNS = ("suite", "id", "label", "run")
 #: The accepted spellings of a verdict.
 PASSES = ("pass", "passed", "true", "yes", "1", "good")
 FAILURES = ("fail", "failed", "false", "no", "0", "bad")
 
 
 class Label(NamedTuple):
-    """A person's verdict on the answer to a case; `suite` may be empty."""
+    """A person's verdict on the answer to a case; `suite` may be empty.
+
+    `run` has the answer; if it is empty, the label is about any answer to the case.
+    """
 
     suite: str
     id: str
     passed: bool
     line: int = 0
+    run: str = ""
 
 
 def check_file(file: Path) -> None:
@@ -47,10 +51,10 @@ def read(file: Path) -> list[Label]:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{shown_path(file)} cannot be read: {error}") from None
     rows = _csv_rows(text, file) if file.suffix.lower() == ".csv" else _jsonl_rows(text, file)
-    found: dict[tuple[str, str], Label] = {}
+    found: dict[tuple[str, str, str], Label] = {}
     for line, row in rows:
         label = _label(row, line, file)
-        first = found.setdefault((label.suite, label.id), label)
+        first = found.setdefault((label.suite, label.id, label.run), label)
         if first.passed != label.passed:
             message = f"{label.id!r} is labelled otherwise on line {first.line}"
             raise _wrong(file, line, f"{message}: keep one of them")
@@ -61,7 +65,7 @@ def append(file: Path, label: Label) -> None:
     """Add a label; it is on disk when this returns."""
     check_file(file)
     word = PASSES[0] if label.passed else FAILURES[0]
-    row = dict(zip(COLUMNS, (label.suite, label.id, word), strict=True))
+    row = dict(zip(COLUMNS, (label.suite, label.id, word, label.run), strict=True))
     with writing(shown_path(file)):
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a+b") as stream:
@@ -132,7 +136,8 @@ def _label(row: dict[str, Any], line: int, file: Path) -> Label:
     if verdict not in (*PASSES, *FAILURES):
         message = f"the label of {case_id!r} is {row.get('label')!r}"
         raise _wrong(file, line, f"{message}; write 'pass' or 'fail'")
-    return Label(suite.strip(), case_id.strip(), verdict in PASSES, line)
+    run = str(row.get("run") or "").strip()
+    return Label(suite.strip(), case_id.strip(), verdict in PASSES, line, run)
 
 
 def _wrong(file: Path, line: int, message: str) -> UsageError:

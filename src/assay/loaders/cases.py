@@ -17,6 +17,7 @@ from assay.model.case import EvalCase, Origin
 from assay.model.message import Message
 from assay.model.reading import Reading
 from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution, SuiteFile
+from assay.model.unchecked import unchecked_expectations
 from assay.registry import evaluators as registered
 from assay.seeds import Seeds
 from assay.settings import Settings, shown_path
@@ -97,6 +98,8 @@ class CaseReader:
             self.problems.append(
                 _asserts_nothing_problem(document, path, case_id, case.expected_messages)
             )
+        if not case.has_default_evaluators and not self.incomplete:
+            self.problems += unchecked_expectations(case)
         for spec in case.evaluators:
             if spec.depends_on_case:
                 self._check_evaluators(case)
@@ -146,12 +149,12 @@ class CaseReader:
     ) -> EvalCase:
         execution = written.execution
         executions = (self.inherited,) if execution is None else (execution, self.inherited)
-        specs, defaulted = self.evaluators.of(written)
+        effective = self.evaluators.of(written)
         threshold, repeat = written.threshold, written.repeat
         return EvalCase(
             id=case_id,
             input_messages=written.input_messages,
-            evaluators=specs,
+            evaluators=effective.specs,
             description=written.description,
             expected_outcome=written.expected_outcome,
             expected_messages=written.expected_messages or (),
@@ -167,7 +170,8 @@ class CaseReader:
             skip=written.skip,
             cluster=written.cluster,
             critical=written.critical,
-            has_default_evaluators=defaulted,
+            has_default_evaluators=effective.defaulted,
+            added_defaults=effective.added,
             locate=locate,
         )
 

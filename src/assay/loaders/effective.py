@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.errors import PluginError, UnknownName
 from assay.model.evaluator import EvaluatorSpec, named
 from assay.model.expect import ExpectBase
+from assay.model.expectations import Expectation, Expected
 from assay.model.message import ToolCall
 from assay.model.refusal import problem
 from assay.model.rubric import Rubric
 from assay.model.suite import CaseExecution, CaseFile
+from assay.model.unchecked import unread
 from assay.registry import evaluators as registered
 
 _NO_EXECUTION = CaseExecution()
@@ -29,43 +31,58 @@ def evaluator_class(name: str) -> type[EvaluatorSpec]:
         raise problem("plugin-failed", str(error), at="type") from None
 
 
+class Effective(NamedTuple):
+    """The evaluators of a case: whether all are defaults, else how many of the last are."""
+
+    specs: tuple[EvaluatorSpec, ...]
+    defaulted: bool = False
+    added: int = 0
+
+
 class EffectiveEvaluators:
     """Builds the effective lists of evaluators for the cases of one suite."""
 
     def __init__(self, inherited: CaseExecution = _NO_EXECUTION) -> None:
         self.inherited = inherited
-        self._shared: dict[str, EvaluatorSpec] = {}
+        self._shared: dict[tuple[str, bool], EvaluatorSpec] = {}
 
-    def of(self, written: CaseFile) -> tuple[tuple[EvaluatorSpec, ...], bool]:
-        """The effective list, and whether it is the default one."""
+    def of(self, written: CaseFile) -> Effective:
+        """The effective list of a case."""
         own = written.evaluators
-        for execution in (written.execution, self.inherited):
-            if own is None and execution is not None:
-                own = execution.evaluators
-        added: list[EvaluatorSpec] = []
+        if own is None and written.execution is not None:
+            own = written.execution.evaluators
+        listed = (own if own is not None else self.inherited.evaluators) or ()
+        inline: list[EvaluatorSpec] = []
         if written.rubrics:
-            added.append(rubric_evaluator(written.rubrics))
+            inline.append(rubric_evaluator(written.rubrics))
         if written.expect is not None and written.expect.asserted():
-            added.append(expect_evaluator(written.expect))
-        if not own and not added:  # an empty list only overrides that of the suite
-            return named(tuple(self._default(written))), True
-        return (named((*(own or ()), *added)) if added else own or ()), False
+            inline.append(expect_evaluator(written.expect))
+        expected = Expected(written.expected_outcome, written.expected_messages or ())
+        if not listed and not inline:  # an empty list only overrides that of the suite
+            return Effective(named(tuple(self._default(expected, expected.stated()))), True)
+        added: list[EvaluatorSpec] = []
+        if own is None and expected.messages:
+            missing = unread(expected, (*listed, *inline))
+            needed = [each for each in missing if each != "expected_outcome"]
+            added += self._default(expected, needed, required=True)
+        more = (*inline, *added)
+        return Effective(named((*listed, *more)) if more else listed, added=len(added))
 
-    def _default(self, written: CaseFile) -> Iterator[EvaluatorSpec]:
-        """The evaluators of a case that names none."""
-        expected = written.expected_messages or ()
-        if written.expected_outcome:
-            yield self._shared_evaluator("llm_judge")
-        elif any(m.content is not None for m in expected if m.role == "assistant"):
-            yield self._shared_evaluator("equals")
-        if calls := [call for message in expected for call in message.tool_calls]:
-            yield trajectory_evaluator(calls)
+    def _default(
+        self, expected: Expected, needed: Sequence[Expectation], *, required: bool = False
+    ) -> Iterator[EvaluatorSpec]:
+        """The default evaluators for the expectations that need one."""
+        if "expected_outcome" in needed or "expected_output" in needed:
+            yield self._shared_evaluator("llm_judge" if expected.outcome else "equals", required)
+        if "tool_calls" in needed:
+            yield trajectory_evaluator(expected.calls, required=required)
 
-    def _shared_evaluator(self, name: str) -> EvaluatorSpec:
+    def _shared_evaluator(self, name: str, required: bool) -> EvaluatorSpec:
         """One evaluator for all cases of the suite, so that it is prepared once."""
-        if name not in self._shared:
-            self._shared[name] = evaluator_class(name).model_validate({"type": name, "name": name})
-        return self._shared[name]
+        if (name, required) not in self._shared:
+            spec = evaluator_class(name).model_validate({"type": name, "required": required})
+            self._shared[name, required] = named((spec,))[0]
+        return self._shared[name, required]
 
 
 def rubric_evaluator(rubrics: tuple[Rubric, ...]) -> EvaluatorSpec:
@@ -83,15 +100,15 @@ def expect_evaluator(block: ExpectBase) -> EvaluatorSpec:
     return cls.model_construct(given, **settings, type="expect")
 
 
-def trajectory_evaluator(calls: Sequence[ToolCall]) -> EvaluatorSpec:
+def trajectory_evaluator(calls: Sequence[ToolCall], *, required: bool) -> EvaluatorSpec:
     """Expects the calls in order, each with at least the arguments of its input."""
     cls: Any = evaluator_class("tool_trajectory")
-    spec: EvaluatorSpec = cls.of_calls(calls)
+    spec: EvaluatorSpec = cls.of_calls(calls, required=required)
     return spec
 
 
 def needs_expected(spec: EvaluatorSpec) -> bool:
     """Does the evaluator, or a member of it, compare with the expected output of the case?"""
     if spec.compares_with_expected:
-        return not (spec.is_given("value") or spec.is_given("values"))
+        return "expected_output" in spec.reads_of(Expected())
     return any(needs_expected(member) for member in spec.members)

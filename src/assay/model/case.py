@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from msgspec.structs import asdict, replace
 
+from assay.model.expectations import Expected
 from assay.record import Record
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class EvalCase(Record, frozen=True, eq=False):
     """One input with its expectations, whatever file it came from.
 
     `evaluators` is the effective list: it includes those of the inline `rubrics` and `expect`,
-    and the default ones if the author named none; then `has_default_evaluators` is true.
+    and the default ones if the author named none; then `has_default_evaluators` is true. The last
+    `added_defaults` of a list of the author's are defaults, for expectations that it does not read.
     """
 
     id: str
@@ -64,6 +66,7 @@ class EvalCase(Record, frozen=True, eq=False):
     cluster: str | None = None
     critical: bool = False
     has_default_evaluators: bool = False
+    added_defaults: int = 0
     difficulty: str | None = None
     created_at: str | None = None
     bug_ref: str | None = None
@@ -124,14 +127,16 @@ class EvalCase(Record, frozen=True, eq=False):
     @property
     def expected_output(self) -> Any:
         """The content of the last expected assistant message that has one."""
-        for message in reversed(self.expected_messages):
-            if message.role == "assistant" and message.content is not None:
-                return message.content
-        return None
+        return self.expected.output
 
     @property
     def expected_tool_calls(self) -> tuple[ToolCall, ...]:
-        return tuple(call for message in self.expected_messages for call in message.tool_calls)
+        return tuple(self.expected.calls)
+
+    @property
+    def expected(self) -> Expected:
+        """What it expects, apart from its evaluators."""
+        return Expected(self.expected_outcome, self.expected_messages)
 
 
 class Suite(Record, frozen=True):

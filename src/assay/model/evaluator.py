@@ -20,7 +20,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from assay.model.expectations import EVERYTHING, Expectation, Expected
 from assay.model.fields import Flag, Number, Text
+from assay.model.observation import Observation
 from assay.model.reading import Reading
 from assay.model.refusal import Refusal, problem, raise_all, repeated, shown, together
 from assay.model.shape import Shape
@@ -82,6 +84,8 @@ class EvaluatorSpec(Shape):
 
     #: compares with the expected output of the case when it has no value of its own
     compares_with_expected: ClassVar[bool] = False
+    #: the expectations of the case that it may read; all, unless a subclass narrows it
+    reads: ClassVar[frozenset[Expectation]] = EVERYTHING
     #: a loader has to check this evaluator together with its case
     depends_on_case: ClassVar[bool] = False
     #: the key that takes any text but an empty one, if an entry may have just that and its type
@@ -103,6 +107,10 @@ class EvaluatorSpec(Shape):
     def members(self) -> tuple[EvaluatorSpec, ...]:
         """The evaluators that this one is made of."""
         return ()
+
+    def reads_of(self, expected: Expected) -> frozenset[Expectation]:
+        """What it reads of these expectations with its settings: at most its `reads`."""
+        return self.reads
 
     def saying(self, text: str) -> Self:
         """A copy with another free text, equal to what validating such an entry would return."""
@@ -144,6 +152,13 @@ class EvaluatorSpec(Shape):
     def texts_to_contain(self) -> list[str]:
         """The texts that it expects somewhere in the answer."""
         return []
+
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        """What it requires of an answer that it failed, as keys of an `expect` block.
+
+        Empty if no key can say it. The keys may leave out what this answer gets right.
+        """
+        return {}
 
 
 class NegatableSpec(EvaluatorSpec):

@@ -6,7 +6,7 @@ Keys may be in camelCase or snake_case; the fields have the camelCase names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
@@ -297,6 +297,24 @@ class GoldenExpect(ExpectBase):
     responseNonEmpty: Flag
 
 
+def merged(blocks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Blocks as one: lists of assertions are joined, of other keys the first counts.
+
+    Of `toolsCalled` and `toolsAcceptable`, which exclude each other, the first counts too.
+    """
+    found: dict[str, Any] = {}
+    for block in blocks:
+        routed = not _ROUTES.isdisjoint(found)
+        for key, value in block.items():
+            if isinstance(value, list) and key not in _ROUTES:
+                known = found.setdefault(key, [])
+                known += [item for item in value if item not in known]
+            elif not (routed and key in {*_ROUTES, "toolsCalledMode"}):
+                found.setdefault(key, value)
+    return found
+
+
+_ROUTES = frozenset({"toolsCalled", "toolsAcceptable"})
 #: toolsCalledMode only modifies another key; `toolsCalled: []` asserts that no tool is called.
 ASSERTED = Asserts(
     tuple(name for name in Expect.model_fields if name != "toolsCalledMode"),

@@ -44,6 +44,11 @@ class _Record(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, **changes)
 
     @classmethod
+    def of(cls, fields: dict[str, Any], written: Any) -> Self:
+        """The record of checked fields; `written` has only the keys that were given."""
+        return cls(**fields)
+
+    @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> core_schema.CoreSchema:
         """Validate a mapping, then create the record: pydantic does not support structs."""
         hints = get_type_hints(cls, include_extras=True)
@@ -56,7 +61,7 @@ class _Record(msgspec.Struct, frozen=True):
                 fields[given.name] = core_schema.typed_dict_field(schema, required=given.required)
         mapping = core_schema.typed_dict_schema(fields, cls=cls, extra_behavior="forbid")
         return core_schema.no_info_wrap_validator_function(
-            lambda given, read: given if isinstance(given, cls) else cls(**read(given)),
+            lambda given, read: given if isinstance(given, cls) else cls.of(read(given), given),
             mapping,
             ref=cls.__name__,
             serialization=core_schema.plain_serializer_function_ser_schema(cls.to_dict),
@@ -84,8 +89,9 @@ def _check_mapping(cls: type[ToolCall] | type[ContentPart]) -> BeforeValidator:
 class ToolCall(_Record, frozen=True):
     """A call an assistant made, or is expected to make. None means not given.
 
-    The last three belong to calls that were observed; nobody writes them in a file. `notes`
-    say what is odd about the record of the call: it has no result, its input is no JSON.
+    `success`, `error` and `notes` belong to observed calls and cannot be written in a file. `notes`
+    say what is odd about the record of the call: it has no result, its input is not JSON.
+    `has_null_input` is true if `input: null` was written, which is not the same as no input.
     """
 
     keys = ("tool", "input", "output", "id", "duration_ms")
@@ -98,6 +104,15 @@ class ToolCall(_Record, frozen=True):
     success: bool | None = None
     error: str | None = None
     notes: tuple[str, ...] = ()
+    has_null_input: bool = False
+
+    @classmethod
+    def of(cls, fields: dict[str, Any], written: Any) -> Self:
+        return cls(**fields, has_null_input="input" in written and written["input"] is None)
+
+    def to_dict(self) -> dict[str, Any]:
+        found = _Record.to_dict(self)
+        return {"tool": self.tool, "input": None} | found if self.has_null_input else found
 
 
 class ContentPart(_Record, frozen=True, eq=False):
@@ -233,7 +248,7 @@ def _plain_call(raw: Any) -> ToolCall | None:
     if type(raw) is dict and len(raw) == 2 and "input" in raw:
         tool = raw.get("tool")
         if type(tool) is str and tool:
-            return ToolCall(tool, raw["input"])
+            return ToolCall(tool, raw["input"], has_null_input=raw["input"] is None)
     return None
 
 

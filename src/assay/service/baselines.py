@@ -13,7 +13,7 @@ from assay.errors import BaselineRefused
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.run import MADE, TEST_CASES, RunRecord
 from assay.ports import Store
-from assay.service.eval_files import validate
+from assay.service.eval_files import load_all
 from assay.service.history import against, options_of_run, rules_of
 from assay.service.project import project
 from assay.service.store import project_store
@@ -169,7 +169,7 @@ def _ids_in(file: str, settings: Settings) -> set[str] | None:
     path = settings.root / file
     if not file or not path.exists():
         return set()
-    loaded = validate([path], settings=settings)
+    loaded = load_all([path], settings=settings)
     if loaded.errors:
         return None
     return {case.id for suite in loaded.suites for case in suite}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from datetime import date
 from pathlib import Path
@@ -9,17 +10,21 @@ from typing import Any
 
 import msgspec
 
+from assay import registry
 from assay.comparison.outcomes import find_run
 from assay.errors import NotInStore, UsageError, nearest
 from assay.model import tokens
 from assay.model.case import EvalCase, Suite
-from assay.model.expect import Expect, ExpectBase
+from assay.model.expect import Expect, ExpectBase, merged
+from assay.model.observation import Observation
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, only
+from assay.observations.reading import read_json
 from assay.ports import Store
 from assay.results.trials import by_case, outcome_of, repeats_of
 from assay.service import regressions
 from assay.service.eval_files import load
+from assay.service.evaluation import evaluate
 from assay.service.project import project
 from assay.service.store import store_to_read
 from assay.settings import Settings, shown_path
@@ -30,7 +35,8 @@ from assay.suites.staleness import file_hash
 class Report(msgspec.Struct, frozen=True):
     """A bug report. `source` is RUN/CASE; `force` accepts a result that passed or is outdated.
 
-    `contains` and `tools_called` are expected in addition to what the case expects.
+    `contains`, `params` (each `tool.path=value`) and `tools_called` are expected in addition to
+    what the case expects.
     """
 
     source: str
@@ -40,7 +46,16 @@ class Report(msgspec.Struct, frozen=True):
     file: str = ""
     contains: tuple[str, ...] = ()
     tools_called: tuple[str, ...] = ()
+    params: tuple[str, ...] = ()
     force: bool = False
+
+
+class _Recorded(msgspec.Struct, frozen=True):
+    """A recorded answer: the evaluators that it failed, and the first message about that."""
+
+    observation: Observation
+    failed: frozenset[str]
+    reason: str
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -62,17 +77,22 @@ def capture(
     settings = project()
     with closing(store_to_read(settings, store)) as opened:
         found = _find(report.source, opened)
-        reason = _reason(found, opened)
+        recorded = _recorded(found, opened)
     if found.outcome != "failed" and not report.force:
         was = "was skipped" if found.outcome == "skipped" else found.outcome
         hint = "only a failed result shows a bug; --force adds it all the same"
         raise UsageError(f"{found.case_id} {was} in the run {found.run.id}: {hint}")
     suite, case = _load_case(found, settings, force=report.force)
-    expect = _expected(case, report)
+    expect = _expected(case, report, recorded)
     folder, tool = _location(report, suite, expect)
-    description = report.description or case.description or reason or case.id
+    description = report.description or case.description or recorded.reason or case.id
     bug = Bug(_prompt(case), expect, description, report.bug_ref)
-    return regressions.add(folder, tool, bug, today or date.today())
+
+    def verify(block: Expect) -> None:
+        if found.outcome != "errored":  # only with --force: there is no answer to check
+            _check_fails(case, block, recorded)
+
+    return regressions.add(folder, tool, bug, today or date.today(), verify)
 
 
 def _find(source: str, store: Store) -> _Found:
@@ -114,14 +134,16 @@ def _case_of(run: RunRecord, wanted: str, store: Store) -> _Found:
 _MAX_NAMES = 10_000
 
 
-def _reason(found: _Found, store: Store) -> str:
-    """Why the case failed: the first message of its first failed trial."""
-    failed: tuple[Outcome, ...] = ("failed",)
-    for trial in store.trials(found.run.id, failed, only(found.position)):
-        details: dict[str, Any] = msgspec.json.decode(trial.result)["details"]
-        misses = [miss for entry in details["evaluators"] for miss in entry.get("misses", ())]
-        return str([*misses, *details["failures"], ""][0])
-    return ""
+def _recorded(found: _Found, store: Store) -> _Recorded:
+    """The answer of the first failed trial, or of the first one if none failed."""
+    trials = list(store.trials(found.run.id, positions=only(found.position)))
+    trial = next((each for each in trials if each.outcome == "failed"), trials[0])
+    details: dict[str, Any] = msgspec.json.decode(trial.result)["details"]
+    entries = details["evaluators"]
+    misses = [miss for entry in entries for miss in entry.get("misses", ())]
+    reasons = [*misses, *details["failures"], ""] if trial.outcome == "failed" else [""]
+    failed = frozenset(entry["name"] for entry in entries if entry.get("verdict") != "pass")
+    return _Recorded(read_json(trial.observation), failed, str(reasons[0]))
 
 
 def _load_case(found: _Found, settings: Settings, *, force: bool) -> tuple[Suite, EvalCase]:
@@ -149,30 +171,88 @@ def _prompt(case: EvalCase) -> str:
     return messages[0].text
 
 
-def _expected(case: EvalCase, report: Report) -> dict[str, Any]:
-    """What the case expects in its `expect` block, with what the report adds."""
-    expect: dict[str, Any] = {}
-    for spec in case.evaluators:
-        if isinstance(spec, ExpectBase):
-            keys = {*spec.asserted(), "toolsCalledMode"} & Expect.model_fields.keys()
-            expect |= spec.model_dump(mode="json", include=keys, exclude_defaults=True)
+_HOW = (
+    "state what the answer should have been: --contains TEXT, --param TOOL.PATH=VALUE"
+    " or --tool-called NAME"
+)
+
+
+def _expected(case: EvalCase, report: Report, recorded: _Recorded) -> dict[str, Any]:
+    """The `expect` blocks of the case, the other checks that failed, and what the report adds."""
+    blocks = [
+        spec.as_expect(case.expected, recorded.observation)
+        for spec in sorted(case.evaluators, key=lambda spec: not isinstance(spec, ExpectBase))
+        if spec.name in recorded.failed or isinstance(spec, ExpectBase)
+    ]
+    expect = merged(blocks)
     lasting = {key: kept for key, value in expect.items() if (kept := _lasting(value)) or not value}
     if lasting != expect and not report.contains:
         problem = "expects values of a snapshot, which a regression case outlives"
-        raise UsageError(f"{case.id} {problem}; say what should come in their place, by --contains")
-    expect = lasting
-    if report.contains:
-        known = expect.get("responseContains", [])
-        expect["responseContains"] = list(dict.fromkeys([*known, *report.contains]))
+        raise UsageError(f"{case.id} {problem}: state others with --contains TEXT")
+    params = _params(report.params, recorded.observation, lasting)
+    expect = merged([lasting, {"responseContains": [*report.contains], "toolParams": params}])
     if report.tools_called:
         expect.pop("toolsAcceptable", None)
         expect["toolsCalled"] = list(report.tools_called)
-    if not expect:
-        hint = "say what should come, by --contains or --tool-called"
+    expect = {key: value for key, value in expect.items() if value != [] or key in lasting}
+    if not expect and not report.tools_called:
         raise UsageError(
-            f"{case.id} has no 'expect' block that a regression case could take; {hint}"
+            f"nothing can be taken over from {case.id}{_failed(case, recorded)}\n{_HOW}"
         )
     return expect
+
+
+def _failed(case: EvalCase, recorded: _Recorded) -> str:
+    """The failed checks, which an `expect` block cannot express, or only in part."""
+    failed = [spec for spec in case.evaluators if spec.name in recorded.failed]
+    names = [s.name if s.name == s.type else f"{s.name} ({s.type})" for s in failed]
+    return f"; an 'expect' block cannot express what failed: {', '.join(names)}" if names else ""
+
+
+def _params(
+    given: Iterable[str], seen: Observation, expect: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Each `TOOL.PATH=VALUE` as an assertion; the value is JSON, or else text.
+
+    A tool's name may have dots: the longest one that was called or is expected counts.
+    """
+    tools = {call.tool for call in seen.tool_calls or ()} | _tools_in(expect)
+    params = []
+    for text in given:
+        left, equals, written = text.partition("=")
+        known = [tool for tool in tools if left.startswith(f"{tool}.")]
+        tool = max(known, key=len, default=left.partition(".")[0])
+        path = left[len(tool) + 1 :]
+        if not (tool and path and equals):
+            found = f"--param {text!r} is not of the form TOOL.PATH=VALUE"
+            raise UsageError(f"{found}, such as refund.amount=42.5")
+        try:
+            value = msgspec.json.decode(written)
+        except msgspec.DecodeError:
+            value = written
+        params.append({"tool": tool, "paramName": path, "assertion": "equals", "value": value})
+    return params
+
+
+def _tools_in(expect: Mapping[str, Any]) -> set[str]:
+    """The tools that must be called."""
+    return {*expect.get("toolsCalled", ()), *(p["tool"] for p in expect.get("toolParams", ()))}
+
+
+def _check_fails(case: EvalCase, block: Expect, recorded: _Recorded) -> None:
+    """Raise UsageError unless the new case fails on the recorded answer."""
+    cls = registry.evaluators.get("expect")
+    given = block.model_dump(mode="json", exclude_unset=True)
+    spec = cls.model_validate({"type": "expect", "name": "expect", **given})
+    probe = case.replace(evaluators=(spec,), skip=None, threshold=None)
+    result = evaluate(probe, recorded.observation)
+    if result.outcome == "failed":
+        return
+    if result.outcome == "errored":
+        reason = "; ".join(result.failures)
+        raise UsageError(f"the new case cannot be judged on the recorded answer: {reason}")
+    told = "the new case would pass on the recorded answer, so it would not have caught the bug"
+    raise UsageError(f"{told}{_failed(case, recorded)}\n{_HOW}")
 
 
 def _lasting(value: Any) -> Any:
@@ -198,8 +278,8 @@ def _location(report: Report, suite: Suite, expect: dict[str, Any]) -> tuple[Pat
             name = f"{report.tool or '<tool>'}{SUFFIX}"
             raise UsageError(f"{shown_path(file)}: the file of the case is called {name}")
         return file.absolute().parent, tool
-    called = expect.get("toolsCalled") or []
-    tool = report.tool or suite.tool_name or (called[0] if len(called) == 1 else "")
+    named = _tools_in(expect)
+    tool = report.tool or suite.tool_name or (named.pop() if len(named) == 1 else "")
     if not tool:
         raise UsageError("which tool is it about? name it with --tool")
     return Path(suite.file).absolute().parent, tool

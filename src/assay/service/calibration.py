@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,18 +13,24 @@ from typing import Any
 import msgspec
 
 from assay.comparison.outcomes import find_run
-from assay.errors import AssayError, UsageError
+from assay.engine.plan import Defaults
+from assay.errors import AssayError, NotInStore, UsageError
 from assay.judges import calibrations, labels
 from assay.judges.judgements import Judgement, judgements, uses_of
 from assay.judges.labels import Label
 from assay.model.calibration import Calibration, JudgeUse
+from assay.model.case import EvalCase
 from assay.model.comparison import CaseRef
+from assay.model.context import Context
+from assay.model.observation import observed
 from assay.model.run import RunRecord, only
+from assay.observations.reading import read_json
 from assay.ports import Store
 from assay.service import eval_files
+from assay.service.options import default_evaluators, options_of
 from assay.service.project import project
 from assay.service.store import store_to_read
-from assay.settings import Settings, shown_path
+from assay.settings import shown_path
 from assay.stats.calibration import (
     Confusion,
     agreement,
@@ -36,21 +42,26 @@ from assay.stats.calibration import (
 )
 from assay.stats.estimates import Estimate
 from assay.stats.proportions import wilson
+from assay.suites.staleness import file_hash
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An answer to label, as a person sees it: without the verdict of the judge."""
+    """An answer to label, as a person sees it: what the judge saw, without its verdict.
+
+    `pieces` are pairs of a label and a text.
+    """
 
     ref: CaseRef
     description: str
-    question: str
-    answer: str
+    pieces: tuple[tuple[str, str], ...]
 
 
 class Calibrated(msgspec.Struct, frozen=True):
     """A judge compared with labels. It passed `passed` of the `judged` answers of the run.
 
-    `unknown` is the number of labels for answers that it did not judge in the run.
+    `earlier_labels` of the labels are about answers of other runs that it judged, `unknown` more
+    about answers that it did not judge. `stays` is an earlier calibration of the same judge that
+    this one did not replace.
     """
 
     run_id: str
@@ -60,6 +71,8 @@ class Calibrated(msgspec.Struct, frozen=True):
     judged: int
     unknown: int
     file: str
+    earlier_labels: int = 0
+    stays: Calibration | None = None
 
     @property
     def estimates(self) -> dict[str, Estimate | None]:
@@ -106,59 +119,142 @@ class Desk:
         with closing(self._store()) as opened:
             self.record = find_run(run, opened)
             self.judge = _select_judge(self.record, evaluator)
-            self._verdicts: dict[CaseRef, Judgement] = {
+            self._verdicts = self._judged(self.record.id, opened)
+
+    def _judged(self, run_id: str, store: Store) -> dict[CaseRef, Judgement]:
+        """The verdicts of the judge in a run; none if the run was deleted."""
+        try:
+            return {
                 found.ref: found
-                for found in judgements(opened, self.record.id)
+                for found in judgements(store, run_id)
                 if (found.judge_id, found.evaluator) == (self.judge.id, self.judge.evaluator)
             }
+        except NotInStore:
+            return {}
 
     def unlabelled(self, size: int, seed: int = 0) -> list[Answer]:
         """The answers of a random sample that have no label yet; the seed determines the sample."""
         refs = sorted(self._verdicts)
         sample = Random(seed).sample(refs, min(size, len(refs)))
-        known, _ = _match(labels.read(self._file), self._verdicts, self._file)
+        given = [label for label in labels.read(self._file) if label.run in ("", self.record.id)]
+        known, _ = _match(given, self._verdicts, self._file)
         missing = [ref for ref in sample if ref not in known]
+        cases = self._cases({ref.suite for ref in missing})
         with closing(self._store()) as opened:
-            return _answers(missing, self._verdicts, self.record, opened, self._settings)
+            return [self._answer(ref, cases.get(ref), opened) for ref in missing]
+
+    def _answer(self, ref: CaseRef, case: EvalCase | None, store: Store) -> Answer:
+        trial = next(store.trials(self.record.id, positions=only(self._verdicts[ref].position)))
+        seen = read_json(trial.observation)
+        description = msgspec.json.decode(trial.entry)["description"]
+        judging = [
+            spec
+            for spec in (case.evaluators if case else ())
+            if spec.name == self.judge.evaluator and hasattr(spec, "judge_sees")
+        ]
+        if case is None or not judging:  # show at least what the run recorded
+            asked = [] if case is None else [("asked", case.question)]
+            calls = [msgspec.json.encode(observed(c)).decode() for c in seen.tool_calls or ()]
+            made = [("calls", "\n".join(calls))] if calls else []
+            return Answer(ref, description, (*asked, *made, ("answer", seen.response)))
+        return Answer(ref, description, tuple(judging[0].judge_sees(Context(case, seen))))
+
+    def _cases(self, files: set[str]) -> dict[CaseRef, EvalCase]:
+        """The cases of those files that can still be loaded, as the run judged them."""
+        options = options_of({}, self._settings, self.record, [])
+        defaults = Defaults(default_evaluators(options, self._settings))
+        found: dict[CaseRef, EvalCase] = {}
+        for file in files:
+            try:
+                (suite,) = eval_files.load(self._settings.root / file)
+            except (AssayError, ValueError):  # missing or invalid by now; show the answer alone
+                continue
+            for case in suite:
+                found[CaseRef(file, case.id)] = defaults.applied(case)
+        return found
 
     def label(self, answer: Answer, passed: bool) -> None:
         """Record the label of a person; it is on disk when this returns."""
-        labels.append(self._file, Label(*answer.ref, passed))
+        labels.append(self._file, Label(*answer.ref, passed, run=self.record.id))
 
-    def calibrate(self) -> Calibrated:
-        """Compare all labels with the judge, and store the calibration."""
+    @property
+    def has_labels(self) -> bool:
+        return bool(labels.read(self._file))
+
+    @property
+    def changed_files(self) -> list[str]:
+        """The eval files of the judged answers that changed since the run."""
+        hashes = {suite.file: suite.metadata.get("evalFileHash") for suite in self.record.suites}
+        files = sorted({ref.suite for ref in self._verdicts})
+        root = self._settings.root
+        return [file for file in files if hashes.get(file) != file_hash(root / file)]
+
+    def calibrate(self, *, complete: bool = True) -> Calibrated:
+        """Compare all labels with the judge, and store the calibration.
+
+        An earlier calibration of the same judge stays if labelling is not `complete`, or if it
+        has more labels, from another file.
+        """
         if not self._file.exists():
             where = f"there is no file of labels {shown_path(self._file)}"
             raise UsageError(f"{where}: write one, or let --sample 50 ask for labels")
-        known, unknown = _match(labels.read(self._file), self._verdicts, self._file)
-        if not known:
+        pairs, unknown = self._pairs(labels.read(self._file))
+        if not pairs:
             where = f"{shown_path(self._file)} has no label of an answer that"
             raise UsageError(
                 f"{where} {self.judge.evaluator!r} judged in the run {self.record.id}:"
                 " --sample 50 asks for some"
             )
-        pairs = ((label.passed, self._verdicts[ref].passed) for ref, label in known.items())
         passed = sum(verdict.passed for verdict in self._verdicts.values())
-        found = Calibrated(
+        table = Confusion.of(pair for found in pairs.values() for pair in found)
+        return Calibrated(
             self.record.id,
             self.judge,
-            Confusion.of(pairs),
+            table,
             passed,
             len(self._verdicts),
             unknown,
             shown_path(self._file),
+            table.n - len(pairs.get(self.record.id, ())),
+            self._keep(self._calibration(table), complete=complete),
         )
-        calibrations.keep(self._settings.root, self._calibration(found))
-        return found
 
-    def _calibration(self, found: Calibrated) -> Calibration:
-        judge, table, root = self.judge, found.table, self._settings.root
+    def _pairs(self, given: Sequence[Label]) -> tuple[dict[str, list[tuple[bool, bool]]], int]:
+        """By run, what people and the judge say about the same answers; and labels of no answer."""
+        by_run: dict[str, list[Label]] = {}
+        for label in given:
+            by_run.setdefault(label.run or self.record.id, []).append(label)
+        pairs: dict[str, list[tuple[bool, bool]]] = {}
+        unknown = 0
+        with closing(self._store()) as opened:
+            for run_id, found in by_run.items():
+                here = run_id == self.record.id
+                verdicts = self._verdicts if here else self._judged(run_id, opened)
+                known, others = _match(found, verdicts, self._file)
+                unknown += others
+                if known:
+                    pairs[run_id] = [(k.passed, verdicts[ref].passed) for ref, k in known.items()]
+        return pairs, unknown
+
+    def _keep(self, found: Calibration, *, complete: bool) -> Calibration | None:
+        """Store a calibration, unless an earlier one stays, which is returned then."""
+        root = self._settings.root
+        for known in calibrations.read(root):
+            if (known.judge_id, known.evaluator) == (found.judge_id, found.evaluator):
+                fewer = known.labels != found.labels and found.table.n < known.table.n
+                if fewer or not complete:
+                    return known
+        calibrations.keep(root, found)
+        return None
+
+    def _calibration(self, table: Confusion) -> Calibration:
+        judge, root = self.judge, self._settings.root
         file = self._file.absolute()
         relative = file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
         moment = self._now().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         return Calibration(
             *(judge.id, judge.evaluator, judge.type, judge.judge),
-            *(relative, found.run_id, moment),
+            *(relative, self.record.id, moment),
             *(table.right_passes, table.wrong_passes),
             *(table.wrong_failures, table.right_failures),
         )
@@ -205,34 +301,3 @@ def _match(
             message = f"{label.id!r} is labelled otherwise on line {before.line}: keep one of them"
             raise UsageError(f"{shown_path(file)}:{label.line}: {message}")
     return matched, unknown
-
-
-def _answers(
-    refs: Iterable[CaseRef],
-    verdicts: dict[CaseRef, Judgement],
-    record: RunRecord,
-    store: Store,
-    settings: Settings,
-) -> list[Answer]:
-    refs = list(refs)
-    asked = _questions({ref.suite for ref in refs}, settings)
-    found = []
-    for ref in refs:
-        trial = next(store.trials(record.id, positions=only(verdicts[ref].position)))
-        entry: dict[str, Any] = msgspec.json.decode(trial.entry)
-        answer = str(entry["details"].get("response", ""))
-        found.append(Answer(ref, entry["description"], asked.get(ref, ""), answer))
-    return found
-
-
-def _questions(files: set[str], settings: Settings) -> dict[CaseRef, str]:
-    """The questions of those files that can still be loaded."""
-    found: dict[CaseRef, str] = {}
-    for file in files:
-        try:
-            (suite,) = eval_files.load(settings.root / file)
-        except (AssayError, ValueError):  # missing or invalid by now; show the answer alone
-            continue
-        for case in suite:
-            found[CaseRef(file, case.id)] = case.question
-    return found

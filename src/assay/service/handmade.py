@@ -11,12 +11,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from assay.engine.job import project_path
-from assay.errors import UsageError
+from assay.engine.plan import Defaults
+from assay.errors import Problem, UsageError
 from assay.model.case import EvalCase, Suite
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.message import Message
 from assay.model.refusal import kind_of
 from assay.model.run import MADE, RunRecord
+from assay.model.unchecked import unchecked_expectations
 from assay.settings import Settings
 from assay.suites.discovery import loader_for
 
@@ -62,6 +64,25 @@ def checked(suites: Sequence[Suite], *, defaults: bool = False) -> list[Suite]:
         lines = ["these suites cannot be run:", *problems[:_MAX_PROBLEMS], *more]
         raise UsageError("\n  ".join(lines))
     return valid
+
+
+def unchecked(suites: Iterable[Suite], defaults: Defaults) -> Iterator[Problem]:
+    """Warnings about expectations that no evaluator reads, one of a kind for each suite.
+
+    Only about suites made in Python, and cases that get other default evaluators: loaders have
+    warned about all others.
+    """
+    for suite in suites:
+        found: dict[str, list[Problem]] = {}
+        for case in () if suite.streamed else suite.cases:
+            given = defaults.applied(case)
+            if given is not case or case.locate is None:
+                for problem in unchecked_expectations(given):
+                    found.setdefault(problem.hint, []).append(problem)
+        for first, *others in found.values():
+            more = f" (and {len(others):,} more of the suite)" if others else ""
+            place = first.file or suite.file
+            yield replace(first, file=place, message=first.message + more)
 
 
 def paths_of(suites: Iterable[Suite], settings: Settings) -> list[str]:

@@ -23,9 +23,16 @@ def lock(paths: Paths) -> dict[str, list[str]]:
 
 
 def add(
-    folder: str | os.PathLike[str], tool: str, bug: ledger.Bug, today: date
+    folder: str | os.PathLike[str],
+    tool: str,
+    bug: ledger.Bug,
+    today: date,
+    verify: ledger.Verify = lambda block: None,
 ) -> tuple[Path, str]:
-    """Add a locked case for a bug to the regression file of a tool; returns file and id."""
+    """Add a locked case for a bug to the regression file of a tool; returns file and id.
+
+    `verify` is given the block of the new case, and may raise before anything is written.
+    """
     if not re.fullmatch(r"[^\s./\\:][^\s/\\:]*", tool) or not tool.isprintable():
         raise UsageError(f"{tool!r} is not the name of a tool that a file can be called after")
     file = working_directory() / folder / f"{tool}{ledger.SUFFIX}"
@@ -33,7 +40,7 @@ def add(
         problems = load_file(file, find_settings().for_file(file))[1]
         if refusal := refusal_of(problems):
             raise refusal
-    return file, ledger.add(file, bug, today)
+    return file, ledger.add(file, bug, today, verify)
 
 
 def archive(identity: str, paths: Paths) -> Path:

@@ -23,9 +23,10 @@ from assay.comparison.outcomes import Outcomes, find_run, outcomes_of, stored
 from assay.engine import session
 from assay.engine.brake import Brake
 from assay.engine.job import Compare, Job, project_path
+from assay.engine.plan import Defaults
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
-from assay.errors import UsageError, refusal_of
+from assay.errors import Problem, UsageError, refusal_of
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef
 from assay.model.events import Listener, Notice
@@ -190,6 +191,8 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     # A run based on another one looks its cases up, which a stream cannot do.
     order = replace(order, stream=order.stream and not origin)
     suites, paths = _suites(order, options, settings, store, earlier)
+    defaults = default_evaluators(options, settings)
+    _report(list(handmade.unchecked(suites, Defaults(defaults))), order, options)
     job = Job(
         settings=settings,
         suites=suites,
@@ -199,7 +202,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         target=_as_target(order.target),
         judge=_as_target(order.judge),
         targets=order.targets,
-        defaults=default_evaluators(options, settings),
+        defaults=defaults,
         sources={"seed": Seeds(settings).data, "snapshot": snapshot.capture(settings) or {}},
         secrets=frozenset(secrets_of(settings)),
         compare=_comparer(options, settings, store, base),
@@ -332,13 +335,18 @@ def _load(
     unselected = [s for s in loaded.suites if options.tier and s.tier not in options.tier]
     ignored = {problem for suite in unselected for problem in suite.warnings}
     warnings = [problem for problem in loaded.problems if problem not in ignored]
+    _report(warnings, order, options)
+    for file, reason in loaded.passed_over:
+        order.door.listen(Notice(f"passed over {file}: {reason}"))
+    return loaded.suites
+
+
+def _report(warnings: Sequence[Problem], order: Order, options: RunOptions) -> None:
+    """Send the warnings to the door; raises them if the run is strict."""
     if refusal := refusal_of(warnings, strict=options.strict):
         raise refusal
     for problem in warnings:
         order.door.listen(Notice(str(problem)))
-    for file, reason in loaded.passed_over:
-        order.door.listen(Notice(f"passed over {file}: {reason}"))
-    return loaded.suites
 
 
 @asynccontextmanager

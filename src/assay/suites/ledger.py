@@ -10,11 +10,11 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -28,6 +28,9 @@ from assay.model.reading import Reading
 from assay.replacement import replacing
 from assay.settings import shown_path
 
+if TYPE_CHECKING:
+    from assay.model.expect import Expect
+
 try:
     import fcntl
 except ImportError:  # pragma: no cover - on Windows nothing prevents concurrent writes
@@ -39,6 +42,10 @@ LOCK_TIMEOUT_SECONDS = 30.0
 #: How the description of a regression case begins.
 PREFIX = "regression — "
 Status = Literal["locked", "unlocked", "changed", "gone", "archived"]
+
+
+#: Looks at the `expect` block of a new case; raises if it should not be added.
+Verify = Callable[["Expect"], None]
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
@@ -173,26 +180,28 @@ def _archive(file: Path, ledger: _Ledger, identity: str) -> Path:
     return target
 
 
-def add(file: Path, bug: Bug, today: date) -> str:
+def add(file: Path, bug: Bug, today: date, verify: Verify = lambda block: None) -> str:
     """Append a case for a bug to a regression file that loads, or is new, and lock it.
 
-    Returns the id, which has the next number that no case of the tool ever had. A crash in
-    between leaves the case unlocked.
+    Returns the id, which has the next number that no case of the tool ever had. `verify` is given
+    the valid block of the case, and may raise before anything is written. A crash in between
+    leaves the case unlocked.
     """
     with _exclusive(file):
         ledger = _Ledger(file)
         _raise_errors(ledger)
-        case = _new_case(ledger.next_id(file), bug, today)
+        case, block = _new_case(ledger.next_id(file), bug, today)
         if known := ledger.same_bug(case):
             found = f"{ledger.document.file} has {known} already, with the same bug reference"
             raise LedgerError(f"{found}, prompt and expectations")
+        verify(block)
         _write(file, with_item(ledger.text, ledger.document, ledger.base, case))
         _write(lock_file(file), _lock_text({**ledger.hashes, case["id"]: case_hash(case)}))
         return str(case["id"])
 
 
-def _new_case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
-    """The new case; raises EvalFileErrors when it would not load."""
+def _new_case(identity: str, bug: Bug, today: date) -> tuple[dict[str, Any], Expect]:
+    """The new case and its `expect` block; raises EvalFileErrors when it would not load."""
     description = bug.description.strip()
     case = {
         "id": identity,
@@ -215,10 +224,11 @@ def _new_case(identity: str, bug: Bug, today: date) -> dict[str, Any]:
     found, problems = checking.check(RegressionEvalCase, document, (), document.data, reading)
     if found is not None and not found.expect.asserted():
         problems.append(document.problem(("expect",), "asserts-nothing", "it asserts nothing"))
-    if wrong := [p for p in (*document.problems, *problems) if p.severity == "error"]:
+    wrong = [p for p in (*document.problems, *problems) if p.severity == "error"]
+    if wrong or found is None:
         raise EvalFileErrors(wrong)
     written: dict[str, Any] = document.data
-    return written
+    return written, found.expect
 
 
 #: Two cases with the same values of these keys are about the same bug.
