@@ -132,8 +132,9 @@ class Problem(Record, frozen=True):
         for name in ("message", "hint"):
             text = getattr(self, name)
             if len(text) > MAX_MESSAGE:
-                half = MAX_MESSAGE // 2 - 3
-                msgspec.structs.force_setattr(self, name, f"{text[:half]} ... {text[-half:]}")
+                from assay.redaction import cut  # few messages are that long
+
+                msgspec.structs.force_setattr(self, name, cut(text, MAX_MESSAGE, keep="both"))
 
     def to_dict(self) -> dict[str, Any]:
         return msgspec.structs.asdict(self)

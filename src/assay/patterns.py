@@ -8,11 +8,8 @@ every search.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
-
-from pydantic_core import SchemaValidator, core_schema
 
 from assay.errors import BadPattern
 
@@ -53,15 +50,6 @@ class _Backtracking:
 
     def search(self, text: str) -> bool:
         return self.compiled.search(text, timeout=TIME_LIMIT) is not None
-
-
-def quick_search(pattern: str) -> Callable[[str | bytes], bool]:
-    """A test whether a pattern occurs in UTF-8 text, as fast as a substring search.
-
-    It uses the Rust engine inside pydantic, which scans for the literals that a match begins with.
-    """
-    schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
-    return SchemaValidator(schema).isinstance_python
 
 
 @lru_cache(maxsize=4096)

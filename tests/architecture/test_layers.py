@@ -24,10 +24,11 @@ LAYERS: list[list[str]] = [
     [
         "version",
         "record",
-        "errors",
         "memory",
-        "patterns",
+        "quick_search",
         "redaction",
+        "errors",
+        "patterns",
         "blocking",
         "replacement",
         "stats",

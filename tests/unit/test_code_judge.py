@@ -21,6 +21,7 @@ from assay.model.message import ContentPart, Message, ToolCall
 from assay.model.observation import Observation, Usage
 from assay.model.score import EvaluationScore
 from assay.process import Limits
+from assay.redaction import cut
 from assay.settings import HARMLESS
 from unit.conftest import Project
 
@@ -323,7 +324,7 @@ def test_a_reply_outside_the_contract_is_errored(text: str, words: str) -> None:
     assert score.score is None
     assert f"the program {words}" in score.error
     assert score.details["exit_code"] == 0
-    assert score.details["stdout"] == (text + "\n")[:1000]
+    assert score.details["stdout"] == cut(text + "\n", 1000)
 
 
 def test_a_reply_that_is_not_utf8_is_errored() -> None:

@@ -29,7 +29,7 @@ from assay.model.run import DOOR, RunRecord, RunStatus, new_run_id, timestamp
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import Resources, Target
-from assay.redaction import Redactor
+from assay.redaction import Redactor, redacted, redacting
 from assay.results.folder import folder_shown, write_files
 from assay.results.run import conclude, recorded_summary, result_of
 from assay.roster.retries import RetryPolicy
@@ -80,8 +80,10 @@ class _Session:
         self.calibrations = calibrations.read(job.settings.root)
 
     async def run(self) -> RunResult:
+        redactor = self.redactor  # not `self`: a context may outlive the run
         try:
-            return await self._run()
+            with redacting(lambda: redactor):
+                return await self._run()
         finally:
             self.streams.close()
 
@@ -259,11 +261,11 @@ class _Session:
             job.store,
             record,
             comparison=comparison,
-            notes=tuple(self.notes),
+            notes=tuple(map(redacted, self.notes)),
             calibrations=self.calibrations,
             counts={index: spool.count for index, spool in spools.items()},
         )
-        gave_up = "" if runner.stopped else runner.gave_up
+        gave_up = "" if runner.stopped else redacted(runner.gave_up)
         faults = () if runner.stopped else self._faults_of_targets(record)
         result = conclude(result, job.options, gave_up=gave_up, faults=faults)
         summary = recorded_summary(result, self.confirmed, self._test, narrowed=self.narrowed)
@@ -274,7 +276,8 @@ class _Session:
         return replace(result, folder=folder)
 
     def _faults_of_targets(self, record: RunRecord) -> list[str]:
-        return list(self.lineup.faults(self.plan, lambda: self.job.store.trials(record.id)))
+        faults = self.lineup.faults(self.plan, lambda: self.job.store.trials(record.id))
+        return list(map(redacted, faults))
 
     def _judge(self, target: str | None, model: str | None) -> Target:
         return RedactedJudge(self.roster.judge(target, model), self.redactor)

@@ -6,8 +6,10 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any
 
+from msgspec.structs import replace
 from pydantic import AfterValidator, ValidationInfo
 
 from assay.documents.json import parse
@@ -26,6 +28,7 @@ from assay.model.score import EvaluationScore
 from assay.model.script import Script
 from assay.model.spelling import Spelling
 from assay.process import Finished, Limits, run, signal_name
+from assay.redaction import Redactor, cut
 from assay.settings import HARMLESS, environment
 
 
@@ -165,11 +168,28 @@ async def ask_program(
         stdin = json.dumps(payload, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         return EvaluationScore.errored(f"the program was not asked: no JSON can be made: {error}")
+    own = environment(env)
     async with a_core():
         done = await run(
-            script, stdin=stdin, cwd=cwd, env=environment([*HARMLESS, *env]), limits=limits
+            script, stdin=stdin, cwd=cwd, env=environment(HARMLESS) | own, limits=limits
         )
+    done = _redacted(done, frozenset(own.values()))
     return _broken(done, done.fault) if done.fault else _printed_score(done)
+
+
+def _redacted(done: Finished, secrets: frozenset[str]) -> Finished:
+    """What the program wrote without the values of the variables that it was given."""
+    if not secrets:
+        return done
+    redactor, text = _redactor(secrets), done.stderr_tail.decode("utf-8", "replace")
+    stderr = redactor.end(text, len(text), beheaded=done.beheaded).encode()
+    # Escapes in JSON may hide a secret, but the program may have printed something else.
+    printed = redactor.text(redactor.encoded(done.stdout).decode("utf-8", "surrogateescape"))
+    stdout = printed.encode("utf-8", "surrogateescape")
+    return replace(done, stdout=stdout, stderr_tail=stderr)
+
+
+_redactor = lru_cache(maxsize=100)(Redactor)
 
 
 def _printed_score(done: Finished) -> EvaluationScore:
@@ -224,6 +244,6 @@ def _broken(done: Finished, fault: str) -> EvaluationScore:
     if done.stderr:
         details["stderr"] = done.stderr
     if done.stdout:
-        details["stdout"] = done.stdout[:1000].decode("utf-8", "replace")
+        details["stdout"] = cut(done.stdout.decode("utf-8", "replace"), 1000)
     words = fault if done.state == "not_started" else f"the program {fault}"
     return EvaluationScore.errored(done.explained(words), **details)

@@ -22,6 +22,7 @@ from assay.model.observation import Observation
 from assay.model.score import EvaluationScore
 from assay.model.values import UNIQUE_KEYS
 from assay.ports import Cache, Request, Resources, Target
+from assay.redaction import cut
 
 ATTEMPTS = 3
 #: How much of an unusable reply is kept in the results, and sent back to the judge.
@@ -116,7 +117,7 @@ class Judge(msgspec.Struct, frozen=True):
         return spending.to_dict(self.target.name)
 
     def errored(self, fault: JudgeFault, spending: Spending) -> EvaluationScore:
-        said = {"reply": fault.reply[:KEPT]} if fault.reply else {}
+        said = {"reply": cut(fault.reply, KEPT)} if fault.reply else {}
         return EvaluationScore.errored(str(fault), **said, judge=self.spent(spending))
 
     async def fill_in(self, question: Question, spending: Spending) -> None:
@@ -206,7 +207,7 @@ def _fill_from_cache(form: Form, cached: dict[str, Any]) -> bool:
 
 
 def _send_back(text: str, wrong: str) -> tuple[Message, Message]:
-    said = text[:SENT_BACK] or "(an empty reply)"
+    said = cut(text, SENT_BACK) or "(an empty reply)"
     words = f"Something is wrong with that reply: {wrong}. Reply with one JSON object, no more."
     return Message("assistant", said), Message("user", words)
 

@@ -13,7 +13,7 @@ import msgspec
 from assay.model.case import Tier
 from assay.model.comparison import CaseRef
 from assay.model.result import Outcome
-from assay.patterns import quick_search
+from assay.quick_search import quick_search
 from assay.stats.sequential import Sequential
 
 #: The low bits of a position are the index of the case in its suite.

@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.model.tokens import MISSING as MISSING
 from assay.model.tokens import reach as reach
+from assay.redaction import cut
 
 #: Values that are nested deeper are not JSON here; eval files have the same limit.
 MAX_DEPTH = 100
@@ -41,15 +42,10 @@ def same(a: Any, b: Any) -> bool:
 
 
 def quoted(value: Any, limit: int = 80) -> str:
-    """A value as quoted in messages, truncated."""
+    """A value as quoted in messages, redacted and truncated."""
     if isinstance(value, str):
         return repr(cut(value, limit))
     return cut(json.dumps(value, ensure_ascii=False, default=str), limit)
-
-
-def cut(text: str, limit: int) -> str:
-    """The text, truncated to `limit` characters with `...` at the end."""
-    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def from_json(text: str) -> Any:

@@ -13,6 +13,7 @@ from assay.model.observation import Observation
 from assay.model.refusal import shown
 from assay.observations import agentv, anthropic, openai, otel, own, responses
 from assay.observations.checked import checked
+from assay.redaction import cut
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -66,7 +67,7 @@ def _unknown(value: Any) -> ObservationError:
     if isinstance(value, dict) and value:
         keys = [repr(key) for key in value]
         more = f" and {len(keys) - 8} more" if len(keys) > 8 else ""
-        found = f"a mapping with {', '.join(key[:40] for key in keys[:8])}{more}"
+        found = f"a mapping with {', '.join(cut(key, 40) for key in keys[:8])}{more}"
         near = filter(None, (nearest(str(key), _KEYS) for key in value))
         hint = next((f" ({near})" for near in near), "")
     elif isinstance(value, list) and value:

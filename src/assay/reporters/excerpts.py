@@ -16,7 +16,7 @@ from assay.model.diff import render_diff
 from assay.model.result import Outcome
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult
-from assay.model.values import cut
+from assay.redaction import cut
 from assay.reporters.words import count
 
 #: How many cases of each outcome are shown.
@@ -118,7 +118,7 @@ def excerpt(suite: EvalSuiteResult, case: CaseResult) -> Excerpt:
         file or suite.file,
         line,
         case.id,
-        case.description[:MAX_REASON],
+        cut(case.description, MAX_REASON),
         case.outcome,
         _confirmation(case),
         reasons_of(case),

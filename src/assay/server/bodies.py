@@ -16,6 +16,7 @@ from starlette.requests import Request
 from assay.documents.document import MAX_DEPTH, too_deep
 from assay.errors import nearest
 from assay.model.test_case import storable
+from assay.redaction import cut
 from assay.server.envelope import JSON, ApiError, invalid
 
 #: The largest body that is accepted, in bytes.
@@ -247,7 +248,7 @@ def page(given: Mapping[str, str]) -> tuple[int, int]:
 
 def quoted(name: str) -> str:
     """Text from a request, shortened, quoted, and safe to encode as JSON."""
-    short = name if len(name) <= 50 else name[:50] + "..."
+    short = cut(name, 53)
     return repr(short.encode("utf-8", "backslashreplace").decode())
 
 

@@ -7,6 +7,8 @@ from typing import Any, Literal
 import msgspec
 from starlette.responses import Response
 
+from assay.redaction import redacted
+
 Code = Literal[
     "MISSING_FIELD",
     "INVALID_LENGTH",
@@ -77,5 +79,5 @@ def success_json(data: bytes, status: int = 200) -> Response:
 
 def failure(code: Code, message: str) -> bytes:
     """The body of an error response."""
-    error = {"code": code, "message": message}
+    error = {"code": code, "message": redacted(message)}
     return msgspec.json.encode({"success": False, "data": None, "error": error})

@@ -26,6 +26,7 @@ from assay.model.target import TargetSpec
 from assay.observations.checked import checked
 from assay.observations.reading import read
 from assay.ports import Request, Target
+from assay.redaction import cut
 from assay.targets.apart import SHARED, Here, Outcome, Place
 from assay.targets.chat import question
 
@@ -105,7 +106,7 @@ class _Python:
             message = f"{self.name} returned no observation: {error}"
         except (TypeError, ValueError, RecursionError) as error:
             message = f"{self.name} returned what JSON cannot hold: {error}"
-        raise TargetError(printable(message)[:MAX_MESSAGE])
+        raise TargetError(printable(cut(message, MAX_MESSAGE)))
 
 
 def _name(function: Callable[[Any], Any]) -> str:

@@ -30,8 +30,8 @@ from assay.model.refusal import shown
 from assay.model.target import TargetSpec
 from assay.observations.own import PlainRecord, of_plain, plain_record
 from assay.observations.reading import read
-from assay.patterns import quick_search
 from assay.ports import Request
+from assay.quick_search import quick_search
 from assay.settings import shown_path
 from assay.targets.replay_index import HEAD, Index
 
