@@ -25,6 +25,7 @@ LAYERS: list[list[str]] = [
         "version",
         "record",
         "memory",
+        "formulas",
         "quick_search",
         "redaction",
         "errors",
