@@ -434,3 +434,8 @@ def test_a_script_in_one_text_goes_to_the_shell(project: Project) -> None:
     assert isinstance(spec, CodeJudgeEvaluator)
     assert guarded(spec.evaluate(Context(case, Observation("4")))).score == 1
     assert json.loads((project.root / "told.json").read_text())["question"] == "What is 2+2?"
+
+
+def test_a_long_reasoning_is_shortened_before_it_is_kept() -> None:
+    score = judged("import json; print(json.dumps({'score': 1, 'reasoning': 'x' * 9_000_000}))")
+    assert score.reasoning == "x" * 3997 + "..."

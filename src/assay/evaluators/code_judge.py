@@ -15,7 +15,7 @@ from pydantic import AfterValidator, ValidationInfo
 from assay.documents.json import parse
 from assay.errors import EvalFileErrors, nearest
 from assay.evaluators.cores import a_core
-from assay.evaluators.verdict import wrong_key
+from assay.evaluators.verdict import shortened, wrong_key
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
@@ -208,11 +208,12 @@ def _printed_score(done: Finished) -> EvaluationScore:
     fault = _reply_fault(reply)
     if fault:
         return _broken(done, fault)
+    words = shortened({key: reply.get(key) for key in ("hits", "misses", "reasoning")})
     return EvaluationScore(
         reply["score"],
-        hits=tuple(reply.get("hits") or ()),
-        misses=tuple(reply.get("misses") or ()),
-        reasoning=reply.get("reasoning") or "",
+        hits=tuple(words["hits"] or ()),
+        misses=tuple(words["misses"] or ()),
+        reasoning=words["reasoning"] or "",
         details=reply.get("details") or {},
     )
 

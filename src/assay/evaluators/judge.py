@@ -7,6 +7,7 @@ judge's own object counts: one that it quotes from the material amid other text 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cached_property
@@ -17,6 +18,7 @@ import msgspec
 
 from assay.errors import AssayError
 from assay.evaluators.prompt import Material
+from assay.evaluators.verdict import shortened
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.score import EvaluationScore
@@ -27,6 +29,8 @@ from assay.redaction import cut
 ATTEMPTS = 3
 #: How much of an unusable reply is kept in the results, and sent back to the judge.
 KEPT, SENT_BACK = 500, 4000
+#: Where an object begins, or a list of objects.
+_OPENING = re.compile(r"\{|\[(?=\s*\{)")
 #: How many objects of a reply are tried: it needs one, perhaps after a few quotations.
 _MAX_OBJECTS = 200
 
@@ -145,6 +149,7 @@ class Judge(msgspec.Struct, frozen=True):
             if isinstance(found, str):
                 wrong = found
             else:
+                found = shortened(found)
                 taken.append(found)
                 wrong = form.take(found)
                 if not wrong:
@@ -216,7 +221,7 @@ def own_object(text: str, form: Form, material: Material) -> dict[str, Any] | st
     """The object that is the judge's verdict, or what is wrong with the reply.
 
     If the whole reply is an object, perhaps in a code fence, that is the verdict. Otherwise it is
-    the only valid object in the reply that is not quoted from the material.
+    the only valid object in the reply that is neither in a list nor quoted from the material.
     """
     whole = _parse_object(_without_fence(text.strip()))
     if whole is not None:
@@ -250,18 +255,22 @@ def _parse_object(text: str) -> dict[str, Any] | None:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, but none inside unbalanced braces."""
+    """The JSON objects in a text, but none in a list or inside unbalanced braces."""
     end = depth = 0
+    in_broken_list = False
     for _ in range(_MAX_OBJECTS):
-        start = text.find("{", end)
-        if start < 0:
+        opening = _OPENING.search(text, end)
+        if opening is None:
             return
+        start = opening.start()
         depth = max(0, depth - text.count("}", end, start))
         try:
             value, end = UNIQUE_KEYS.raw_decode(text, start)
         except (ValueError, RecursionError):
             end = start + 1
-            depth += 1
+            in_broken_list = text[start] == "["
+            depth += not in_broken_list
         else:
-            if not depth:
+            if not depth and not in_broken_list and isinstance(value, dict):
                 yield value
+            in_broken_list = False

@@ -41,7 +41,11 @@ Parser = Callable[[Any], Any]
 
 def require_json(request: Request) -> None:
     """Refuse other content types: an HTML form of another site could send those."""
-    header = request.headers.get("content-type", "")
+    headers = request.headers.getlist("content-type")
+    if len(headers) > 1:  # a proxy may go by another one than we do
+        message = f"A request must have one Content-Type header, and this has {len(headers)}"
+        raise ApiError("UNSUPPORTED_MEDIA_TYPE", message)
+    header = headers[0] if headers else ""
     kind, *parameters = (part.strip().lower() for part in header.split(";"))
     pairs = (parameter.partition("=") for parameter in parameters)
     charsets = [value.strip('"') for name, _, value in pairs if name == "charset"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 from typing import Any, get_args
 
@@ -12,7 +13,7 @@ from starlette.responses import Response
 
 from assay.comparison.decision import Rules
 from assay.comparison.outcomes import check_name, find_run
-from assay.errors import NotInStore, UsageError
+from assay.errors import NotInStore, StoreError, UsageError
 from assay.model.options import Gate
 from assay.model.run import RunRecord
 from assay.server import bodies, openapi_runs
@@ -22,7 +23,10 @@ from assay.server.state import state_of
 from assay.service import history, trends
 from assay.version import __version__
 
+log = logging.getLogger("assay.server")
 router = APIRouter()
+#: How long the store may take to answer before the server reports that it is not available.
+HEALTH_SECONDS = 5.0
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -86,7 +90,13 @@ async def trend(request: Request) -> Response:
 async def health(request: Request) -> Response:
     bodies.query(request)
     state = state_of(request)
-    await state.read(state.store.baselines)  # raises when the store cannot be read
+    try:
+        async with asyncio.timeout(HEALTH_SECONDS):
+            await state.read(state.store.baselines)
+    except (StoreError, TimeoutError) as error:
+        reason = str(error) or f"no answer within {HEALTH_SECONDS:g} s"
+        log.error("the store cannot be reached: %s", reason)
+        raise ApiError("UNAVAILABLE", "The store cannot be reached") from None
     return success({"status": "ok", "version": __version__, "runs": state.jobs.under_way})
 
 

@@ -20,6 +20,7 @@ Code = Literal[
     "METHOD_NOT_ALLOWED",
     "PAYLOAD_TOO_LARGE",
     "UNSUPPORTED_MEDIA_TYPE",
+    "UNAVAILABLE",
 ]
 
 #: The HTTP status of every error code, and what it means.
@@ -34,6 +35,7 @@ CODES: dict[Code, tuple[int, str]] = {
     "PAYLOAD_TOO_LARGE": (413, "The body is larger than 1 MiB"),
     "UNSUPPORTED_MEDIA_TYPE": (415, "The body is not JSON by its content type, or compressed"),
     "INTERNAL_ERROR": (500, "Unexpected server error"),
+    "UNAVAILABLE": (503, "The store cannot be reached (only health)"),
 }
 JSON = "application/json"
 #: All that a client learns about an internal error.
