@@ -223,6 +223,15 @@ _lock = threading.Lock()
 _last = 0
 
 
+def id_time_ms(run_id: str) -> int | None:
+    """The milliseconds in the id of a run; None if it is not a UUIDv7 that `new_run_id` made."""
+    try:
+        found = UUID(run_id)
+    except ValueError:
+        return None
+    return found.int >> 80 if found.version == 7 else None
+
+
 def new_run_id(now_ms: int, random: Callable[[int], int]) -> str:
     """A UUIDv7; in one process each is greater than the one before.
 
