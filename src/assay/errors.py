@@ -494,6 +494,24 @@ def cause_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
+@contextmanager
+def reading_results() -> Iterator[None]:
+    """Results are decoded where they are used: if one cannot be decoded, its store is damaged."""
+    try:
+        yield
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        damaged = f"the store is damaged: a result in it cannot be read: {unreadable(error)}"
+        todo = "put a copy of the store in its place, or move it away"
+        raise StoreError(f"{damaged}\n{todo}") from error
+
+
+def unreadable(error: Exception) -> str:
+    """Why a text or its JSON cannot be read, for messages about damaged data."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8: {error.reason} at byte {error.start}"
+    return str(error)
+
+
 def printable(text: str) -> str:
     """Escape what would move the cursor, ring a bell or reverse the text of a terminal."""
     return (

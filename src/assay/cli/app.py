@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay.errors import AssayError, ConfigError, EvalFileErrors, nearest, printable
+from assay.errors import (
+    AssayError,
+    ConfigError,
+    EvalFileErrors,
+    nearest,
+    printable,
+    reading_results,
+)
 from assay.version import __version__
 
 if TYPE_CHECKING:
@@ -76,7 +83,8 @@ class LazyGroup(click.Group):
 
     def _invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with reading_results():
+                return super().invoke(ctx)
         except (ConfigError, EvalFileErrors) as error:
             _print_error("\n".join(map(str, error.problems)))
             ctx.exit(error.exit_code)

@@ -200,7 +200,7 @@ def _printed_score(done: Finished) -> EvaluationScore:
         document = parse(done.stdout.decode("utf-8-sig"), "stdout")
         reply, problems = document.data, document.problems
     except UnicodeDecodeError as error:
-        return _broken(done, f"printed something that is not UTF-8: {error}")
+        return _broken(done, f"printed something that is not UTF-8: {error.reason}")
     except EvalFileErrors as error:
         reply, problems = None, list(error.problems)
     if problems:

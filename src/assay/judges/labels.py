@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.errors import UsageError
+from assay.errors import UsageError, unreadable
 from assay.formulas import neutralised, restored
 from assay.replacement import writing
 from assay.settings import shown_path
@@ -46,7 +46,7 @@ def read(file: Path) -> list[Label]:
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{shown_path(file)} cannot be read: {error}") from None
+        raise UsageError(f"{shown_path(file)} cannot be read: {unreadable(error)}") from None
     rows = _csv_rows(text, file) if file.suffix.lower() == ".csv" else _jsonl_rows(text, file)
     found: dict[tuple[str, str], Label] = {}
     for line, row in rows:

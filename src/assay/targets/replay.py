@@ -22,6 +22,7 @@ from assay.errors import (
     ObservationError,
     TargetError,
     UsageError,
+    unreadable,
 )
 from assay.model.fields import Text
 from assay.model.observation import Observation
@@ -116,7 +117,7 @@ class Replay:
                     return Recorded(line, read(msgspec.json.decode(data)), None)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObservationError) as e:
                 place = f"{self._shown}:{self._line_number(index.offsets[line])}"
-                raise TargetError(f"{place}: {e}") from None
+                raise TargetError(f"{place}: {unreadable(e)}") from None
         raise TargetError(self._not_recorded(index, case_id, passed, repeat))
 
     def plain(self, case_id: str) -> tuple[int, PlainRecord, bytes] | None:
