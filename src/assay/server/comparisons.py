@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.comparison.decision import Rules
-from assay.comparison.outcomes import check_name, find_run
+from assay.comparison.outcomes import baseline_name, check_name, find_run
 from assay.errors import NotInStore, StoreError, UsageError
 from assay.model.options import Gate
 from assay.model.run import RunRecord
@@ -47,6 +47,7 @@ async def set_baseline(request: Request) -> Response:
     name, store = request.path_params["name"], state_of(request).store
     check_name(name)
     record = await asyncio.to_thread(find_run, given["run"], store)
+    name = await asyncio.to_thread(baseline_name, name, store)
     await asyncio.to_thread(store.set_baseline, name, record.id)
     return success(_baseline(name, record))
 
@@ -56,7 +57,8 @@ async def remove_baseline(request: Request) -> Response:
     bodies.query(request)
     store = state_of(request).store
     try:
-        await asyncio.to_thread(store.remove_baseline, request.path_params["name"])
+        name = await asyncio.to_thread(baseline_name, request.path_params["name"], store)
+        await asyncio.to_thread(store.remove_baseline, name)
     except NotInStore:
         raise ApiError("NOT_FOUND", "Baseline not found") from None
     return Response(status_code=204)

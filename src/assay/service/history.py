@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from assay.comparison.decision import Rules
 from assay.comparison.outcomes import (
     Outcomes,
+    baseline_name,
     check_name,
     find_run,
     in_file,
@@ -296,7 +297,7 @@ def set_baseline(name: str, run: str = "latest", *, store: str | None = None) ->
     check_name(name)
     with project_store(store) as opened:
         found = find_run(run, opened)
-        opened.set_baseline(name, found.id)
+        opened.set_baseline(baseline_name(name, opened), found.id)
         return found
 
 
@@ -309,10 +310,10 @@ def baselines(*, store: str | None = None) -> dict[str, RunRecord]:
 def baseline(name: str, *, store: str | None = None) -> RunRecord:
     """The run with this name."""
     with project_store(store) as opened:
-        return opened.run(opened.baseline(name))
+        return opened.run(opened.baseline(baseline_name(name, opened)))
 
 
 def remove_baseline(name: str, *, store: str | None = None) -> None:
     """Remove the name; the run stays."""
     with project_store(store) as opened:
-        opened.remove_baseline(name)
+        opened.remove_baseline(baseline_name(name, opened))

@@ -8,6 +8,7 @@ import msgspec
 
 from assay.comparison.outcomes import newest_first
 from assay.errors import UsageError, nearest
+from assay.model.names import same_name
 from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.service.store import project_store
@@ -62,7 +63,7 @@ def points_of(store: Store, suite: str | None = None, last: int = LAST) -> list[
             found.append(point)
         if len(found) == last:
             break
-    if suite is not None and suite not in known:
+    if suite is not None and not any(same_name(suite, name) for name in known):
         hint = nearest(suite, known)
         raise UsageError(f"no run has a suite {suite!r}" + (f"; {hint}" if hint else ""))
     return found[::-1]
@@ -87,4 +88,8 @@ def _counts(record: RunRecord, suite: str | None) -> list[dict[str, Any]]:
         return [summary] if "passed" in summary else []
     parts = summary.get("suites", ())
     pairs = zip(record.suites, parts, strict=False)
-    return [part for header, part in pairs if suite in (header.file, header.name)]
+    return [
+        part
+        for header, part in pairs
+        if same_name(suite, header.file) or same_name(suite, header.name)
+    ]
