@@ -13,7 +13,7 @@ from typing import IO, Any, TextIO
 import click
 
 from assay.cli.completion import files
-from assay.errors import StoreError, UsageError
+from assay.errors import PluginError, StoreError, UsageError
 from assay.model.run_result import RunResult
 from assay.registry import reporters
 from assay.replacement import is_device, replacing, writing
@@ -64,9 +64,9 @@ class Documents:
             self.write_files(result)
             if in_github:
                 _append_to_step_summary(result)
-        except StoreError as error:
+        except (PluginError, StoreError) as error:
             again = f"`assay report {result.id} -o FILE` writes a report of it"
-            raise StoreError(f"{error}\nthe run is recorded: {again}") from error
+            raise type(error)(f"{error}\nthe run is recorded: {again}") from error
         print_report(result, sys.stdout, as_json=self._as_json)
         if in_github:
             report(result, "github", sys.stderr if self._as_json else sys.stdout)
