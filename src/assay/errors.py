@@ -136,8 +136,9 @@ class Problem(Record, frozen=True):
         for name in ("message", "hint"):
             text = getattr(self, name)
             if len(text) > MAX_MESSAGE:
-                half = MAX_MESSAGE // 2 - 3
-                msgspec.structs.force_setattr(self, name, f"{text[:half]} ... {text[-half:]}")
+                from assay.redaction import cut  # few messages are that long
+
+                msgspec.structs.force_setattr(self, name, cut(text, MAX_MESSAGE, keep="both"))
 
     def to_dict(self) -> dict[str, Any]:
         return msgspec.structs.asdict(self)
@@ -513,6 +514,24 @@ def blaming(
 def cause_of(error: BaseException) -> str:
     """The type and the message of an exception."""
     return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+@contextmanager
+def reading_results() -> Iterator[None]:
+    """Results are decoded where they are used: if one cannot be decoded, its store is damaged."""
+    try:
+        yield
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        damaged = f"the store is damaged: a result in it cannot be read: {unreadable(error)}"
+        todo = "put a copy of the store in its place, or move it away"
+        raise StoreError(f"{damaged}\n{todo}") from error
+
+
+def unreadable(error: Exception) -> str:
+    """Why a text or its JSON cannot be read, for messages about damaged data."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8: {error.reason} at byte {error.start}"
+    return str(error)
 
 
 def printable(text: str) -> str:

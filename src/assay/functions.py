@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from assay.errors import MAX_MESSAGE, AssayError, cause_of, nearest, printable
+from assay.redaction import cut
 
 _ABSENT = object()
 
@@ -50,4 +51,4 @@ def raised(error: BaseException) -> str:
     """The type, message and line of an exception from a project's code."""
     frames = traceback.extract_tb(error.__traceback__)
     at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
-    return printable(cause_of(error))[: MAX_MESSAGE - len(at)] + at
+    return printable(cut(cause_of(error), MAX_MESSAGE - len(at))) + at

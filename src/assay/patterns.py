@@ -8,11 +8,8 @@ every search.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
-
-from pydantic_core import SchemaValidator, core_schema
 
 from assay.errors import BadPattern
 
@@ -58,15 +55,6 @@ class _Backtracking:
 def literal(text: str) -> str:
     """A pattern that finds exactly this text."""
     return re.sub(r"[\\.^$*+?()\[\]{}|]", r"\\\g<0>", text)
-
-
-def quick_search(pattern: str) -> Callable[[str | bytes], bool]:
-    """A test whether a pattern occurs in UTF-8 text, as fast as a substring search.
-
-    It uses the Rust engine inside pydantic, which scans for the literals that a match begins with.
-    """
-    schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
-    return SchemaValidator(schema).isinstance_python
 
 
 @lru_cache(maxsize=4096)

@@ -23,11 +23,13 @@ from uuid import uuid4
 import msgspec
 
 from assay.errors import printable
-from assay.model.values import cut
+from assay.redaction import cut, cut_to_end
 
 State = Literal["exited", "timed_out", "too_much_output", "not_started"]
 
-STDERR_TAIL_BYTES = 4096
+#: How much of the end of stderr is kept to find secrets in, and how many characters are shown.
+STDERR_TAIL_BYTES = 64 * 1024
+STDERR_SHOWN = 4096
 #: How many characters of that a message quotes.
 MAX_QUOTED = 300
 #: How long pipes are read after the exit: descendants that keep them open must not block us.
@@ -68,8 +70,14 @@ class Finished(msgspec.Struct, frozen=True):
 
     @property
     def stderr(self) -> str:
-        """The end of stderr as text."""
-        return self.stderr_tail.decode("utf-8", "replace").strip()
+        """The end of stderr as text, redacted."""
+        text = self.stderr_tail.decode("utf-8", "replace")
+        return cut_to_end(text, STDERR_SHOWN, beheaded=self.beheaded).strip()
+
+    @property
+    def beheaded(self) -> bool:
+        """Was the beginning of stderr dropped?"""
+        return len(self.stderr_tail) >= STDERR_TAIL_BYTES
 
     def explained(self, message: str) -> str:
         """The message with the end of stderr, in one line."""

@@ -3,6 +3,9 @@
 Secrets are the values that a project names, in all usual encodings, and whatever looks like a
 key, a bearer token or a password. In doubt a value is redacted.
 
+Part of a secret cannot be recognised. So every text that is shown in part goes through `cut`,
+which redacts it before it truncates it.
+
 Texts may be hostile, so every expression runs in an engine with linear time. Most texts have no
 secret, and a quick search for the expressions of `_CHECKS` proves it. Only the others are given
 to RE2, which also says where a match is.
@@ -14,18 +17,22 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, quote_plus
 
-from assay.patterns import quick_search
+from assay.quick_search import quick_search
 
 MARK = "[redacted]"
 #: Shorter values are too likely to occur by chance.
 SHORTEST_SECRET = 8
 #: A value of this length is taken for a secret even without a digit: it is not a word.
 LONGER_THAN_WORDS = 20
+#: No secret is longer, unless the project names one. Texts are redacted this far beyond a cut.
+LONGEST_SECRET = 16 * 1024
 #: Replacing one match may create another, so the search is repeated.
 _MAX_PASSES = 5
 #: With more literals in one expression the Rust engine slows down.
@@ -98,6 +105,8 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         known = _forms(secrets)
+        #: How many characters at an end of an incomplete text may be part of a secret.
+        self._margin = max([LONGEST_SECRET, *map(len, known)])
         self._forms = [_bytes(form) for form in known]
         in_json = dict.fromkeys(_json(form, ascii_only=False) for form in known)
         self._text_checks = (*_fixed_checks(), *_literal_checks(known))
@@ -112,6 +121,29 @@ class Redactor:
         except UnicodeEncodeError:  # half of a surrogate pair, which the checks cannot read
             return self._redact(text)
         return self._redact(text) if _any(self._text_checks, data) else text
+
+    def start(self, text: str, limit: int) -> str:
+        """The first `limit` characters of the redacted text; only as much as needed is read."""
+        window = limit + self._margin
+        while window < len(text):
+            found = self.text(text[:window])
+            if len(found) >= limit + self._margin:
+                return found[:limit]
+            window *= 4  # redaction makes texts shorter
+        return self.text(text)[:limit]
+
+    def end(self, text: str, limit: int, *, beheaded: bool = False) -> str:
+        """The last `limit` characters of the redacted text.
+
+        If its beginning was dropped, what is left may begin amid a secret, and is not shown.
+        """
+        window = limit + self._margin
+        while window < len(text):
+            found = self.text(text[-window:])
+            if len(found) >= limit + self._margin:
+                return found[-limit:]
+            window *= 4
+        return self.text(text)[self._margin if beheaded else 0 :][-limit:]
 
     def json(self, value: Any) -> Any:
         """A copy of a JSON value with its texts and keys redacted; tuples become lists."""
@@ -195,6 +227,52 @@ class Redactor:
                 yield match.span(1)
 
 
+@cache
+def patterns_only() -> Redactor:
+    """Redacts what looks like a secret; it knows none of a project."""
+    return Redactor()
+
+
+_source: ContextVar[Callable[[], Redactor]] = ContextVar("redactor", default=patterns_only)
+
+
+@contextmanager
+def redacting(source: Callable[[], Redactor]) -> Iterator[None]:
+    """Have `cut` redact with what `source` returns, in this context and in tasks started in it."""
+    token = _source.set(source)
+    try:
+        yield
+    finally:
+        _source.reset(token)
+
+
+def redacted(text: str) -> str:
+    """The whole text, redacted as `cut` does."""
+    return _source.get()().text(text)
+
+
+def cut(text: str, limit: int, keep: Literal["start", "both"] = "start") -> str:
+    """The text redacted, then truncated to `limit` characters with `...` for what is left out.
+
+    A text that fits is returned unchanged: it is redacted as a whole where it is stored or printed.
+    """
+    if len(text) <= limit:
+        return text
+    redactor = _source.get()()
+    short = redactor.start(text, limit + 1)
+    if len(short) <= limit:
+        return short
+    if keep == "start":
+        return short[: limit - 3] + "..."
+    half = (limit - 5) // 2
+    return f"{short[:half]} ... {redactor.end(text, half)}"
+
+
+def cut_to_end(text: str, limit: int, *, beheaded: bool = False) -> str:
+    """The last `limit` characters of the redacted text; `beheaded` if its beginning was dropped."""
+    return _source.get()().end(text, limit, beheaded=beheaded)
+
+
 class _Keys:
     """Redacts the keys of one document; two that are redacted stay different."""
 
@@ -236,7 +314,7 @@ def _forms(secrets: Iterable[str]) -> list[str]:
     for secret in {text for given in secrets for text in (given, given.strip())}:
         if len(secret) < SHORTEST_SECRET:
             continue
-        forms |= {secret, *_json_forms(secret)}
+        forms |= {secret, repr(secret)[1:-1], *_json_forms(secret)}
         forms |= {*_url_forms(secret), *_base64_forms(_bytes(secret))}
     # A part of the mark itself would be found again after every replacement.
     return sorted((form for form in forms if form not in MARK), key=lambda f: (-len(f), f))

@@ -10,6 +10,7 @@ from typing import IO, Any, BinaryIO, TextIO, cast
 
 import msgspec
 
+from assay import redaction
 from assay.errors import printable
 from assay.settings import environment
 
@@ -63,7 +64,8 @@ def _width(out: TextIO) -> int:
 def safe(text: str, limit: int = 1000) -> str:
     """Untrusted text as one line that neither a terminal nor a build server takes for commands."""
     # Truncated first: the text may be huge, and what follows looks at every character.
-    return cut(_LOG_COMMAND.sub(r"\g<0> ", printable(text[: limit + 1])), limit)
+    short = printable(redaction.cut(text, limit + 1))
+    return cut(_LOG_COMMAND.sub(r"\g<0> ", short), limit)
 
 
 def escape_controls(text: str) -> str:

@@ -195,3 +195,19 @@ def test_when_several_codes_apply_the_first_of_the_contract_counts() -> None:
     assert code_of(failed=1, gave_up="spent", status="interrupted", baseline="main") == 3
     assert code_of(stale=True) == 4
     assert code_of() == 0
+
+
+@pytest.mark.parametrize("where", ["-o", "step summary"])
+def test_no_verdict_is_printed_when_a_report_cannot_be_written(home: Project, where: str) -> None:
+    project = project_of(home, "good")
+    (home.root / "full.md").symlink_to("/dev/full")
+    options, env = ["-o", "full.md"], dict[str, str]()
+    if where == "step summary":
+        options, env = [], {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": "full.md"}
+    done = project.run("run", ".", "--target", "a", *options, code=3, env=env)
+    assert done.stdout == ""
+    [(run_id, status)] = project.runs()
+    assert status == "finished"
+    assert "full.md cannot be written: No space left on device" in done.stderr
+    assert f"the run is recorded: `assay report {run_id} -o FILE` writes a report" in done.stderr
+    project.run("report", run_id, "-o", "whole.md")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -361,3 +362,29 @@ def test_a_path_that_fits_is_not_shortened(home: Project) -> None:
     names = list(home.result_files(done["runId"]))
     assert len(names) == 2
     assert [name for name in names if "~" not in name] == [f"a--{fits}.eval.yaml.json"]
+
+
+@pytest.mark.parametrize("column", ["result", "observation"])
+@pytest.mark.parametrize("damage", [b':"\xff', b"\x00\x01"])
+def test_a_damaged_result_is_reported_as_such(home: Project, column: str, damage: bytes) -> None:
+    home.write("assay.yaml", {"targets": [{"name": "echo", "provider": "echo"}]})
+    home.write("a.eval.yaml", {"cases": [{"id": "a", "input": "x", "expected_output": "y"}]})
+    home.run("run", ".", "--target", "echo", code=1)
+    with closing(sqlite3.connect(home.root / ".assay" / "assay.db")) as connection:
+        ((data,),) = connection.execute(f"SELECT {column} FROM trial").fetchall()
+        data = bytes(data).replace(b':"', damage)
+        connection.execute(f"UPDATE trial SET {column} = ?", (data,))
+        connection.commit()
+    for command in (["runs", "show"], ["report", "-o", "o.md"], ["export"]):
+        done = home.run(*command, code=3)
+        assert "the store is damaged: a result in it cannot be read" in done.stderr
+        assert "codec" not in done.stderr
+        assert not (home.root / "o.md").exists()
+
+
+def test_a_replay_line_that_is_not_utf8_is_named(home: Project) -> None:
+    (home.root / "seen.jsonl").write_bytes(b'{"id": "a", "response": "caf\xe9"}\n')
+    home.write("a.eval.yaml", {"cases": [{"id": "a", "input": "x", "expected_output": "y"}]})
+    done = home.run("run", ".", "--target", "replay:seen.jsonl", code=3)
+    assert "seen.jsonl:1: it is not UTF-8: " in done.stdout
+    assert "codec" not in done.stdout

@@ -55,6 +55,41 @@ def test_what_is_no_http_is_refused_in_the_envelope(port: int) -> None:
     assert json.loads(body)["error"]["code"] == "INVALID_INPUT"
 
 
+@pytest.mark.parametrize(
+    ("address", "host", "status"),
+    [
+        ("http://evil.example/api/health", "localhost", 400),
+        ("http://localhost/api/health", "evil.example", 400),
+        ("http://localhost:1/api/health", "localhost", 400),
+        ("https://evil.example?x", "localhost", 400),
+        ("http://LOCALHOST/api/health", "localhost", 200),
+        ("/api/health", "localhost", 200),
+        ("/api/test-cases?tag=http://evil.example/", "localhost", 200),
+    ],
+)
+def test_an_address_with_another_host_is_refused(
+    port: int, address: str, host: str, status: int
+) -> None:
+    with connected(port) as connection:
+        request = f"GET {address} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        connection.sendall(request.encode())
+        head, body = answer(connection)
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    if status == 400:
+        message = json.loads(body)["error"]["message"]
+        assert message == "The address names another host than the Host header"
+
+
+def test_two_content_types_are_refused(port: int) -> None:
+    body = b'{"input": "a", "expected_output": "b"}'
+    with connected(port) as connection:
+        twice = HEAD + b"Content-Type: text/plain\r\nConnection: close\r\n"
+        connection.sendall(twice + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        head, answered = answer(connection)
+    assert head.startswith(b"HTTP/1.1 415 ")
+    assert "one Content-Type header" in json.loads(answered)["error"]["message"]
+
+
 def test_an_address_that_is_not_ascii_is_refused_with_advice(port: int) -> None:
     with connected(port) as connection:
         connection.sendall("GET /api/test-cases?tag=café HTTP/1.1\r\n\r\n".encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,16 +12,51 @@ from uuid import uuid4
 import pytest
 from starlette.testclient import TestClient
 
+from assay.errors import StoreError
 from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.server import run_requests
 from assay.server.app import create_app
 from assay.settings import Settings
-from server.conftest import ADDRESS, Agent
+from assay.stores.memory import MemoryStore
+from server.conftest import ADDRESS, PATIENCE, Agent
 from server.test_test_cases import create, refused
 
 SUITES = {"suites": ["evals/capitals.eval.yaml"]}
 FRANCE = {"input": "capital of France?", "expected_output": "Paris", "tags": ["geography"]}
+
+
+def test_health_is_unavailable_while_the_store_is_down(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Down(MemoryStore):
+        remote = True
+        down = threading.Event()
+        hanging = threading.Event()
+
+        def baselines(self) -> dict[str, str]:
+            if self.hanging.is_set():
+                self.down.wait(PATIENCE)
+            elif self.down.is_set():
+                raise StoreError("connection to server at 10.0.0.1 failed")
+            return super().baselines()
+
+    store = Down()
+    with TestClient(create_app(settings, store), ADDRESS) as client:
+        assert client.get("/api/health").status_code == 200
+        store.hanging.set()
+        with monkeypatch.context() as impatient:
+            impatient.setattr("assay.server.comparisons.HEALTH_SECONDS", 0.01)
+            hanging = client.get("/api/health")
+        store.down.set()
+        store.hanging.clear()
+        down = client.get("/api/health")
+        for response in (hanging, down):
+            assert response.status_code == 503
+            error = response.json()["error"]
+            assert error == {"code": "UNAVAILABLE", "message": "The store cannot be reached"}
+        store.down.clear()
+        assert client.get("/api/health").status_code == 200
 
 
 def start(client: TestClient, body: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from assay.model.message import ContentPart, Message, ToolCall
 from assay.model.observation import Observation, Usage
 from assay.model.score import EvaluationScore
 from assay.process import Limits
+from assay.redaction import cut
 from assay.settings import HARMLESS
 from unit.conftest import Project
 
@@ -323,7 +324,7 @@ def test_a_reply_outside_the_contract_is_errored(text: str, words: str) -> None:
     assert score.score is None
     assert f"the program {words}" in score.error
     assert score.details["exit_code"] == 0
-    assert score.details["stdout"] == (text + "\n")[:1000]
+    assert score.details["stdout"] == cut(text + "\n", 1000)
 
 
 def test_a_reply_that_is_not_utf8_is_errored() -> None:
@@ -435,3 +436,8 @@ def test_a_script_in_one_text_goes_to_the_shell(project: Project) -> None:
     assert isinstance(spec, CodeJudgeEvaluator)
     assert guarded(spec.evaluate(Context(case, Observation("4")))).score == 1
     assert json.loads((project.root / "told.json").read_text())["question"] == "What is 2+2?"
+
+
+def test_a_long_reasoning_is_shortened_before_it_is_kept() -> None:
+    score = judged("import json; print(json.dumps({'score': 1, 'reasoning': 'x' * 9_000_000}))")
+    assert score.reasoning == "x" * 3997 + "..."

@@ -215,7 +215,7 @@ def test_the_key_is_hidden_wherever_the_server_repeats_it() -> None:
         shown = "".join(traceback.format_exception(error)) + repr(error)
         assert KEY not in shown
         assert KEY[:12] not in shown
-    assert "bad key [hidden]" in str(fault(provider.status(401, f"bad key {KEY}")))
+    assert "bad key [redacted]" in str(fault(provider.status(401, f"bad key {KEY}")))
     assert KEY not in str(fault(provider.raw(f"not JSON {KEY}".encode())))
 
 

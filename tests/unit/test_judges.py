@@ -274,6 +274,36 @@ def test_any_reply_gives_an_object_or_a_complaint(text: str) -> None:
     assert isinstance(found, dict) or found
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '[{"score": 1}]',
+        '```json\n[{"score": 1}]\n```',
+        'My verdict: [{"score": 1}]',
+        '[ {"score": 1}, {"other": 2}]',
+        '[\n{"score": 1}, and so on]',
+    ],
+)
+def test_an_object_in_a_list_is_not_a_verdict(reply: str) -> None:
+    judge = Judge(reply, {"score": 0.25})
+    assert scored(llm_judge(), judge, answer("4")).score == 0.25
+    assert "no proper JSON object was found" in judge.task(1)
+
+
+def test_an_object_after_a_list_is_a_verdict() -> None:
+    judge = Judge('Of [{"a": 1}], [{b}] and [1] this is mine: {"score": 0.5}')
+    assert scored(llm_judge(), judge, answer("4")).score == 0.5
+
+
+def test_a_long_reasoning_is_shortened_before_it_is_kept() -> None:
+    long = "because " * 1_000_000
+    judge = Judge({"score": 0.5, "reasoning": long, "hits": [long] * 1000, "misses": []})
+    score = scored(llm_judge(), judge, answer("4"))
+    assert score.reasoning == long[:3997] + "..."
+    assert len(score.hits) == 200
+    assert len(json.dumps(score.to_dict())) < 1_000_000
+
+
 # Prompts
 
 

@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.redaction import MARK, SHORTEST_SECRET, Redactor
+from assay.redaction import (
+    LONGEST_SECRET,
+    MARK,
+    SHORTEST_SECRET,
+    Redactor,
+    cut,
+    cut_to_end,
+    redacting,
+)
 
 PLAIN = Redactor()
 SECRET = "correct-horse-42"
@@ -297,3 +305,74 @@ def test_what_has_no_secret_is_unchanged(value: Any) -> None:
     assert redactor.json(value) == value
     data = json.dumps(value).encode()
     assert redactor.encoded(data) == data
+
+
+#: Of no filler, so that any four characters in a row of it are a leak.
+LONG_SECRET = "Zq7Wx9Kv2Jp4Yt6Hn8Bm3Gf5Dc1Ls0R"
+
+
+def leaks(shown: str, secret: str = LONG_SECRET) -> list[str]:
+    parts = (secret[start : start + 4] for start in range(len(secret) - 3))
+    return [part for part in parts if part in shown]
+
+
+@pytest.mark.parametrize("limit", [40, 80])
+@pytest.mark.parametrize("secrets", [(LONG_SECRET,), ()], ids=["known", "by pattern"])
+def test_no_cut_leaves_part_of_a_secret(limit: int, secrets: tuple[str, ...]) -> None:
+    written = LONG_SECRET if secrets else f"sk-{LONG_SECRET}"
+    redactor = Redactor(secrets)
+    with redacting(lambda: redactor):
+        for length in (limit, 3 * limit, 3 * LONGEST_SECRET):
+            for offset in range(2 * limit):
+                for before in (offset, length - offset):
+                    text = " " * before + written + " " * (length - before)
+                    shown = cut(text, limit), cut(text, limit, keep="both"), cut_to_end(text, limit)
+                    assert not leaks("".join(shown)), (length, before, shown)
+                    assert max(map(len, shown)) <= limit
+
+
+def test_a_text_that_begins_amid_a_secret_is_shown_without_it() -> None:
+    redactor = Redactor([LONG_SECRET])
+    with redacting(lambda: redactor):
+        for gone in range(len(LONG_SECRET)):
+            for more in ("the end", LONG_SECRET * 2000 + "the end", "x" * 60_000 + "the end"):
+                text = f"{LONG_SECRET[gone:]} {more}"
+                shown = cut_to_end(text, 100, beheaded=True)
+                assert not leaks(shown)
+                assert shown.endswith("the end") or len(text) < LONGEST_SECRET
+
+
+@given(st.text(max_size=60), st.integers(1, 80), st.integers(0, 60))
+def test_a_cut_text_is_the_start_of_the_redacted_text(text: str, limit: int, place: int) -> None:
+    whole = text[:place] + LONG_SECRET + text[place:]
+    redactor = Redactor([LONG_SECRET])
+    assert redactor.start(whole, limit) == redactor.text(whole)[:limit]
+    assert redactor.end(whole, limit) == redactor.text(whole)[-limit:]
+
+
+def test_a_text_with_many_secrets_is_read_until_the_excerpt_is_full() -> None:
+    redactor = Redactor([LONG_SECRET])
+    text = (LONG_SECRET + " ") * 5000 + "x"
+    with redacting(lambda: redactor):
+        assert cut(text, 100) == (f"{MARK} " * 20)[:97] + "..."
+        assert cut_to_end(text, 100) == (f"{MARK} " * 20 + "x")[-100:]
+
+
+def test_only_what_a_cut_needs_is_read() -> None:
+    class Counting(Redactor):
+        read = 0
+
+        def text(self, text: str) -> str:
+            self.read += len(text)
+            return super().text(text)
+
+    redactor = Counting([LONG_SECRET])
+    with redacting(lambda: redactor):
+        assert len(cut("x" * 10_000_000, 80)) == 80
+        assert cut("short", 80) == "short"
+    assert redactor.read < 2 * LONGEST_SECRET
+
+
+def test_a_secret_quoted_by_python_is_known() -> None:
+    secret = """it's a "secret" 42"""
+    assert Redactor([secret]).text(f"found {secret!r}") == f"found '{MARK}'"

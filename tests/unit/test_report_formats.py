@@ -166,7 +166,7 @@ def test_csv_has_a_row_for_each_case(run: RunResult) -> None:
     assert all(None not in row and None not in row.values() for row in rows)
 
 
-@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\n"])
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\n", " =", "\xa0\uff20"])
 def test_csv_holds_no_formula(sign: str) -> None:
     text = f"{sign}1+1"
     case = entry(text, "failed", text, response=text)

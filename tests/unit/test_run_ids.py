@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from assay.model import run
-from assay.model.run import new_run_id
+from assay.model.run import id_time_ms, new_run_id
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +33,12 @@ def test_later_ids_sort_after_earlier_ones_also_when_the_clock_stands_or_jumps_b
     draw = random.Random(7).getrandbits
     ids = [new_run_id(now, draw) for now in clock]
     assert ids == sorted(set(ids))
+
+
+def test_the_time_of_an_id_is_known() -> None:
+    assert id_time_ms("017f22e2-79b0-7cc3-98c4-dc0c0c07398f") == 0x017F22E279B0
+    assert id_time_ms("550e8400-e29b-41d4-a716-446655440001") is None
+    assert id_time_ms("a-run-of-another-store") is None
 
 
 def test_the_largest_random_number_is_followed_by_a_greater_id() -> None:

@@ -12,6 +12,7 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
+from assay.comparison.outcomes import find_run
 from assay.comparison.tally import compare, fold
 from assay.engine.job import Job
 from assay.engine.runner import GRACE_SECONDS
@@ -283,9 +284,16 @@ def test_a_clock_that_jumps_changes_nothing_but_times(
     moments = [datetime(2030, 1, 1, tzinfo=UTC) - timedelta(hours=n) for n in range(4)]
     job = replace(job, now=lambda: moments.pop(0))
     first, _ = carried_out(job)
+    monkeypatch.setattr("assay.model.run._last", 0)  # as in another process
     second, _ = carried_out(job)
     assert (first.exit_code, second.exit_code) == (0, 0)
     assert first.id < second.id, "the newest run is found as such"
     assert [record.id for record in job.store.runs(2)] == [second.id, first.id]
-    assert first.record.finished_at == "2029-12-31T23:00:00.000Z"
+    assert find_run("latest", job.store).id == second.id
+    assert first.record.started_at == "2030-01-01T00:00:00.000Z"
+    assert second.record.started_at == "2029-12-31T23:00:00.000Z"
+    for record in (first.record, second.record):
+        assert record.finished_at is not None
+        began, ended = map(datetime.fromisoformat, (record.started_at, record.finished_at))
+        assert timedelta() <= ended - began < timedelta(minutes=30), "by a monotonic clock"
     assert all(case.duration_ms >= 0 for case in first.suites[0].cases)

@@ -366,7 +366,7 @@ def test_a_refused_key_is_not_tried_again_and_not_shown(provided: Any) -> None:
     clock = FakeClock()
     with ProviderServer(provider.status(401, f"bad key: {KEY}")) as server:
         message = error_of(Retrying(provided(server), RetryPolicy(), clock))
-    assert "401 Unauthorized: bad key: [hidden] (check the API key)" in message
+    assert "401 Unauthorized: bad key: [redacted] (check the API key)" in message
     assert len(server.asked) == 1
 
 
@@ -387,7 +387,7 @@ def test_secrets_in_headers_are_hidden_in_errors_too() -> None:
     with ProviderServer(provider.status(403, f"not for {token}")) as server:
         message = error_of(openai(server, headers={"Authorization": f"Bearer {token}"}))
     assert server.asked[0].headers["Authorization"] == f"Bearer {token}"
-    assert "not for [hidden]" in message
+    assert "not for [redacted]" in message
 
 
 def test_a_key_with_a_line_break_at_its_end_is_sent_without() -> None:

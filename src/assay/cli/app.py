@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay.errors import AssayError, ConfigError, EvalFileErrors, nearest, printable
+from assay.errors import (
+    AssayError,
+    ConfigError,
+    EvalFileErrors,
+    nearest,
+    printable,
+    reading_results,
+)
 from assay.version import __version__
+
+if TYPE_CHECKING:
+    from assay.redaction import Redactor
 
 #: Command -> its line in `assay --help`. The command itself is in the module of the same name.
 COMMANDS = {
@@ -64,8 +76,15 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Turn our own errors into a message and an exit code, without a traceback."""
+        from assay.redaction import redacting
+
+        with redacting(_project_redactor()):
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with reading_results():
+                return super().invoke(ctx)
         except (ConfigError, EvalFileErrors) as error:
             _print_error("\n".join(map(str, error.problems)))
             ctx.exit(error.exit_code)
@@ -79,11 +98,23 @@ class LazyGroup(click.Group):
             ctx.exit(INTERRUPTED)
 
 
+def _project_redactor() -> Callable[[], Redactor]:
+    """Reads the secrets of the project when they are first needed, which most commands never do."""
+
+    @cache
+    def redactor() -> Redactor:
+        from assay.roster.secrets import project_redactor
+
+        return project_redactor()
+
+    return redactor
+
+
 def _print_error(message: str) -> None:
     """Print to stderr, secrets redacted: a message may quote a wrong setting that contains one."""
-    from assay.roster.secrets import discreet  # only commands that fail need it
+    from assay.redaction import redacted
 
-    click.echo(discreet()(message), err=True)
+    click.echo(redacted(message), err=True)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -13,7 +13,7 @@ from typing import IO, Any, TextIO
 import click
 
 from assay.cli.completion import files
-from assay.errors import UsageError
+from assay.errors import PluginError, StoreError, UsageError
 from assay.model.run_result import RunResult
 from assay.registry import reporters
 from assay.replacement import is_device, replacing, writing
@@ -54,10 +54,22 @@ class Documents:
         self._files = [(Path(path), _reporter_for(Path(path))) for path in paths]
 
     def write(self, result: RunResult) -> None:
-        """Print the report, write the files, and annotate the job when run by GitHub Actions."""
+        """Write the files, print the report, and annotate the job when run by GitHub Actions.
+
+        The files come first: if one cannot be written, no verdict is printed that the exit code
+        would contradict.
+        """
+        in_github = environment(["GITHUB_ACTIONS"]).get("GITHUB_ACTIONS") == "true"
+        try:
+            self.write_files(result)
+            if in_github:
+                _append_to_step_summary(result)
+        except (PluginError, StoreError) as error:
+            again = f"`assay report {result.id} -o FILE` writes a report of it"
+            raise type(error)(f"{error}\nthe run is recorded: {again}") from error
         print_report(result, sys.stdout, as_json=self._as_json)
-        self.write_files(result)
-        self._write_to_github(result)
+        if in_github:
+            report(result, "github", sys.stderr if self._as_json else sys.stdout)
 
     def write_files(self, result: RunResult) -> None:
         """Write each file atomically."""
@@ -65,19 +77,13 @@ class Documents:
             with open_output(file) as stream:
                 report_to(stream, reporter, result)
 
-    def _write_to_github(self, result: RunResult) -> None:
-        variables = environment(["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"])
-        if variables.get("GITHUB_ACTIONS") != "true":
-            return
-        report(result, "github", sys.stderr if self._as_json else sys.stdout)
-        if summary := variables.get("GITHUB_STEP_SUMMARY"):
-            text = io.StringIO()
-            report(result, "md", text)
-            with (
-                writing(shown_path(Path(summary))),
-                open(summary, "a", encoding="utf-8") as stream,
-            ):
-                stream.write(text.getvalue())
+
+def _append_to_step_summary(result: RunResult) -> None:
+    if summary := environment(["GITHUB_STEP_SUMMARY"]).get("GITHUB_STEP_SUMMARY"):
+        text = io.StringIO()
+        report(result, "md", text)
+        with writing(shown_path(Path(summary))), open(summary, "a", encoding="utf-8") as stream:
+            stream.write(text.getvalue())
 
 
 def print_report(result: RunResult, out: TextIO, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import click
 
@@ -42,6 +42,9 @@ FORMATS = ("jsonl", "csv", "yaml", "observations")
 @click.option(
     "--test-cases", is_flag=True, help="Export the test cases in the store instead of a run."
 )
+@click.option(
+    "--raw", is_flag=True, help="Leave formulas in the CSV of test cases as they are written."
+)
 @click.option("--tag", metavar="TAG", help="Only test cases with a tag that contains this.")
 @store_option
 def command(
@@ -49,6 +52,7 @@ def command(
     form: str | None,
     output: str | None,
     test_cases: bool,
+    raw: bool,
     tag: str | None,
     store: str | None,
 ) -> None:
@@ -72,10 +76,15 @@ def command(
     if test_cases and form is None and run in FORMATS:
         run, form = None, run
     if test_cases:
-        _export_test_cases(run, form, file, tag, store)
+        if run is not None:
+            raise UsageError(f"--test-cases exports no run: leave {run!r} out")
+        _export_test_cases(form, file, tag=tag, store=store, raw=raw)
         return
     if tag is not None:
         raise UsageError("--tag chooses among test cases: give --test-cases too")
+    if raw:
+        hint = "export the results as jsonl, where no text is changed"
+        raise UsageError(f"--raw is an option of --test-cases: {hint}")
     found, form = _find_run(run or "latest", form, store, _suffix(file))
     with _open_output(file) as stream:
         _write(found, form, stream)
@@ -129,17 +138,13 @@ def _suffix(file: Path | None) -> str:
     return "yaml" if suffix == "yml" else suffix
 
 
-def _export_test_cases(
-    run: str | None, form: str | None, file: Path | None, tag: str | None, store: str | None
-) -> None:
-    if run is not None:
-        raise UsageError(f"--test-cases exports no run: leave {run!r} out")
+def _export_test_cases(form: str | None, file: Path | None, **options: Any) -> None:
     form = form or _suffix(file) or "jsonl"
     if form not in TEST_CASE_FORMATS:
         known = ", ".join(TEST_CASE_FORMATS)
         raise UsageError(f"test cases are not written as {form!r}: choose from {known}")
     with _open_output(file) as stream:
-        for piece in export_test_cases(form, tag=tag, store=store):
+        for piece in export_test_cases(form, **options):
             stream.write(piece.encode())
 
 

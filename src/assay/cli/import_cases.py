@@ -16,8 +16,11 @@ SHOWN = 100
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...", shell_complete=files)
 @click.option("--tag", multiple=True, metavar="TAG", help="A tag for all of them.")
+@click.option(
+    "--raw", is_flag=True, help="For CSV that was exported with --raw: keep leading apostrophes."
+)
 @store_option
-def command(paths: tuple[str, ...], tag: tuple[str, ...], store: str | None) -> None:
+def command(paths: tuple[str, ...], tag: tuple[str, ...], raw: bool, store: str | None) -> None:
     """Import test cases from files into the store.
 
     FILE is an eval file (YAML, JSONL, CSV, of Assay or of AgentV), a promptfoo config, samples of
@@ -32,7 +35,7 @@ def command(paths: tuple[str, ...], tag: tuple[str, ...], store: str | None) -> 
       assay import promptfooconfig.yaml --tag promptfoo
       assay import samples.jsonl && assay run store: --target python:my_agent:answer
     """
-    done = test_cases.import_test_cases(paths, tags=tag, store=store)
+    done = test_cases.import_test_cases(paths, tags=tag, store=store, raw=raw)
     for problem in done.problems[:SHOWN]:
         echo_problem(problem, err=True)
     if len(done.problems) > SHOWN:

@@ -10,6 +10,7 @@ import click
 from assay.cli.completion import files
 from assay.cli.json import echo_json
 from assay.errors import AssayError, ConfigError, Problem, printable
+from assay.redaction import redacted
 from assay.service.eval_files import Loaded, Paths
 
 paths_argument = click.argument(
@@ -51,16 +52,17 @@ def report(
 
 
 def _echo_json(problems: Sequence[Problem]) -> None:
-    echo_json([p.to_dict() for p in problems])
+    echo_json([p.to_dict() | {"message": redacted(p.message)} for p in problems])
 
 
 def echo_problem(problem: Problem, *, err: bool = False) -> None:
     """Print one problem, its severity in colour on a terminal, its hint on a second line."""
     colour = "red" if problem.severity == "error" else "yellow"
     label = click.style(f"{problem.severity}[{problem.code}]", fg=colour, bold=True)
-    click.echo(f"{printable(problem.place)}: {label}: {printable(problem.message)}", err=err)
+    message = printable(redacted(problem.message))
+    click.echo(f"{printable(problem.place)}: {label}: {message}", err=err)
     if problem.hint:
-        click.echo(f"    {printable(problem.hint)}", err=err)
+        click.echo(f"    {printable(redacted(problem.hint))}", err=err)
 
 
 def _summary(loaded: Loaded) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import msgspec
 from assay.comparison.tally import fold
 from assay.errors import NotInStore, UsageError
 from assay.model.comparison import CaseOutcome
+from assay.model.names import normal_name, same_name
 from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.results.files import read_results
@@ -91,7 +92,7 @@ def in_file(file: Path) -> Outcomes:
 
 def stored(run: RunRecord, store: Store, label: str = "") -> Outcomes:
     """A run in the store."""
-    baseline = label if label in store.baselines() else ""
+    baseline = _stored_name(label, store.baselines()) or ""
     return Outcomes(
         label or run.id, run.id, lambda: fold(store.facts(run.id)), run.partial, baseline
     )
@@ -102,8 +103,8 @@ def find_run(reference: str, store: Store) -> RunRecord:
     if reference == LATEST:
         return _latest(store)
     baselines = store.baselines()
-    if reference in baselines:
-        return store.run(baselines[reference])
+    if (name := _stored_name(reference, baselines)) is not None:
+        return store.run(baselines[name])
     # Databases cannot store other texts, and some raise errors of their own for them.
     if "\0" not in reference and reference.isprintable():
         with suppress(NotInStore):
@@ -111,6 +112,17 @@ def find_run(reference: str, store: Store) -> RunRecord:
         if found := _by_prefix(reference.lower(), store):
             return found
     raise NotInStore("run or baseline", reference, [*baselines, LATEST])
+
+
+def baseline_name(name: str, store: Store) -> str:
+    """The name as the store has it, which may encode accents differently; else in NFC."""
+    return _stored_name(name, store.baselines()) or normal_name(name)
+
+
+def _stored_name(name: str, known: Collection[str]) -> str | None:
+    if name in known:
+        return name
+    return next((other for other in known if same_name(other, name)), None)
 
 
 def check_name(name: str) -> None:

@@ -29,7 +29,7 @@ from assay.documents.document import (
 )
 from assay.documents.source import decode
 from assay.errors import EvalFileErrors, Problem, Problems
-from assay.patterns import quick_search
+from assay.quick_search import quick_search
 
 _SUSPECT_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _TOKEN = re.compile(r'[ \t\r\n]*([{}\[\]:,"]|[^\s{}\[\]:,"]+)')

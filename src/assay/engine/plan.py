@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from assay.model.case import EvalCase, Suite, Tier
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.names import normal_name
 from assay.model.options import RunOptions
 from assay.model.run import place_of, position_of
 
@@ -226,9 +227,9 @@ class Plan:
     def matches(self, suite: int, case: EvalCase) -> bool:
         """Does the case match all filters?"""
         patterns, tags = self.options.filter, self.options.tag
-        if patterns and not any(fnmatchcase(case.id, pattern) for pattern in patterns):
+        if patterns and not _matches_any(case.id, patterns):
             return False
-        if tags and not any(tag in case.tags for tag in tags):
+        if tags and not {*map(normal_name, tags)} & {*map(normal_name, case.tags)}:
             return False
         return self._wanted(suite, case)
 
@@ -244,3 +245,8 @@ class Plan:
         case = self._defaults.applied(case)
         repeats = self.options.repeat or case.repeat or 1
         return Planned(position, suite, case, 1 if case.skip is not None else repeats)
+
+
+def _matches_any(case_id: str, patterns: Iterable[str]) -> bool:
+    name = normal_name(case_id)
+    return any(fnmatchcase(name, normal_name(pattern)) for pattern in patterns)

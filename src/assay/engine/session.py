@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -28,11 +30,11 @@ from assay.judges.judgements import recorded_uses
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
 from assay.model.options import CONFIRM, TIMEOUT_SECONDS, WORKERS
-from assay.model.run import DOOR, RunRecord, RunStatus, new_run_id, only, timestamp
+from assay.model.run import DOOR, RunRecord, RunStatus, id_time_ms, new_run_id, only, timestamp
 from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import Resources, Target
-from assay.redaction import Redactor
+from assay.redaction import Redactor, redacted, redacting
 from assay.results.asking import asking_notes
 from assay.results.folder import folder_shown, write_files
 from assay.results.run import conclude, recorded_summary, result_of
@@ -70,6 +72,7 @@ class _Session:
 
     def __init__(self, job: Job, plan: Plan, roster: Roster) -> None:
         self.job, self.plan, self.roster = job, plan, roster
+        self._began, self._began_monotonic = job.now(), time.monotonic()
         self.redactor = Redactor(job.secrets)
         self.lineup = Lineup(job, roster)
         self.cache = SecretFreeCache(job.store, self.redactor) if job.options.cache else None
@@ -82,9 +85,15 @@ class _Session:
         # Read before the first case is asked: a broken file should not cost a run.
         self.calibrations = calibrations.read(job.settings.root)
 
+    def _now(self) -> datetime:
+        """When the session began, plus what has passed on a clock that cannot be set."""
+        return self._began + timedelta(seconds=time.monotonic() - self._began_monotonic)
+
     async def run(self) -> RunResult:
+        redactor = self.redactor  # not `self`: a context may outlive the run
         try:
-            return await self._run()
+            with redacting(lambda: redactor):
+                return await self._run()
         finally:
             self.streams.close()
 
@@ -133,7 +142,7 @@ class _Session:
             self._add_note(note)
 
     def _new_record(self, hashes: FileHashes) -> RunRecord:
-        job, now = self.job, self.job.now()
+        job = self.job
         environment = environment_of(job.settings.root)
         environment["settings"] = job.settings.recorded()
         if job.door:
@@ -141,8 +150,8 @@ class _Session:
         if uses := self.preparation.uses:
             environment["judges"] = recorded_uses(uses.values())
         return RunRecord(
-            id=new_run_id(int(now.timestamp() * 1000), secrets.randbits),
-            started_at=timestamp(now),
+            id=self._new_id(),
+            started_at=timestamp(self._began),
             status="running",
             target=", ".join(self.lineup.names),
             plan=plan_of(job),
@@ -150,6 +159,13 @@ class _Session:
             environment=self.redactor.json(environment),
             suites=headers_of(job, self.plan, self.lineup.target_name_of, hashes.of),
         )
+
+    def _new_id(self) -> str:
+        """An id after those in the store: their order is that of the runs, whatever clocks say."""
+        began_ms = int(self._began.timestamp() * 1000)
+        newest = self.job.store.runs(1)
+        after = id_time_ms(newest[0].id) if newest else None
+        return new_run_id(began_ms if after is None else max(began_ms, after + 1), secrets.randbits)
 
     def _runner(self, record: RunRecord) -> Runner:
         job = self.job
@@ -282,18 +298,18 @@ class _Session:
             self.notes.append(runner.unpriced)
         if runner.decided:
             self.notes.append(f"stopped early: {runner.decided}")
-        ended = timestamp(job.now())
+        ended = timestamp(self._now())
         record = replace(job.store.run(record.id), status=status, finished_at=ended)
         spools = self.streams.spools
         result = result_of(
             job.store,
             record,
             comparison=comparison,
-            notes=tuple(self.notes),
+            notes=tuple(map(redacted, self.notes)),
             calibrations=self.calibrations,
             counts={index: spool.count for index, spool in spools.items()},
         )
-        gave_up = "" if runner.stopped else runner.gave_up
+        gave_up = "" if runner.stopped else redacted(runner.gave_up)
         faults = () if runner.stopped else self._faults_of_targets(record)
         result = conclude(
             result, job.options, gave_up=gave_up, faults=faults, nothing=job.nothing_wanted
@@ -306,7 +322,8 @@ class _Session:
         return replace(result, folder=folder)
 
     def _faults_of_targets(self, record: RunRecord) -> list[str]:
-        return list(self.lineup.faults(self.plan, lambda: self.job.store.trials(record.id)))
+        faults = self.lineup.faults(self.plan, lambda: self.job.store.trials(record.id))
+        return list(map(redacted, faults))
 
     def _judge(self, target: str | None, model: str | None) -> Target:
         return RedactedJudge(self.roster.judge(target, model), self.redactor)

@@ -6,15 +6,17 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any
 
+from msgspec.structs import replace
 from pydantic import AfterValidator, ValidationInfo
 
 from assay.documents.json import parse
 from assay.errors import EvalFileErrors, nearest
 from assay.evaluators.cores import a_core
 from assay.evaluators.programs import lacking_program
-from assay.evaluators.verdict import wrong_key
+from assay.evaluators.verdict import shortened, wrong_key
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, Lack
 from assay.model.fields import Empty, Json, Positive, Text
@@ -26,6 +28,7 @@ from assay.model.score import EvaluationScore
 from assay.model.script import Script
 from assay.model.spelling import Spelling
 from assay.process import Finished, Limits, run, signal_name
+from assay.redaction import Redactor, cut
 from assay.settings import HARMLESS, environment
 
 
@@ -167,11 +170,28 @@ async def ask_program(
         stdin = json.dumps(payload, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         return EvaluationScore.errored(f"the program was not asked: no JSON can be made: {error}")
+    own = environment(env)
     async with a_core():
         done = await run(
-            script, stdin=stdin, cwd=cwd, env=environment([*HARMLESS, *env]), limits=limits
+            script, stdin=stdin, cwd=cwd, env=environment(HARMLESS) | own, limits=limits
         )
+    done = _redacted(done, frozenset(own.values()))
     return _broken(done, done.fault) if done.fault else _printed_score(done)
+
+
+def _redacted(done: Finished, secrets: frozenset[str]) -> Finished:
+    """What the program wrote without the values of the variables that it was given."""
+    if not secrets:
+        return done
+    redactor, text = _redactor(secrets), done.stderr_tail.decode("utf-8", "replace")
+    stderr = redactor.end(text, len(text), beheaded=done.beheaded).encode()
+    # Escapes in JSON may hide a secret, but the program may have printed something else.
+    printed = redactor.text(redactor.encoded(done.stdout).decode("utf-8", "surrogateescape"))
+    stdout = printed.encode("utf-8", "surrogateescape")
+    return replace(done, stdout=stdout, stderr_tail=stderr)
+
+
+_redactor = lru_cache(maxsize=100)(Redactor)
 
 
 def _printed_score(done: Finished) -> EvaluationScore:
@@ -182,7 +202,7 @@ def _printed_score(done: Finished) -> EvaluationScore:
         document = parse(done.stdout.decode("utf-8-sig"), "stdout")
         reply, problems = document.data, document.problems
     except UnicodeDecodeError as error:
-        return _broken(done, f"printed something that is not UTF-8: {error}")
+        return _broken(done, f"printed something that is not UTF-8: {error.reason}")
     except EvalFileErrors as error:
         reply, problems = None, list(error.problems)
     if problems:
@@ -190,11 +210,12 @@ def _printed_score(done: Finished) -> EvaluationScore:
     fault = _reply_fault(reply)
     if fault:
         return _broken(done, fault)
+    words = shortened({key: reply.get(key) for key in ("hits", "misses", "reasoning")})
     return EvaluationScore(
         reply["score"],
-        hits=tuple(reply.get("hits") or ()),
-        misses=tuple(reply.get("misses") or ()),
-        reasoning=reply.get("reasoning") or "",
+        hits=tuple(words["hits"] or ()),
+        misses=tuple(words["misses"] or ()),
+        reasoning=words["reasoning"] or "",
         details=reply.get("details") or {},
     )
 
@@ -226,6 +247,6 @@ def _broken(done: Finished, fault: str) -> EvaluationScore:
     if done.stderr:
         details["stderr"] = done.stderr
     if done.stdout:
-        details["stdout"] = done.stdout[:1000].decode("utf-8", "replace")
+        details["stdout"] = cut(done.stdout.decode("utf-8", "replace"), 1000)
     words = fault if done.state == "not_started" else f"the program {fault}"
     return EvaluationScore.errored(done.explained(words), **details)

@@ -7,6 +7,7 @@ judge's own object counts: one that it quotes from the material amid other text 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cached_property
@@ -17,15 +18,19 @@ import msgspec
 
 from assay.errors import AssayError
 from assay.evaluators.prompt import Material
+from assay.evaluators.verdict import shortened
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.score import EvaluationScore
 from assay.model.values import UNIQUE_KEYS
 from assay.ports import Cache, Request, Resources, Target
+from assay.redaction import cut
 
 ATTEMPTS = 3
 #: How much of an unusable reply is kept in the results, and sent back to the judge.
 KEPT, SENT_BACK = 500, 4000
+#: Where an object begins, or a list of objects.
+_OPENING = re.compile(r"\{|\[(?=\s*\{)")
 #: How many objects of a reply are tried: it needs one, perhaps after a few quotations.
 _MAX_OBJECTS = 200
 
@@ -116,7 +121,7 @@ class Judge(msgspec.Struct, frozen=True):
         return spending.to_dict(self.target.name)
 
     def errored(self, fault: JudgeFault, spending: Spending) -> EvaluationScore:
-        said = {"reply": fault.reply[:KEPT]} if fault.reply else {}
+        said = {"reply": cut(fault.reply, KEPT)} if fault.reply else {}
         return EvaluationScore.errored(str(fault), **said, judge=self.spent(spending))
 
     async def fill_in(self, question: Question, spending: Spending) -> None:
@@ -144,6 +149,7 @@ class Judge(msgspec.Struct, frozen=True):
             if isinstance(found, str):
                 wrong = found
             else:
+                found = shortened(found)
                 taken.append(found)
                 wrong = form.take(found)
                 if not wrong:
@@ -206,7 +212,7 @@ def _fill_from_cache(form: Form, cached: dict[str, Any]) -> bool:
 
 
 def _send_back(text: str, wrong: str) -> tuple[Message, Message]:
-    said = text[:SENT_BACK] or "(an empty reply)"
+    said = cut(text, SENT_BACK) or "(an empty reply)"
     words = f"Something is wrong with that reply: {wrong}. Reply with one JSON object, no more."
     return Message("assistant", said), Message("user", words)
 
@@ -215,7 +221,7 @@ def own_object(text: str, form: Form, material: Material) -> dict[str, Any] | st
     """The object that is the judge's verdict, or what is wrong with the reply.
 
     If the whole reply is an object, perhaps in a code fence, that is the verdict. Otherwise it is
-    the only valid object in the reply that is not quoted from the material.
+    the only valid object in the reply that is neither in a list nor quoted from the material.
     """
     whole = _parse_object(_without_fence(text.strip()))
     if whole is not None:
@@ -249,18 +255,22 @@ def _parse_object(text: str) -> dict[str, Any] | None:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, but none inside unbalanced braces."""
+    """The JSON objects in a text, but none in a list or inside unbalanced braces."""
     end = depth = 0
+    in_broken_list = False
     for _ in range(_MAX_OBJECTS):
-        start = text.find("{", end)
-        if start < 0:
+        opening = _OPENING.search(text, end)
+        if opening is None:
             return
+        start = opening.start()
         depth = max(0, depth - text.count("}", end, start))
         try:
             value, end = UNIQUE_KEYS.raw_decode(text, start)
         except (ValueError, RecursionError):
             end = start + 1
-            depth += 1
+            in_broken_list = text[start] == "["
+            depth += not in_broken_list
         else:
-            if not depth:
+            if not depth and not in_broken_list and isinstance(value, dict):
                 yield value
+            in_broken_list = False

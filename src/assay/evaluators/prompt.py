@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import UsageError, nearest
+from assay.errors import UsageError, nearest, unreadable
 from assay.evaluators.code_judge import contract
 from assay.model.context import Context
 from assay.model.expectations import Expectation
@@ -234,7 +234,9 @@ def read_prompt(owner: str, prompt: str) -> str:
     try:
         text = Path(prompt).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{owner}: the prompt {prompt!r} cannot be read: {error}") from None
+        raise UsageError(
+            f"{owner}: the prompt {prompt!r} cannot be read: {unreadable(error)}"
+        ) from None
     if not text.strip():
         raise UsageError(f"{owner}: the prompt {prompt!r} is an empty file")
     return text

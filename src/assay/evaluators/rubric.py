@@ -15,8 +15,8 @@ from assay.model.refusal import shown
 from assay.model.rubric import Rubric, Rubrics
 from assay.model.score import TOLERANCE, EvaluationScore, reaches, weighted
 from assay.model.spelling import Key
-from assay.model.values import cut
 from assay.ports import Check, Resources
+from assay.redaction import cut
 
 #: A graded item is met from this share of its maximum, unless it sets a minimum itself.
 MET_FROM = 0.6
@@ -213,7 +213,7 @@ def _result(item: Rubric, check: dict[str, Any]) -> dict[str, Any]:
 
 def _sentence(item: Rubric, result: dict[str, Any]) -> str:
     """An item, its score if it is graded, and the reason."""
-    words = cut(" ".join(item.description.split()), _SHOWN)
+    words = cut(" ".join(cut(item.description, 4 * _SHOWN).split()), _SHOWN)
     if is_graded(item):
         words += f", {result['score']:g} of {item.max_score:g}"
     reason = result["reasoning"] or ("it is met" if result["met"] else "it is not met")

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.model.score import TOLERANCE
+from assay.redaction import cut
+
+#: How many characters of each text of a verdict are kept, and how many entries of each list.
+MAX_TEXT, MAX_TEXTS = 4000, 200
 
 
 def _is_share(value: Any) -> bool:
@@ -22,6 +26,17 @@ _KEYS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("misses", _is_texts, "a list of texts"),
     ("reasoning", lambda value: isinstance(value, str), "a text"),
 )
+
+
+def shortened(value: Any) -> Any:
+    """A copy of a verdict with long texts and lists of texts truncated: all of it is stored."""
+    if isinstance(value, str):
+        return cut(value, MAX_TEXT)
+    if isinstance(value, list):
+        return [shortened(part) for part in (value[:MAX_TEXTS] if _is_texts(value) else value)]
+    if isinstance(value, dict):
+        return {key: shortened(part) for key, part in value.items()}
+    return value
 
 
 def wrong_key(verdict: dict[str, Any]) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import UsageError
+from assay.errors import UsageError, unreadable
 from assay.model.calibration import Calibration, CalibrationState, JudgeUse
 from assay.replacement import replacing, writing
 from assay.settings import shown_path
@@ -29,7 +29,7 @@ def read(root: Path) -> list[Calibration]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, msgspec.MsgspecError) as error:
-        reason = f"is not a list of calibrations: {error}; `assay calibrate` writes it"
+        reason = f"is not a list of calibrations: {unreadable(error)}; `assay calibrate` writes it"
         raise UsageError(f"{shown_path(file)} {reason}") from None
 
 

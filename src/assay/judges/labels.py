@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.errors import UsageError
+from assay.errors import UsageError, unreadable
+from assay.formulas import neutralised, restored
 from assay.replacement import writing
 from assay.settings import shown_path
 
@@ -49,7 +50,7 @@ def read(file: Path) -> list[Label]:
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{shown_path(file)} cannot be read: {error}") from None
+        raise UsageError(f"{shown_path(file)} cannot be read: {unreadable(error)}") from None
     rows = _csv_rows(text, file) if file.suffix.lower() == ".csv" else _jsonl_rows(text, file)
     found: dict[tuple[str, str, str], Label] = {}
     for line, row in rows:
@@ -91,7 +92,7 @@ def _encode(row: dict[str, str], file: Path, size: int, lacks_newline: bool) -> 
     writer = csv.writer(out, lineterminator="\n")
     if not size:
         writer.writerow(columns)
-    writer.writerow([row.get(column, "") for column in columns])
+    writer.writerow([neutralised(row.get(column, "")) for column in columns])
     return separator + out.getvalue().encode()
 
 
@@ -109,7 +110,7 @@ def _csv_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             raise _wrong(file, 1, f"the columns are {found}; 'id' and 'label' are needed")
         for row in reader:
             if any(cell.strip() for cell in row):
-                yield reader.line_num, dict(zip(header, row, strict=False))
+                yield reader.line_num, dict(zip(header, map(restored, row), strict=False))
     except csv.Error as error:
         raise _wrong(file, reader.line_num, str(error)) from None
 

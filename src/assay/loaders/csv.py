@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from assay.documents.document import MAX_SCALAR, Document, LineIndex, Marks, TextMark, problem_at
 from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problem, Problems, nearest
+from assay.formulas import restored
 from assay.loaders.cases import CaseReader
 from assay.loaders.suite import suite_of
 from assay.model.case import EvalCase, Suite
@@ -189,9 +190,12 @@ def _cases(
 
 
 def _raw_case(header: list[str], cells: list[str]) -> dict[str, Any]:
-    """The row as a raw case; an empty cell is a key that is not given."""
+    """The row as a raw case; an empty cell is a key that is not given.
+
+    The apostrophe that keeps a spreadsheet from running a formula is not part of a text.
+    """
     raw: dict[str, Any] = {}
-    for name, cell in zip(header, cells, strict=True):
+    for name, cell in zip(header, map(restored, cells), strict=True):
         if not name or not cell.strip():
             continue
         if name == "tags":

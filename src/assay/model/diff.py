@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.errors import printable
-from assay.model.values import cut
+from assay.redaction import cut
 
 SIGNS = {"matched": "=", "missing": "-", "unexpected": "+", "wrong_args": "~"}
 #: The maximum length of a value and of a call.
@@ -59,5 +59,5 @@ def difference_text(difference: Mapping[str, Any]) -> str:
 def value_text(value: Any) -> str:
     """A value as JSON, truncated."""
     if isinstance(value, str):
-        value = value[: MAX_VALUE + 1]  # a text may be huge, and is truncated anyway
+        value = cut(value, MAX_VALUE + 1)  # it may be huge, and escapes may hide a secret
     return cut(printable(_as_json(value)), MAX_VALUE)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from assay.model.result import Outcome
 from assay.model.run import RunStatus
+from assay.redaction import redacted
 
 
 class RunStarted(msgspec.Struct, frozen=True):
@@ -37,9 +39,12 @@ class TrialFinished(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A message for the user."""
+    """A message for the user, redacted."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "text", redacted(self.text))
 
 
 class RunFinished(msgspec.Struct, frozen=True):

@@ -14,8 +14,9 @@ from typing import Any
 
 from assay.errors import BadPattern
 from assay.model.refusal import problem
-from assay.model.values import cut, quoted
+from assay.model.values import quoted
 from assay.patterns import compile_pattern
+from assay.redaction import cut
 
 #: How many faults of one answer are reported.
 MAX_FAULTS = 5

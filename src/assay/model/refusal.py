@@ -8,6 +8,8 @@ from typing import Any
 from pydantic import ValidationError, WrapValidator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from assay.redaction import cut
+
 #: What a validator may raise: one problem with the value itself, or several with paths.
 Refusal = PydanticCustomError | ValidationError
 Steps = tuple[str | int, ...]
@@ -86,7 +88,7 @@ def repeated(items: Any, message: str, *keys: str, default: str = "") -> Iterato
 
 
 def shown(value: Any, limit: int = 60) -> str:
-    """How a message quotes a value: similar to JSON, truncated."""
+    """How a message quotes a value: similar to JSON, redacted and truncated."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -95,9 +97,7 @@ def shown(value: Any, limit: int = 60) -> str:
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, (list, tuple)):
         return "a list" if value else "an empty list"
-    if isinstance(value, str) and len(value) > limit:
-        value = value[: limit - 3] + "..."
-    return repr(value)
+    return repr(cut(value, limit) if isinstance(value, str) else value)
 
 
 def kind_of(value: Any) -> str:

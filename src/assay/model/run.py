@@ -14,7 +14,7 @@ from assay.model.case import Tier
 from assay.model.comparison import CaseRef, GateVerdict
 from assay.model.options import narrowing
 from assay.model.result import Outcome
-from assay.patterns import quick_search
+from assay.quick_search import quick_search
 from assay.stats.sequential import Sequential
 
 #: The low bits of a position are the index of the case in its suite.
@@ -251,6 +251,15 @@ class TrialFacts(msgspec.Struct, frozen=True, rename="camel"):
 _RANDOM_BITS = 74
 _lock = threading.Lock()
 _last = 0
+
+
+def id_time_ms(run_id: str) -> int | None:
+    """The milliseconds in the id of a run; None if it is not a UUIDv7 that `new_run_id` made."""
+    try:
+        found = UUID(run_id)
+    except ValueError:
+        return None
+    return found.int >> 80 if found.version == 7 else None
 
 
 def new_run_id(now_ms: int, random: Callable[[int], int]) -> str:

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 from assay.model.tokens import MISSING as MISSING
 from assay.model.tokens import reach as reach
+from assay.redaction import cut
 
 #: Values that are nested deeper are not JSON here; eval files have the same limit.
 MAX_DEPTH = 100
@@ -41,23 +42,10 @@ def same(a: Any, b: Any) -> bool:
 
 
 def quoted(value: Any, limit: int = 80) -> str:
-    """A value as quoted in messages, truncated."""
+    """A value as quoted in messages, redacted and truncated."""
     if isinstance(value, str):
         return repr(cut(value, limit))
     return cut(json.dumps(value, ensure_ascii=False, default=str), limit)
-
-
-def cut(text: str, limit: int, keep: Literal["start", "both"] = "start") -> str:
-    """The text, truncated to `limit` characters with `...` for what is left out.
-
-    Of a message keep `both` ends: what matters often comes last.
-    """
-    if len(text) <= limit:
-        return text
-    if keep == "start":
-        return text[: limit - 3] + "..."
-    half = (limit - 5) // 2
-    return f"{text[:half]} ... {text[-half:]}"
 
 
 def from_json(text: str) -> Any:

@@ -21,6 +21,7 @@ from assay.observations import (
     responses,
 )
 from assay.observations.checked import checked
+from assay.redaction import cut
 
 #: The first shape that fits reads the record.
 SHAPES = (
@@ -67,7 +68,7 @@ def _unknown(value: Any) -> ObservationError:
     if isinstance(value, dict) and value:
         keys = [repr(key) for key in value]
         more = f" and {len(keys) - 8} more" if len(keys) > 8 else ""
-        found = f"a mapping with {', '.join(key[:40] for key in keys[:8])}{more}"
+        found = f"a mapping with {', '.join(cut(key, 40) for key in keys[:8])}{more}"
         near = filter(None, (nearest(str(key), _KEYS) for key in value))
         hint = next((f" ({near})" for near in near), "")
     elif isinstance(value, list) and value:

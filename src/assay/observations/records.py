@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 from assay.errors import MAX_MESSAGE, ObservationError, printable
 from assay.model.refusal import shown
 from assay.model.values import from_json
+from assay.redaction import cut
 
 _TEXT_BLOCKS = ("text", "input_text", "output_text", "refusal")
 BAD_JSON = "the input is not valid JSON and is kept as text"
@@ -114,7 +115,7 @@ def records(items: list[Any], at: str = "") -> list[Record]:
 def broken(at: str, fault: str) -> ObservationError:
     """The error for a record of a known shape with something invalid in it."""
     message = f"the observation is broken: {repr(at) if at else 'it'} {fault}"
-    return ObservationError(printable(message)[:MAX_MESSAGE])
+    return ObservationError(printable(cut(message, MAX_MESSAGE)))
 
 
 def as_json(value: Any, at: str = "") -> str:

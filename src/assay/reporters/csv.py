@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 from typing import Any, TextIO
 
+from assay.formulas import neutralised
 from assay.model.run_result import RunResult
 from assay.reporters.rows import COLUMNS, rows
 from assay.terminal import escape_controls
-
-#: Prefixes that make a spreadsheet take a cell for a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def write(run: RunResult, out: TextIO) -> None:
@@ -21,9 +19,9 @@ def write(run: RunResult, out: TextIO) -> None:
 
 
 def _cell(value: Any) -> Any:
-    """Join lists as lines, and prefix what would be a formula with an apostrophe."""
+    """Join lists as lines, and neutralise formulas."""
     if isinstance(value, list):
         value = "\n".join(value)
     if not isinstance(value, str):
         return value
-    return escape_controls(f"'{value}" if value.startswith(FORMULA) else value)
+    return escape_controls(neutralised(value))

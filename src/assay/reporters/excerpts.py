@@ -18,7 +18,7 @@ from assay.model.diff import render_diff
 from assay.model.result import Outcome
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult
-from assay.model.values import cut
+from assay.redaction import cut
 from assay.reporters.words import count, standings
 
 #: How many cases of each outcome are shown.
@@ -141,9 +141,9 @@ def excerpt(
         file or suite.file,
         line,
         case.id,
-        case.description[:MAX_REASON],
+        cut(case.description, MAX_REASON),
         case.outcome,
-        standing[:MAX_REASON],
+        cut(standing, MAX_REASON),
         reasons_of(case),
         tuple(cut(note, MAX_REASON, "both") for note in _notes(case)),
         tuple(_diffs(case.details.get("evaluators", ()))),

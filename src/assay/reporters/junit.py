@@ -10,7 +10,7 @@ from assay.errors import printable
 from assay.model.comparison import CaseRef
 from assay.model.run_result import RunResult
 from assay.model.suite_result import CaseResult, EvalSuiteResult, Summary
-from assay.model.values import cut
+from assay.redaction import cut
 from assay.reporters.excerpts import excerpt
 from assay.reporters.words import standings, verdict
 
@@ -111,5 +111,5 @@ def _quoted(value: str) -> str:
 
 def _text(lines: Iterable[str]) -> str:
     """The lines as escaped text; `printable` escapes the characters that XML does not allow."""
-    shown = [printable(line[:MAX_BODY]) for line in lines]
+    shown = [printable(cut(line, MAX_BODY)) for line in lines]
     return html.escape(cut("\n".join(shown), MAX_BODY), quote=False)

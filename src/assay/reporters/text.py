@@ -8,7 +8,7 @@ from typing import TextIO
 from assay.model.comparison import Comparison
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
-from assay.model.values import cut as shortened
+from assay.redaction import cut as shortened
 from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.words import (
     baseline_of,

@@ -33,6 +33,7 @@ from assay.model.comparison import CaseOutcome, CaseRef, Reasks
 from assay.model.options import narrowing
 from assay.model.result import JUDGED, Outcome
 from assay.model.score import PASS_FROM, reaches
+from assay.redaction import cut
 from assay.settings import shown_path
 
 T = TypeVar("T")
@@ -297,7 +298,7 @@ def _promptfoo_id(line: _ForeignLine) -> str:
     text = json.dumps(variables, ensure_ascii=False, sort_keys=True)
     if len(text) <= _MAX_ID:
         return text
-    return f"{text[:_MAX_ID]}... {sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
+    return f"{cut(text, _MAX_ID + 3)} {sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
 
 
 class _CaseLines(msgspec.Struct):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from assay.errors import AssayError
 from assay.model.target import TargetSpec
-from assay.redaction import SHORTEST_SECRET, Redactor
+from assay.redaction import SHORTEST_SECRET, Redactor, patterns_only, redacting
 from assay.registry import targets as providers
 from assay.roster.targets import VARIABLE, Roster
 from assay.settings import SECRET_KEYS, Settings, environment, environment_of_child
@@ -22,13 +22,13 @@ _PUBLIC = frozenset({"name", "provider", "model", "deployment", "version"})
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\Z", re.IGNORECASE)
 
 
-def discreet() -> Callable[[str], str]:
-    """Redacts the secrets of the current project, if its configuration can be read."""
-    try:
-        secrets = secrets_of(Settings.find(Path()))
-    except (AssayError, OSError):
-        secrets = set()
-    return Redactor(secrets).text
+def project_redactor(settings: Settings | None = None) -> Redactor:
+    """Redacts the secrets of a project, by default the current one, if they can be read."""
+    with redacting(patterns_only):  # a message about the configuration needs no other redactor
+        try:
+            return Redactor(secrets_of(settings or Settings.find(Path())))
+        except (AssayError, OSError):
+            return patterns_only()
 
 
 def secrets_of(settings: Settings) -> set[str]:

@@ -22,6 +22,7 @@ from assay.errors import (
     UsageError,
     blaming,
 )
+from assay.model.names import same_name
 from assay.model.options import TIMEOUT_SECONDS, WORKERS
 from assay.model.reading import Reading
 from assay.model.target import RateLimits, TargetSpec
@@ -83,7 +84,7 @@ class Roster:
         if self._allowed is not None and name not in self._allowed:
             raise UnknownName("configured target", name, self._allowed)
         for index, entry in enumerate(self.settings.config.targets):
-            if entry.name == name:
+            if same_name(entry.name, name):
                 return self._configured(("targets", index))
         raw = inline_settings(name, self.settings.root)
         if raw is not None:
@@ -216,7 +217,7 @@ class Roster:
     def _agentv_spec(self, name: str) -> TargetSpec:
         document, entries = targets_file(self.settings.root)
         for index, entry in enumerate(entries):
-            if document is not None and entry.name == name:
+            if document is not None and same_name(entry.name, name):
                 return self._spec(document, ("targets", index), self.settings.root, translated)
         known = [entry.name for entry in (*self.settings.config.targets, *entries)]
         raise UnknownName("target", name, known, hint_for(name, known))

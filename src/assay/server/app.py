@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from starlette.routing import Match
 
 from assay.errors import AssayError, EvalFileErrors, NotInStore, UsageError
 from assay.ports import Store
-from assay.redaction import Redactor
-from assay.roster.secrets import secrets_of
+from assay.redaction import redacted
+from assay.roster.secrets import project_redactor
 from assay.server import comparisons, openapi, runs, test_cases
 from assay.server.envelope import UNEXPECTED, ApiError, sentence
 from assay.server.jobs import Clock, Jobs, utc_now
@@ -64,7 +65,8 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.assay = State(settings, store, jobs, now)
-    app.add_middleware(Guard, access=access or Access())
+    redactor = cache(lambda: project_redactor(settings))
+    app.add_middleware(Guard, access=access or Access(), redactor=redactor)
     for module in (test_cases, runs, comparisons):
         app.router.routes += module.router.routes
     for route in app.routes:
@@ -109,9 +111,7 @@ async def _not_found(request: Request, error: Any) -> Response:
 
 async def _internal_error(request: Request, error: Any) -> Response:
     """A fault that the client cannot fix: of the store, the configuration or a plugin."""
-    state: State = request.app.state.assay
-    reason = Redactor(secrets_of(state.settings)).text(str(error))
-    log.error("%s %s failed: %s", request.method, request.url.path, reason)
+    log.error("%s %s failed: %s", request.method, request.url.path, redacted(str(error)))
     return ApiError("INTERNAL_ERROR", UNEXPECTED).response()
 
 

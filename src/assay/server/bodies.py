@@ -16,6 +16,7 @@ from starlette.requests import Request
 from assay.documents.document import MAX_DEPTH, too_deep
 from assay.errors import nearest
 from assay.model.test_case import storable
+from assay.redaction import cut
 from assay.server.envelope import JSON, ApiError, invalid
 
 #: The largest body that is accepted, in bytes.
@@ -40,7 +41,11 @@ Parser = Callable[[Any], Any]
 
 def require_json(request: Request) -> None:
     """Refuse other content types: an HTML form of another site could send those."""
-    header = request.headers.get("content-type", "")
+    headers = request.headers.getlist("content-type")
+    if len(headers) > 1:  # a proxy may go by another one than we do
+        message = f"A request must have one Content-Type header, and this has {len(headers)}"
+        raise ApiError("UNSUPPORTED_MEDIA_TYPE", message)
+    header = headers[0] if headers else ""
     kind, *parameters = (part.strip().lower() for part in header.split(";"))
     pairs = (parameter.partition("=") for parameter in parameters)
     charsets = [value.strip('"') for name, _, value in pairs if name == "charset"]
@@ -258,7 +263,7 @@ def page(given: Mapping[str, str]) -> tuple[int, int]:
 
 def quoted(name: str) -> str:
     """Text from a request, shortened, quoted, and safe to encode as JSON."""
-    short = name if len(name) <= 50 else name[:50] + "..."
+    short = cut(name, 53)
     return repr(short.encode("utf-8", "backslashreplace").decode())
 
 

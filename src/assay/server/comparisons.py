@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import date
 from functools import partial
 from typing import Any, get_args
@@ -12,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.comparison.gate import Rules
-from assay.errors import BaselineRefused, NotInStore, UsageError
+from assay.comparison.outcomes import baseline_name
+from assay.errors import BaselineRefused, NotInStore, StoreError, UsageError
 from assay.model.options import Gate
 from assay.model.run import RunRecord
 from assay.server import bodies, openapi_runs
@@ -23,7 +25,10 @@ from assay.service import history, trends
 from assay.service.baselines import set_in_store
 from assay.version import __version__
 
+log = logging.getLogger("assay.server")
 router = APIRouter()
+#: How long the store may take to answer before the server reports that it is not available.
+HEALTH_SECONDS = 5.0
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -55,7 +60,8 @@ async def remove_baseline(request: Request) -> Response:
     bodies.query(request)
     store = state_of(request).store
     try:
-        await asyncio.to_thread(store.remove_baseline, request.path_params["name"])
+        name = await asyncio.to_thread(baseline_name, request.path_params["name"], store)
+        await asyncio.to_thread(store.remove_baseline, name)
     except NotInStore:
         raise ApiError("NOT_FOUND", "Baseline not found") from None
     return Response(status_code=204)
@@ -98,7 +104,13 @@ async def trend(request: Request) -> Response:
 async def health(request: Request) -> Response:
     bodies.query(request)
     state = state_of(request)
-    await state.read(state.store.baselines)  # raises when the store cannot be read
+    try:
+        async with asyncio.timeout(HEALTH_SECONDS):
+            await state.read(state.store.baselines)
+    except (StoreError, TimeoutError) as error:
+        reason = str(error) or f"no answer within {HEALTH_SECONDS:g} s"
+        log.error("the store cannot be reached: %s", reason)
+        raise ApiError("UNAVAILABLE", "The store cannot be reached") from None
     return success({"status": "ok", "version": __version__, "runs": state.jobs.under_way})
 
 

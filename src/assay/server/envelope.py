@@ -7,6 +7,8 @@ from typing import Any, Literal
 import msgspec
 from starlette.responses import Response
 
+from assay.redaction import redacted
+
 Code = Literal[
     "MISSING_FIELD",
     "INVALID_LENGTH",
@@ -18,6 +20,7 @@ Code = Literal[
     "METHOD_NOT_ALLOWED",
     "PAYLOAD_TOO_LARGE",
     "UNSUPPORTED_MEDIA_TYPE",
+    "UNAVAILABLE",
 ]
 
 #: The HTTP status of every error code, and what it means.
@@ -32,6 +35,7 @@ CODES: dict[Code, tuple[int, str]] = {
     "PAYLOAD_TOO_LARGE": (413, "The body is larger than 1 MiB"),
     "UNSUPPORTED_MEDIA_TYPE": (415, "The body is not JSON by its content type, or compressed"),
     "INTERNAL_ERROR": (500, "Unexpected server error"),
+    "UNAVAILABLE": (503, "The store cannot be reached (only health)"),
 }
 JSON = "application/json"
 #: All that a client learns about an internal error.
@@ -77,5 +81,5 @@ def success_json(data: bytes, status: int = 200) -> Response:
 
 def failure(code: Code, message: str) -> bytes:
     """The body of an error response."""
-    error = {"code": code, "message": message}
+    error = {"code": code, "message": redacted(message)}
     return msgspec.json.encode({"success": False, "data": None, "error": error})

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError
 from assay.model.events import Event, RunStarted
 from assay.model.run import CANCELLED, RunRecord, RunStatus
 from assay.ports import Store
+from assay.redaction import redacted
 from assay.server.envelope import invalid
 from assay.server.feed import Feed
 from assay.server.result_pages import progress_before
@@ -259,7 +261,8 @@ class Jobs:
             result = self._carry_out(job, replace(order, door=door), given)
             loop.call_soon_threadsafe(self._finish, job, result)
 
-        threading.Thread(target=work, name="assay-run", daemon=True).start()
+        context = copy_context()  # which has what messages are redacted with
+        threading.Thread(target=context.run, args=(work,), name="assay-run", daemon=True).start()
         # The run continues when the client that asked for it disconnects.
         return await asyncio.shield(job.begun)
 
@@ -295,7 +298,7 @@ def _reason(error: BaseException) -> str:
     """Why a run failed, for clients; they must not learn where the store is."""
     if isinstance(error, StoreError):
         return "the store failed; the server's log has the details"
-    return str(error) if isinstance(error, AssayError) else cause_of(error)
+    return redacted(str(error) if isinstance(error, AssayError) else cause_of(error))
 
 
 def is_unfinished(record: RunRecord) -> bool:

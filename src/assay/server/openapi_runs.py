@@ -370,4 +370,5 @@ HEALTH = operation(
         record({"status": {"const": "ok"}, "version": TEXT, "runs": COUNT}),
         {"status": "ok", "version": "0.1.0", "runs": 0},
     ),
+    errors=("UNAVAILABLE",),
 )

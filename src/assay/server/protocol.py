@@ -45,6 +45,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     _data = memoryview(b"")
     _begun = 0
     _replay: tuple[bytes, memoryview] | None = None
+    #: Why the request is refused, if the parser does not know.
+    _refusal = ""
     #: The request before the queued one, and the one that is being answered.
     _previous: Any = None
     _answering: Any = None
@@ -104,6 +106,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
             return  # the request will be parsed again
+        if not _is_for_host(self.url, self.headers):
+            self._refusal = "The address names another host than the Host header"
+            raise ValueError(self._refusal)  # makes the parser fail, which sends a 400
         self._in_head = False
         self._set_deadline(REQUEST_SECONDS)
         previous = self.cycle
@@ -152,7 +157,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             return
         if self._in_head and _UNESCAPED.match(self._data):
             msg = "The address must be ASCII: write other characters as %XX, in UTF-8"
-        body = failure("INVALID_INPUT", msg)
+        body = failure("INVALID_INPUT", self._refusal or msg)
         headers = [
             (b"content-type", JSON.encode()),
             (b"content-length", b"%d" % len(body)),
@@ -193,6 +198,15 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self.transport.abort()
         else:
             self._stall_timer = self.loop.call_later(STALLED_SECONDS, self._check_stalled)
+
+
+def _is_for_host(url: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Does an address with a host (`GET http://host/path`) name that of the Host header?"""
+    scheme, absolute, rest = url.partition(b"://")
+    if not absolute or b"/" in scheme:
+        return True
+    authority = re.split(rb"[/?#]", rest, maxsplit=1)[0]
+    return all(value.lower() == authority.lower() for name, value in headers if name == b"host")
 
 
 def _without_upgrade(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

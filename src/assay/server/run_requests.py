@@ -136,7 +136,9 @@ def _check_evaluator(entry: Any) -> None:
     kind = TYPE_ALIASES.get(kind, kind)
     if kind not in SAFE_EVALUATORS:
         known = ", ".join(sorted(SAFE_EVALUATORS))
-        raise invalid(f"Evaluator {kind[:50]!r} cannot be given in a request; known: {known}")
+        raise invalid(
+            f"Evaluator {bodies.quoted(kind)} cannot be given in a request; known: {known}"
+        )
     _check_prompt(entry, ("prompt", "value") if kind == "llm_judge" else ("prompt",))
     for key in _MEMBERS:
         members = entry.get(key, ())

@@ -7,7 +7,7 @@ import ipaddress
 import logging
 import re
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from hmac import compare_digest
 from urllib.parse import unquote_to_bytes
@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.errors import UsageError
+from assay.redaction import Redactor, patterns_only, redacting
 from assay.server.envelope import UNEXPECTED, ApiError, invalid
 
 log = logging.getLogger("assay.server")
@@ -102,13 +103,19 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """Middleware: checks access, adds headers, and turns unexpected errors into responses."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app, self._access = app, access
+    def __init__(
+        self, app: ASGIApp, access: Access, redactor: Callable[[], Redactor] = patterns_only
+    ) -> None:
+        self._app, self._access, self._redactor = app, access, redactor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+        with redacting(self._redactor):
+            if scope["type"] == "http":
+                await self._guard(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
+
+    async def _guard(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
         async def send_guarded(message: Message) -> None:

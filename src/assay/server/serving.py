@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from assay.errors import UsageError
 from assay.ports import Store
 from assay.redaction import Redactor
-from assay.roster.secrets import secrets_of
+from assay.roster.secrets import project_redactor
 from assay.roster.targets import Roster
 from assay.server.app import create_app
 from assay.server.protocol import LimitedHttpProtocol
@@ -43,7 +43,7 @@ def serve(
     ready: Callable[[str], None],
 ) -> None:
     """Serve until a signal; `ready` is called with the URL once requests are accepted."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="assay: %(message)s")
+    logging.basicConfig(handlers=[log_handler(settings)], level=logging.WARNING)
     with listen(*address) as listener:
         warn_about_targets(settings)
         app = create_app(settings, store, access, root=root)
@@ -52,9 +52,26 @@ def serve(
 
 def warn_about_targets(settings: Settings) -> None:
     """Log the targets that cannot be used; runs that name one will be refused."""
-    redact = Redactor(secrets_of(settings)).text
     for fault in Roster(settings).faults():
-        log.warning("a target cannot be used: %s", redact(str(fault)))
+        log.warning("a target cannot be used: %s", fault)
+
+
+def log_handler(settings: Settings) -> logging.Handler:
+    """Writes the log to stderr, without the secrets of the project."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_RedactingFormatter(project_redactor(settings)))
+    return handler
+
+
+class _RedactingFormatter(logging.Formatter):
+    """Formats lines of the log, tracebacks included, without secrets."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__("assay: %(message)s")
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redactor.text(super().format(record))
 
 
 def make_server(app: FastAPI, ready: Callable[[], None]) -> uvicorn.Server:

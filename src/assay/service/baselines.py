@@ -8,7 +8,7 @@ from datetime import date
 import msgspec
 
 from assay.comparison.gate import named
-from assay.comparison.outcomes import check_name, find_run, stored
+from assay.comparison.outcomes import baseline_name, check_name, find_run, stored
 from assay.errors import BaselineRefused
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.run import MADE, TEST_CASES, RunRecord
@@ -53,6 +53,7 @@ def set_in_store(
 ) -> RunRecord:
     """`set_baseline` with a store that stays open."""
     check_name(name)
+    name = baseline_name(name, store)
     found = find_run(run, store)
     if not accept:
         compared = _compare(name, found, store, settings)
@@ -72,6 +73,7 @@ def update_baseline(name: str, run: str = "latest", *, store: str | None = None)
     check_name(name)
     settings = project()
     with project_store(store) as opened:
+        name = baseline_name(name, opened)
         found = find_run(run, opened)
         before = opened.baselines().get(name)
         if before == found.id:
@@ -93,13 +95,13 @@ def baselines(*, store: str | None = None) -> list[Baseline]:
 def baseline(name: str, *, store: str | None = None) -> Baseline:
     """The baseline with this name."""
     with project_store(store) as opened:
-        return _baseline(name, opened)
+        return _baseline(baseline_name(name, opened), opened)
 
 
 def remove_baseline(name: str, *, store: str | None = None) -> None:
     """Remove the name and its history; the runs stay."""
     with project_store(store) as opened:
-        opened.remove_baseline(name)
+        opened.remove_baseline(baseline_name(name, opened))
 
 
 def _baseline(name: str, store: Store) -> Baseline:

@@ -16,6 +16,7 @@ from assay.errors import NotInStore, UsageError, nearest
 from assay.model import tokens
 from assay.model.case import EvalCase, Suite
 from assay.model.expect import Expect, ExpectBase, merged
+from assay.model.names import same_name
 from assay.model.observation import Observation
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, only
@@ -116,7 +117,8 @@ def _case_of(run: RunRecord, wanted: str, store: Store) -> _Found:
     for trials in by_case(store.facts(run.id)):
         first = trials[0]
         suite, identity = first.suite, first.case_id
-        if wanted in (identity, f"{suite}:{identity}", f"{names.get(suite)}:{identity}"):
+        known = (identity, f"{suite}:{identity}", f"{names.get(suite)}:{identity}")
+        if any(same_name(wanted, name) for name in known):
             outcome = outcome_of(repeats_of(trials))
             found.append(_Found(run, suite, identity, first.position, outcome))
         elif len(near) < _MAX_NAMES:

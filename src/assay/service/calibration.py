@@ -22,6 +22,7 @@ from assay.model.calibration import Calibration, JudgeUse
 from assay.model.case import EvalCase
 from assay.model.comparison import CaseRef
 from assay.model.context import Context
+from assay.model.names import normal_name, same_name
 from assay.model.observation import observed
 from assay.model.run import RunRecord, only
 from assay.observations.reading import read_json
@@ -284,11 +285,12 @@ def _match(
     """The labels by answer, and how many belong to none."""
     by_id: dict[str, list[CaseRef]] = {}
     for ref in verdicts:
-        by_id.setdefault(ref.id, []).append(ref)
+        by_id.setdefault(normal_name(ref.id), []).append(ref)
     matched: dict[CaseRef, Label] = {}
     unknown = 0
     for label in given:
-        refs = [ref for ref in by_id.get(label.id, ()) if label.suite in ("", ref.suite)]
+        refs = by_id.get(normal_name(label.id), [])
+        refs = [ref for ref in refs if not label.suite or same_name(label.suite, ref.suite)]
         if len(refs) > 1:
             suites = ", ".join(ref.suite for ref in refs)
             message = f"{label.id!r} is a case of {suites}: write which in a column 'suite'"

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from assay.documents.source import is_absent
 from assay.engine.job import project_path
 from assay.errors import EvalFileErrors, Problem, UsageError
+from assay.formulas import neutralised
 from assay.model.case import EvalCase
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.test_case import (
@@ -61,22 +63,23 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 def import_test_cases(
-    paths: Paths, *, tags: Iterable[str] = (), store: str | None = None
+    paths: Paths, *, tags: Iterable[str] = (), store: str | None = None, raw: bool = False
 ) -> Imported:
     """Put the test cases of files into the store, except entries that are refused.
 
     An entry is refused if it is invalid, or if it checks what a test case cannot express. A test
-    case whose id is in the store is changed if it differs. `tags` are added to all. Raises
-    EvalFileErrors when nothing can be imported.
+    case whose id is in the store is changed if it differs. `tags` are added to all. `raw` is for
+    CSV files whose formulas were not neutralised. Raises EvalFileErrors when nothing can be
+    imported.
     """
     settings = project()
-    drafts = _read_files(as_paths(paths), settings)
+    drafts = _read_files(as_paths(paths), settings, raw=raw)
     with closing(open_store(settings, store)) as opened:
         imported = _write(*_validate(drafts, tuple(tags), settings, opened), opened)
     return replace(imported, refused=drafts.refused, problems=tuple(drafts.problems))
 
 
-def _read_files(paths: list[Path], settings: Settings) -> Drafts:
+def _read_files(paths: list[Path], settings: Settings, *, raw: bool) -> Drafts:
     every = Drafts()
     for path in paths:
         if is_absent(path):
@@ -84,7 +87,7 @@ def _read_files(paths: list[Path], settings: Settings) -> Drafts:
         files = discover([path], settings).files if path.is_dir() else [path]
         for file in files:
             try:
-                own = read_drafts(file, settings.for_file(file))
+                own = read_drafts(file, settings.for_file(file), raw=raw)
                 every += _read_eval_file(file, settings) if own is None else own
             except EvalFileErrors as error:
                 every.refuse(*(p for p in error.problems if p.severity == "error"))
@@ -262,11 +265,15 @@ FORMATS = ("jsonl", "yaml", "csv")
 
 
 def export_test_cases(
-    form: str = "jsonl", *, tag: str | None = None, store: str | None = None
+    form: str = "jsonl", *, tag: str | None = None, store: str | None = None, raw: bool = False
 ) -> Iterator[str]:
-    """The test cases of the store as chunks of a file, which can be run or imported."""
+    """The test cases of the store as chunks of a file, which can be run or imported.
+
+    In CSV, texts that a spreadsheet would take for a formula are neutralised unless `raw`.
+    """
+    write = partial(_csv, raw=raw) if form == "csv" else _WRITERS[form]
     with project_store(store) as opened:
-        yield from _WRITERS[form](test_cases.all_cases(opened, tag))
+        yield from write(test_cases.all_cases(opened, tag))
 
 
 def _jsonl(cases: Iterable[TestCase]) -> Iterator[str]:
@@ -284,10 +291,11 @@ def _yaml(cases: Iterable[TestCase]) -> Iterator[str]:
         yield "cases: []\n"
 
 
-def _csv(cases: Iterable[TestCase]) -> Iterator[str]:
+def _csv(cases: Iterable[TestCase], *, raw: bool = False) -> Iterator[str]:
     def row(cells: Iterable[str]) -> str:
         out = io.StringIO(newline="")
-        csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(cells)
+        written = cells if raw else map(neutralised, cells)
+        csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(written)
         return out.getvalue()
 
     yield ",".join(FIELDS) + "\n"

@@ -9,6 +9,7 @@ import msgspec
 
 from assay.comparison.outcomes import newest_first
 from assay.errors import UsageError, nearest
+from assay.model.names import same_name
 from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.service.store import project_store
@@ -88,7 +89,7 @@ def by_target(points: Iterable[Point]) -> dict[str, list[Point]]:
 
 
 def _check_known(kind: str, name: str | None, known: set[str]) -> None:
-    if name is not None and name not in known:
+    if name is not None and not any(same_name(name, other) for other in known):
         hint = nearest(name, known)
         raise UsageError(f"no run has a {kind} {name!r}" + (f"; {hint}" if hint else ""))
 
@@ -112,4 +113,8 @@ def _counts(record: RunRecord, suite: str | None) -> list[dict[str, Any]]:
         return [summary] if "passed" in summary else []
     parts = summary.get("suites", ())
     pairs = zip(record.suites, parts, strict=False)
-    return [part for header, part in pairs if suite in (header.file, header.name)]
+    return [
+        part
+        for header, part in pairs
+        if same_name(suite, header.file) or same_name(suite, header.name)
+    ]

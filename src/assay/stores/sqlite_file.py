@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from assay.errors import StoreError
+from assay.errors import StoreError, unreadable
 from assay.settings import shown_path
 from assay.stores.migrating import migrate, scripts
 
@@ -89,8 +89,8 @@ class SqliteFile:
             raise StoreError(f"{self.name}: {fault} ({error})") from error
         except OSError as error:
             raise StoreError(f"{self.name}: the store cannot be made: {error.strerror}") from error
-        except msgspec.DecodeError as error:
-            raise StoreError(f"{self.name}: {_DAMAGED} ({error})") from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise StoreError(f"{self.name}: {_DAMAGED} ({unreadable(error)})") from error
 
     def close(self) -> None:
         with self._lock:

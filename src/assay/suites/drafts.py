@@ -27,6 +27,7 @@ from assay.documents.document import DocPath, Document
 from assay.documents.json import Reader
 from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problem
+from assay.formulas import restored
 from assay.model.suite import CASES_KEYS
 from assay.settings import Settings, shown_path
 from assay.suites import promptfoo
@@ -69,13 +70,16 @@ class Drafts(msgspec.Struct):
         return self
 
 
-def read_drafts(file: Path, settings: Settings) -> Drafts | None:
-    """The test cases of a file; None when it is an eval file. Raises EvalFileErrors."""
+def read_drafts(file: Path, settings: Settings, *, raw: bool = False) -> Drafts | None:
+    """The test cases of a file; None when it is an eval file. Raises EvalFileErrors.
+
+    In a `raw` CSV file, an apostrophe before a formula is part of the text.
+    """
     name = shown_path(file)
     if file.suffix == ".jsonl":
         return _from_jsonl(read_text(file, name), name)
     if file.suffix == ".csv":
-        return _from_csv(read_text(file, name), name)
+        return _from_csv(read_text(file, name), name, raw=raw)
     if file.suffix in (".yaml", ".yml"):
         return _from_document(yaml.parse(read_text(file, name), name), file, settings)
     if file.suffix == ".json" and not re.search(r"\.\w+\.json\Z", file.name):
@@ -115,7 +119,7 @@ def _from_jsonl(text: str, file: str) -> Drafts | None:
     return drafts
 
 
-def _from_csv(text: str, file: str) -> Drafts | None:
+def _from_csv(text: str, file: str, *, raw: bool) -> Drafts | None:
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     drafts = Drafts()
     try:
@@ -127,6 +131,7 @@ def _from_csv(text: str, file: str) -> Drafts | None:
                 message = f"the row has {len(cells)} cells, and the header {len(header)}"
                 drafts.refuse(Problem(file, rows.line_num, 1, "error", "csv-syntax", message))
             elif cells:
+                cells = cells if raw else list(map(restored, cells))
                 entry: dict[str, Any] = dict(zip(header, cells, strict=True))
                 entry["tags"] = _tags(entry.get("tags", ""))
                 entry["description"] = entry.get("description") or None

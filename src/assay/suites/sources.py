@@ -119,4 +119,6 @@ def _run_program(source: Source, settings: Settings, failure: Failure) -> str:
     try:
         return done.stdout.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise failure(f"{source.label} printed something that is not UTF-8: {error}") from None
+        raise failure(
+            f"{source.label} printed something that is not UTF-8: {error.reason}"
+        ) from None

@@ -22,8 +22,8 @@ import aiohttp
 import msgspec
 
 from assay.errors import TargetError, printable
-from assay.model.values import cut, from_json
-from assay.redaction import SHORTEST_SECRET
+from assay.model.values import from_json
+from assay.redaction import Redactor, cut
 from assay.targets.address import shown_url
 from assay.targets.reply import require
 
@@ -79,10 +79,7 @@ class HttpClient:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._headers, self._timeout = headers, timeout
-        # A shorter one is a placeholder such as "none"; hiding it would garble messages.
-        # The longest goes first: one secret may be a prefix of another.
-        long = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
-        self._secrets = sorted(long, key=len, reverse=True)
+        self._redactor = Redactor(secrets)  # a run knows them too, but not every caller is one
         self._max_bytes, self._now = max_bytes, now
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
@@ -128,8 +125,7 @@ class HttpClient:
 
     def quote(self, text: str) -> str:
         """A text of the server for a message: without secrets, on one line, cut to size."""
-        for secret in self._secrets:  # before the cut, which could leave part of one
-            text = text.replace(secret, "[hidden]")
+        text = cut(self._redactor.text(text), 4 * MAX_QUOTED, "both")
         return cut(printable(" ".join(text.split())), MAX_QUOTED, "both")
 
     async def close(self) -> None:

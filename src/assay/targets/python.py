@@ -36,6 +36,7 @@ from assay.model.target import TargetSpec
 from assay.observations.checked import checked
 from assay.observations.reading import read
 from assay.ports import Request, Target
+from assay.redaction import cut
 from assay.targets.apart import SHARED, Here, Outcome, Place
 from assay.targets.chat import question
 
@@ -115,7 +116,7 @@ class _Python:
             message = f"{self.name} returned no observation: {error}"
         except (TypeError, ValueError, RecursionError) as error:
             message = f"{self.name} returned a value that cannot be converted to JSON: {error}"
-        raise TargetError(printable(message)[:MAX_MESSAGE])
+        raise TargetError(printable(cut(message, MAX_MESSAGE)))
 
 
 def _dumped(value: Any) -> Any:

@@ -22,6 +22,7 @@ from assay.errors import (
     ObservationError,
     TargetError,
     UsageError,
+    unreadable,
 )
 from assay.model.fields import Text
 from assay.model.observation import Observation
@@ -30,8 +31,8 @@ from assay.model.refusal import shown
 from assay.model.target import TargetSpec
 from assay.observations.own import PlainRecord, of_plain, plain_record
 from assay.observations.reading import read
-from assay.patterns import quick_search
 from assay.ports import Request
+from assay.quick_search import quick_search
 from assay.settings import shown_path
 from assay.targets.replay_folder import ReplayFolder
 from assay.targets.replay_index import HEAD, Index
@@ -118,7 +119,7 @@ class Replay:
                     return Recorded(line, read(msgspec.json.decode(data)), None)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObservationError) as e:
                 place = f"{self._shown}:{self._line_number(index.offsets[line])}"
-                raise TargetError(f"{place}: {e}") from None
+                raise TargetError(f"{place}: {unreadable(e)}") from None
         raise TargetError(self._not_recorded(index, case_id, passed, repeat))
 
     def plain(self, case_id: str) -> tuple[int, PlainRecord, bytes] | None:

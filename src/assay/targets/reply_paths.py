@@ -15,6 +15,7 @@ from assay.model.refusal import problem, shown
 from assay.model.shape import Shape
 from assay.observations.own import read
 from assay.observations.records import arguments, error_text
+from assay.redaction import cut
 
 _STEP = re.compile(r"\[(-?\d+)\]|([^.\[\]]+)")
 _PATH = re.compile(r"\$|(?:\$\.?)?(?:[^.\[\]$]+|\[-?\d+\])(?:\.[^.\[\]]+|\[-?\d+\])*")
@@ -88,7 +89,7 @@ class ReplyReader:
         """The observation in a reply; raises TargetError if there is none."""
         record = self._pick(_ANSWER, reply)
         if isinstance(reply, dict) and (error := error_text(reply.get("error"))):
-            raise TargetError(f"the agent reported an error: {printable(error)[:MAX_MESSAGE]}")
+            raise TargetError(f"the agent reported an error: {printable(cut(error, MAX_MESSAGE))}")
         if "response" not in record:
             found = f"the reply has no text at {self._paths['text']!r}: {_outline(reply)}"
             raise TargetError(f"{found} (set 'paths: {{text: ...}}' of the target to where it is)")
