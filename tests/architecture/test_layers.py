@@ -36,6 +36,7 @@ LAYERS: list[list[str]] = [
     [
         "documents",
         "observations",
+        "watchdog",
         "process",
         "settings",
         "terminal",
