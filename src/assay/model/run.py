@@ -83,7 +83,7 @@ class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
     The rest is for a run with a `baseline`, so that the comparison can be repeated. `confirmed`
     are the critical regressions that passed in no rerun; None when all count. `removed` are the
     cases that no longer exist, if the run was filtered. `sequential` is the test of a run that was
-    to stop once it is decided.
+    to stop once it is decided. `unreported` is true until the command has written its reports.
     """
 
     exit_code: int | None = None
@@ -93,6 +93,7 @@ class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
     confirmed: tuple[CaseRef, ...] | None = None
     removed: tuple[CaseRef, ...] | None = None
     sequential: Sequential | None = None
+    unreported: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON in the store, without nulls, except for `confirmed` if there is a baseline."""
