@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import uuid
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from random import Random
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from assay.blocking import wait_for
 from assay.engine.brake import Brake
 from assay.service.runs import Door, Order, carry_out
+from contract.postgres import Server
 from e2e.projects import Agent, Gate, Project, ended, normal, outcomes
 from unit.test_process import IDLE, all_die, all_live, living, python
 
@@ -398,6 +399,30 @@ def test_a_stream_that_is_stopped_does_not_claim_to_know_its_end(
     whole = recorded.call("run", "big.eval.jsonl", "--target", "replay:seen.jsonl", "--resume")
     assert "200 of 200 cases judged" in whole.stdout
     assert "from before" not in whole.stderr
+
+
+def test_a_run_survives_a_restart_of_its_database(
+    project: Project, agent: Agent, postgres: Server
+) -> None:
+    expected = project.document(*RUN, code=1)
+    agent.seen.clear()
+    starting: list[Future[None]] = []
+
+    def restart(count: int) -> None:
+        if count == CASES:
+            postgres.stop()
+            starting.append(pool.submit(postgres.start))
+
+    url = postgres.new_database()
+    with ThreadPoolExecutor(1) as pool:
+        agent.arrived = restart
+        done = project.run("run", *RUN, "--store", url, code=1)
+        starting[0].result()
+    assert normal(done.stdout) == expected
+    assert len(agent.seen) == CASES * REPEATS
+    assert "psycopg" not in done.stderr
+    assert "connection" not in done.stderr
+    postgres.give_back(url)
 
 
 # Reports

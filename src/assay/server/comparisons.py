@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from assay.comparison.decision import Rules
 from assay.comparison.outcomes import check_name, find_run
-from assay.errors import NotInStore, UsageError
+from assay.errors import NotInStore, StoreError, UsageError
 from assay.model.options import Gate
 from assay.model.run import RunRecord
 from assay.server import bodies, openapi_runs
@@ -23,6 +23,8 @@ from assay.service import history, trends
 from assay.version import __version__
 
 router = APIRouter()
+#: How long the health check waits for the store.
+HEALTH_SECONDS = 2.0
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -86,7 +88,11 @@ async def trend(request: Request) -> Response:
 async def health(request: Request) -> Response:
     bodies.query(request)
     state = state_of(request)
-    await state.read(state.store.baselines)  # raises when the store cannot be read
+    try:  # the store may wait for its server for longer
+        async with asyncio.timeout(HEALTH_SECONDS):
+            await state.read(state.store.baselines)  # raises when the store cannot be read
+    except TimeoutError:
+        raise StoreError(f"the store did not answer within {HEALTH_SECONDS:g} s") from None
     return success({"status": "ok", "version": __version__, "runs": state.jobs.under_way})
 
 
