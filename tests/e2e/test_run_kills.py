@@ -505,3 +505,37 @@ def test_children_of_a_killed_run_end_with_it(home: Project, part: str) -> None:
     finally:
         for pid in living(marker):
             os.kill(pid, signal.SIGKILL)
+
+
+#: Notes that it has begun, leaves an idle child behind, and answers.
+BRIEF = 'echo >> started; "$@" > /dev/null 2>&1 & echo a'
+
+
+def leave_no_child(home: Project, seed: int, kills: int) -> None:
+    """Kill runs at random moments, while programs of their target begin and end."""
+    marker, started = uuid.uuid4().hex, home.root / "started"
+    target = {"name": "a", "provider": "command"}
+    target["command"] = ["sh", "-c", BRIEF, "sh", *idle(marker)]  # type: ignore[assignment]
+    home.write("assay.yaml", {"targets": [target]})
+    cases = [{**SUITE["cases"][0], "id": str(i)} for i in range(100)]
+    home.write("one.eval.yaml", {"cases": cases})
+    random = Random(seed)
+    for _ in range(kills):
+        started.write_text("")
+        number = random.randint(1, 30)
+        process = home.start("run", ".")
+        while started.stat().st_size < number:
+            assert process.returncode is None
+        process.kill()
+        ended(process, -signal.SIGKILL)
+        assert all_die(marker)
+
+
+def test_kills_at_any_moment_leave_no_child(home: Project) -> None:
+    leave_no_child(home, seed=1, kills=3)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(2, 7))
+def test_many_more_kills_leave_no_child(home: Project, seed: int) -> None:
+    leave_no_child(home, seed, kills=10)
