@@ -344,8 +344,8 @@ def test_rows_that_changed_while_the_server_restarted_are_refused(
                 next(reading)
 
 
-def end_connection_at_commit(postgres: Server, url: str, table: str) -> None:
-    """The next commit that inserts into a table ends its connection, and only that one does."""
+def end_connection(postgres: Server, url: str, table: str) -> None:
+    """The next insert into a table ends its connection at the commit, and only that one does."""
     postgres.sql(
         f"""
         CREATE SEQUENCE doubt;
@@ -360,10 +360,32 @@ def end_connection_at_commit(postgres: Server, url: str, table: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("trials", "size"), [(2, 10), (50, 10), (3, 10_000_000)])
+def test_trials_are_saved_again_when_the_server_goes_away_while_they_are_written(
+    postgres: Server,
+    url: str,
+    trials: int,
+    size: int,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with closing(PostgresStore(url)) as store, closing(psycopg.connect(url)) as other:
+        store.begin(a_run())
+        other.execute("LOCK TABLE trial IN ACCESS EXCLUSIVE MODE")
+        save = store.save(*(a_trial(i, result=b"r" * size) for i in range(trials)))
+        while not postgres.sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
+            assert not save.done()
+        with restarting(postgres):
+            save.result(SECONDS)
+        assert len(list(store.finished("run-1"))) == trials
+    assert capfd.readouterr() == ("", "")
+    assert caplog.records == []
+
+
 def test_trials_are_saved_again_when_their_commit_is_in_doubt(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url)) as store:
         store.begin(a_run())
-        end_connection_at_commit(postgres, url, "trial")
+        end_connection(postgres, url, "trial")
         saved(store, a_trial(0))
         assert list(store.finished("run-1")) == [(0, 0)]
     assert postgres.sql("SELECT last_value FROM doubt", url) == [(2,)]
@@ -371,7 +393,7 @@ def test_trials_are_saved_again_when_their_commit_is_in_doubt(postgres: Server, 
 
 def test_a_run_is_not_begun_again_when_its_commit_is_in_doubt(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url)) as store:
-        end_connection_at_commit(postgres, url, "run")
+        end_connection(postgres, url, "run")
         with pytest.raises(CommitInDoubt, match="what was not acknowledged may be missing"):
             store.begin(a_run())
     assert postgres.sql("SELECT last_value FROM doubt", url) == [(1,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import selectors
 import threading
 import time
@@ -16,6 +17,11 @@ from psycopg.pq import TransactionStatus
 from assay.errors import StoreError
 
 T = TypeVar("T")
+
+# psycopg logs a warning, which ends up on stderr, for each error that it ignores while it handles
+# another one. A lost connection is handled here. WARNING is the level that it sets itself.
+if (_log := logging.getLogger("psycopg")).level == logging.WARNING:
+    _log.setLevel(logging.ERROR)
 
 #: How long a server that cannot be reached is tried again.
 RETRY_SECONDS = 30.0
@@ -188,7 +194,7 @@ class PostgresServer:
 def transaction(connection: psycopg.Connection) -> Iterator[None]:
     """A transaction that is rolled back unless the caller commits it.
 
-    psycopg's own logs a warning when the connection is lost, which ends up on stderr.
+    With psycopg's own, a connection that is lost during the commit looks like any other.
     """
     connection.execute(b"BEGIN")
     try:
