@@ -14,6 +14,7 @@
       TargetError        3     a target gave no answer
       SnapshotError      3     the snapshot failed; 2 if its function or program is missing
       StoreError         3     the store could not be read or written
+        CommitInDoubt    3     the connection was lost during a commit
         NotInStore       2     a run, baseline or test case that the store does not have
         DuplicateId      2     an id that a test case has or had
         Outdated         2     a test case that was changed in the meantime
@@ -341,6 +342,10 @@ class StoreError(AssayError):
 
     slug = "store-failed"
     exit_code = 3
+
+
+class CommitInDoubt(StoreError):
+    """The connection was lost during a commit: what was written may be stored or not."""
 
 
 class NotInStore(StoreError):

@@ -1,8 +1,8 @@
 """Run a child process safely: in its own process group, with limits of time, output, memory, CPU.
 
-However a run ends (exit, limit, cancellation), no process of the child's group survives it. On
-Linux, neither do processes that left the group, as long as they kept the environment variable
-that marks them. A failure is a value: `Finished` says in words what happened.
+However a run ends (exit, limit, cancellation, kill -9 of this process), no process of the child's
+group survives it. On Linux, neither do processes that left the group, as long as they kept the
+environment variable that marks them. A failure is a value: `Finished` says in words what happened.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Literal, cast
-from uuid import uuid4
 
 import msgspec
 
+from assay import watchdog
 from assay.errors import printable
 from assay.redaction import cut, cut_to_end
 
@@ -34,10 +33,6 @@ STDERR_SHOWN = 4096
 MAX_QUOTED = 300
 #: How long pipes are read after the exit: descendants that keep them open must not block us.
 LINGER_SECONDS = 0.25
-#: The environment variable whose value identifies the processes of one run.
-MARK = "ASSAY_CHILD"
-#: Bounds the search for processes that start others faster than they are found.
-_MAX_SWEEPS = 20
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -155,7 +150,8 @@ async def _start(
     with tempfile.TemporaryFile() as file:
         file.write(stdin)
         file.seek(0)
-        marked = {**env, MARK: child.mark}
+        child.mark = watchdog.mark()
+        marked = {**env, watchdog.MARK: child.mark}
         await asyncio.get_running_loop().subprocess_exec(
             lambda: child, *argv, stdin=file, cwd=cwd, env=marked, start_new_session=True
         )
@@ -167,7 +163,7 @@ class _Child(asyncio.SubprocessProtocol):
     def __init__(self, max_output: int) -> None:
         loop = asyncio.get_running_loop()
         self.max_output = max_output
-        self.mark = uuid4().hex
+        self.mark = ""
         self.stdout, self.stderr = bytearray(), bytearray()
         self.exited: asyncio.Future[int] = loop.create_future()
         self.overflow: asyncio.Future[None] = loop.create_future()
@@ -177,6 +173,7 @@ class _Child(asyncio.SubprocessProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.SubprocessTransport, transport)
+        watchdog.watch(self._group)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
@@ -225,12 +222,20 @@ class _Child(asyncio.SubprocessProtocol):
             # The group id cannot have been reused: not while a member lives, and after that too
             # little time has passed for the ids to wrap around.
             self._kill_group()
-            _kill_marked(self.mark)
+            watchdog.kill_marked(self.mark)
+            watchdog.forget(self._group)
             await asyncio.wait([self.exited])
             self.transport.close()
 
+    @property
+    def _group(self) -> int:
+        """For the watchdog: the group, which is a negative number, or on Windows the child."""
+        assert self.transport is not None
+        pid = self.transport.get_pid()
+        return pid if os.name == "nt" else -pid
+
     def _kill_group(self) -> None:
-        self._signal_group(getattr(signal, "SIGKILL", signal.SIGTERM))
+        self._signal_group(watchdog.KILL)
 
     def _signal_group(self, number: int) -> None:
         assert self.transport is not None
@@ -241,33 +246,6 @@ class _Child(asyncio.SubprocessProtocol):
                 os.killpg(self.transport.get_pid(), number)  # as session leader it leads the group
         except (ProcessLookupError, PermissionError):
             pass  # no process is left, or only some that changed their user
-
-
-def _kill_marked(mark: str) -> None:
-    """Kill processes that left the group, and those they have started; needs /proc."""
-    killed: set[int] = set()
-    for _ in range(_MAX_SWEEPS):
-        found = _find_marked(f"{MARK}={mark}".encode()) - killed
-        if not found:
-            return
-        for pid in found:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        killed |= found
-
-
-def _find_marked(entry: bytes) -> set[int]:
-    """This user's processes with this entry in their environment; none without /proc."""
-    found = set()
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        if name.isdigit():
-            with suppress(OSError):
-                # Those of others could only be read by root.
-                if os.stat(f"/proc/{name}").st_uid == os.geteuid():
-                    with open(f"/proc/{name}/environ", "rb") as file:
-                        if entry in file.read().split(b"\0"):
-                            found.add(int(name))
-    return found
 
 
 # Limits are set by a small Python program that then execs the child. `preexec_fn` would run code

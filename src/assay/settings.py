@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,7 @@ from assay.documents.document import Document
 from assay.documents.source import is_absent, read_text
 from assay.errors import ConfigError, EvalFileErrors, Problem
 from assay.model.accepted import AcceptedLoss
-from assay.model.fields import Empty, Flag, Text
+from assay.model.fields import Empty, Flag, Number, Text
 from assay.model.options import RunOptions
 from assay.model.reading import Reading
 from assay.model.refusal import Besides, Refusal, problem, repeated, shown
@@ -103,6 +104,7 @@ class Config(Shape):
         BeforeValidator(_judge_entry, json_schema_input_type=Text | JudgeEntry),
     ] = None
     store: Annotated[Text, AfterValidator(_store_url)] = "sqlite:.assay/assay.db"
+    store_retry_seconds: Annotated[Number, Field(ge=0)] = 30.0
     tools: AnySource = None
     snapshot: LiveSource = None
     plugins: list[ModuleName] = Empty(list)
@@ -259,7 +261,7 @@ def _with_overrides(config: Config) -> Config:
     variables = environment(OVERRIDES.values())
     for key, variable in OVERRIDES.items():
         if text := variables.get(variable):
-            raw = {key: _parse_flag(text) if isinstance(getattr(config, key), bool) else text}
+            raw = {key: _parse(text, getattr(config, key))}
             document = Document.unplaced(f"environment variable {variable}", raw)
             checked, found = check(Config, document, (), raw, Reading())
             problems += found
@@ -269,5 +271,11 @@ def _with_overrides(config: Config) -> Config:
     return config.model_copy(update=changes) if changes else config
 
 
-def _parse_flag(text: str) -> bool | str:
-    return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
+def _parse(text: str, like: Any) -> bool | float | str:
+    """The value of an environment variable, of the type of a setting; text if it is not one."""
+    if isinstance(like, bool):
+        return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
+    if isinstance(like, float):
+        with suppress(ValueError):
+            return float(text)
+    return text

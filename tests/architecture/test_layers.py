@@ -38,6 +38,7 @@ LAYERS: list[list[str]] = [
     [
         "documents",
         "observations",
+        "watchdog",
         "process",
         "settings",
         "terminal",

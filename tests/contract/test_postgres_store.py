@@ -13,16 +13,18 @@ import traceback
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from assay.errors import StoreError
+from assay.errors import CommitInDoubt, RunHeld, StoreError
 from assay.model.run import TrialRecord
 from assay.ports import Store
 from assay.registry import stores
+from assay.service.store import open_store as project_store
+from assay.settings import Config, Settings
 from assay.stores.migrating import scripts
 from assay.stores.postgres import open_store
 from assay.stores.postgres_server import PostgresServer
@@ -244,7 +246,7 @@ def test_a_lock_that_another_process_keeps_is_told_of(url: str) -> None:
 
 
 def test_a_server_that_comes_back_is_used_again(postgres: Server, url: str) -> None:
-    with closing(PostgresStore(url)) as store:
+    with closing(PostgresStore(url, retry_seconds=0)) as store:
         store.begin(a_run())
         saved(store, a_trial(0))
         (case,) = added(store.test_cases, new_case())
@@ -264,6 +266,173 @@ def test_a_server_that_comes_back_is_used_again(postgres: Server, url: str) -> N
         assert list(store.finished("run-1")) == [(0, 0), (2, 0)]
         assert store.test_cases.get(case.id) == case
         left.close()  # type: ignore[attr-defined]
+
+
+@contextmanager
+def restarting(server: Server) -> Iterator[None]:
+    """The server is killed, and comes back while the block is at work."""
+    server.stop()
+    with ThreadPoolExecutor(1) as pool:
+        started = pool.submit(server.start)
+        yield
+        started.result()
+
+
+def test_reads_and_writes_wait_for_a_server_that_restarts(
+    postgres: Server,
+    url: str,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
+        store.begin(a_run())
+        saved(store, *(a_trial(i) for i in range(500)))
+        with store.lease("run-1"):
+            reading = store.trials("run-1")
+            first = next(reading)
+            with restarting(postgres):
+                save = store.save(a_trial(500))
+                assert store.run("run-1").status == "running"
+                assert [first, *reading][:500] == [a_trial(i) for i in range(500)]
+                save.result(SECONDS)
+                (case,) = added(store.test_cases, new_case())
+                store.put("key", {"a": 1})
+                store.finish("run-1", "finished", "2026-01-31T12:05:00Z", {})
+            assert other.held("run-1")
+            with pytest.raises(RunHeld):
+                other.lease("run-1").__enter__()
+        assert not other.held("run-1")
+        assert other.test_cases.get(case.id) == case
+        assert other.run("run-1").status == "finished"
+        assert len(list(other.finished("run-1"))) == 501
+    assert capfd.readouterr() == ("", "")
+    assert caplog.records == []
+
+
+def test_a_lease_waits_for_a_server_that_restarts(postgres: Server, url: str) -> None:
+    with closing(PostgresStore(url)) as store, restarting(postgres), store.lease("run-1"):
+        assert store.held("run-1")
+
+
+def test_a_server_that_does_not_come_back_is_waited_for_only_so_long(
+    postgres: Server, url: str
+) -> None:
+    with closing(PostgresStore(url, retry_seconds=0.2)) as store:
+        store.begin(a_run())
+        postgres.stop()
+        try:
+            for attempt in (store.baselines, lambda: store.save(a_trial(0)).result(SECONDS)):
+                with pytest.raises(StoreError, match="the server cannot be reached"):
+                    attempt()
+        finally:
+            postgres.start()
+        saved(store, a_trial(0))
+
+
+def test_rows_that_changed_while_the_server_restarted_are_refused(
+    postgres: Server, url: str
+) -> None:
+    with closing(PostgresStore(url)) as store:
+        store.begin(a_run())
+        saved(store, *(a_trial(i) for i in range(1, 500)))
+        reading = store.trials("run-1")
+        for _ in range(200):
+            next(reading)
+        with restarting(postgres):
+            saved(store, a_trial(0))
+            with pytest.raises(StoreError, match="what was being read has changed"):
+                next(reading)
+
+
+def end_connection(postgres: Server, url: str, table: str) -> None:
+    """The next insert into a table ends its connection at the commit, and only that one does."""
+    postgres.sql(
+        f"""
+        CREATE SEQUENCE doubt;
+        CREATE FUNCTION vanish() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('doubt') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+            RETURN NULL;
+        END $$;
+        CREATE CONSTRAINT TRIGGER vanishing AFTER INSERT ON {table}
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION vanish()
+        """,
+        url,
+    )
+
+
+@pytest.mark.parametrize(("trials", "size"), [(2, 10), (50, 10), (3, 10_000_000)])
+def test_trials_are_saved_again_when_the_server_goes_away_while_they_are_written(
+    postgres: Server,
+    url: str,
+    trials: int,
+    size: int,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with closing(PostgresStore(url)) as store, closing(psycopg.connect(url)) as other:
+        store.begin(a_run())
+        other.execute("LOCK TABLE trial IN ACCESS EXCLUSIVE MODE")
+        save = store.save(*(a_trial(i, result=b"r" * size) for i in range(trials)))
+        while not postgres.sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
+            assert not save.done()
+        with restarting(postgres):
+            save.result(SECONDS)
+        assert len(list(store.finished("run-1"))) == trials
+    assert capfd.readouterr() == ("", "")
+    assert caplog.records == []
+
+
+def test_trials_are_saved_again_when_their_commit_is_in_doubt(postgres: Server, url: str) -> None:
+    with closing(PostgresStore(url)) as store:
+        store.begin(a_run())
+        end_connection(postgres, url, "trial")
+        saved(store, a_trial(0))
+        assert list(store.finished("run-1")) == [(0, 0)]
+    assert postgres.sql("SELECT last_value FROM doubt", url) == [(2,)]
+
+
+def test_a_run_is_not_begun_again_when_its_commit_is_in_doubt(postgres: Server, url: str) -> None:
+    with closing(PostgresStore(url)) as store:
+        end_connection(postgres, url, "run")
+        with pytest.raises(CommitInDoubt, match="what was not acknowledged may be missing"):
+            store.begin(a_run())
+    assert postgres.sql("SELECT last_value FROM doubt", url) == [(1,)]
+
+
+def end_leases(postgres: Server) -> None:
+    holders = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks"
+    postgres.sql(f"{holders} WHERE locktype = 'advisory'")
+
+
+def test_a_lease_whose_connection_was_lost_is_taken_again(postgres: Server, url: str) -> None:
+    with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
+        store.begin(a_run())
+        with store.lease("run-1"):
+            end_leases(postgres)
+            saved(store, a_trial(0))
+            assert other.held("run-1")
+        assert not other.held("run-1")
+
+
+def test_a_run_that_another_process_finished_takes_nothing_more(postgres: Server, url: str) -> None:
+    with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
+        store.begin(a_run())
+        with store.lease("run-1"):
+            end_leases(postgres)
+            with other.lease("run-1"):
+                other.finish("run-1", "finished", "2026-01-31T12:05:00Z", {})
+            for _ in range(2):
+                with pytest.raises(StoreError, match="another process may be at work on it"):
+                    saved(store, a_trial(0))
+        assert list(store.finished("run-1")) == []
+        assert not other.held("run-1")
+
+
+def test_a_server_that_is_starting_is_told_of() -> None:
+    server = PostgresServer("postgresql://me:secret@host/db", 1)
+    fault = psycopg.OperationalError("failed: FATAL:  the database system is starting up")
+    with pytest.raises(StoreError, match="starting or stopping"), server.translating_errors():
+        raise fault
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the system has no such limit")
@@ -295,8 +464,7 @@ def test_a_run_whose_lease_was_lost_takes_nothing_more(postgres: Server, url: st
         store.begin(a_run("run-2"))
         with store.lease("run-1"):
             saved(store, a_trial(0))
-            holders = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks"
-            postgres.sql(f"{holders} WHERE locktype = 'advisory'")
+            end_leases(postgres)
             with other.lease("run-1"):
                 lost, kept = store.save(a_trial(1)), store.save(a_trial(1, run_id="run-2"))
                 with pytest.raises(StoreError, match="the connection that held the run run-1"):
@@ -387,3 +555,9 @@ def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "assay.stores.postgres_store", None)
     with pytest.raises(StoreError, match=r"needs psycopg .*pip install 'assay-evals\[postgres\]'"):
         open_store("postgresql://host/db")
+
+
+def test_the_setting_says_how_long_a_server_is_tried_again(url: str, tmp_path: Path) -> None:
+    settings = Settings(tmp_path, Config(store_retry_seconds=7))
+    with closing(project_store(settings, url)) as store:
+        assert getattr(store, "retry_seconds", None) == 7

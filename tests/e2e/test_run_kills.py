@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import uuid
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from random import Random
 from typing import Any
 
@@ -15,8 +16,9 @@ import pytest
 from assay.blocking import wait_for
 from assay.engine.brake import Brake
 from assay.service.runs import Door, Order, carry_out
+from contract.postgres import Server
 from e2e.projects import Agent, Gate, Project, ended, normal, outcomes
-from unit.test_process import all_die
+from unit.test_process import IDLE, all_die, all_live, living, python
 
 CASES, REPEATS = 60, 2
 RUN = ("evals", "--json")
@@ -397,3 +399,143 @@ def test_a_stream_that_is_stopped_does_not_claim_to_know_its_end(
     whole = recorded.call("run", "big.eval.jsonl", "--target", "replay:seen.jsonl", "--resume")
     assert "200 of 200 cases judged" in whole.stdout
     assert "from before" not in whole.stderr
+
+
+def test_a_run_survives_a_restart_of_its_database(
+    project: Project, agent: Agent, postgres: Server
+) -> None:
+    expected = project.document(*RUN, code=1)
+    agent.seen.clear()
+    starting: list[Future[None]] = []
+
+    def restart(count: int) -> None:
+        if count == CASES:
+            postgres.stop()
+            starting.append(pool.submit(postgres.start))
+
+    url = postgres.new_database()
+    with ThreadPoolExecutor(1) as pool:
+        agent.arrived = restart
+        done = project.run("run", *RUN, "--store", url, code=1)
+        starting[0].result()
+    assert normal(done.stdout) == expected
+    assert len(agent.seen) == CASES * REPEATS
+    assert "psycopg" not in done.stderr
+    assert "connection" not in done.stderr
+    postgres.give_back(url)
+
+
+# Reports
+
+
+def reports_of(project: Project) -> dict[str, str]:
+    """The reports by their names, with times and ids taken out."""
+    files = [project.root / name for name in ("report.json", "report.md")]
+    return {file.name: without_ids(file.read_text()) for file in files if file.exists()}
+
+
+def without_ids(text: str) -> str:
+    return re.sub(r"[0-9a-f]{8}-[-0-9a-f]{27}|[.0-9]+ m?s\b", "-", normal(text))
+
+
+@pytest.mark.parametrize("kill", [("KILL_BEFORE", 3), ("KILL_AFTER", 3), ("KILL_AFTER", 4)])
+def test_a_run_that_is_killed_before_its_reports_are_written_is_reported_by_resume(
+    small: Project, kill: tuple[str, int]
+) -> None:
+    wrong = {**SUITE["cases"][0], "id": "wrong", "expect": {"responseContains": ["no"]}}
+    small.write("two.eval.yaml", {"cases": [*SUITE["cases"], wrong]})
+    arguments = ("run", ".", "-o", "report.json", "-o", "report.md")
+    whole = small.run(*arguments, code=1)
+    expected = reports_of(small)
+    for name in expected:
+        (small.root / name).unlink()
+    ended(small.start(*arguments, env={kill[0]: str(kill[1])}), -signal.SIGKILL)
+    assert [status for _, status in small.runs()] == ["finished"] * 2
+    (small.root / "asked.txt").unlink()
+    resumed = small.run(*arguments, "--resume", code=1)
+    assert not (small.root / "asked.txt").exists()
+    assert without_ids(resumed.stdout) == without_ids(whole.stdout)
+    assert reports_of(small) == expected
+    assert "only its reports were missing" in resumed.stderr
+    assert len(small.runs()) == 2
+    assert "no unfinished run" in small.run(*arguments, "--resume", code=2).stderr
+
+
+def test_missing_reports_are_written_by_the_id_of_the_run(small: Project) -> None:
+    ended(small.start("run", ".", "-o", "r.md", env={"KILL_BEFORE": "3"}), -signal.SIGKILL)
+    [(run_id, _)] = small.runs()
+    assert "PASSED" in small.run("run", "--resume", run_id, "-o", "r.md").stdout
+    assert (small.root / "r.md").exists()
+    assert "is finished" in small.run("run", "--resume", run_id, code=2).stderr
+
+
+def test_missing_reports_of_a_run_before_the_newest_are_not_written(small: Project) -> None:
+    ended(small.start("run", ".", "-o", "r.md", env={"KILL_BEFORE": "3"}), -signal.SIGKILL)
+    small.run("run", ".")
+    assert "no unfinished run" in small.run("run", ".", "--resume", code=2).stderr
+
+
+# Children
+
+
+def idle(marker: str) -> list[str]:
+    return python(IDLE, marker)
+
+
+@pytest.mark.parametrize("part", ["target", "judge", "tools", "snapshot"])
+def test_children_of_a_killed_run_end_with_it(home: Project, part: str) -> None:
+    marker = uuid.uuid4().hex
+    config: dict[str, Any] = {"targets": [{"name": "a", "provider": "echo"}]}
+    suite: dict[str, Any] = {"cases": [{**SUITE["cases"][0], "id": str(i)} for i in range(8)]}
+    if part == "target":
+        config = {"targets": [{"name": "a", "provider": "command", "command": idle(marker)}]}
+    elif part == "judge":
+        for case in suite["cases"]:
+            case["evaluators"] = [{"type": "code_judge", "script": idle(marker)}]
+    else:
+        config[part] = {"command": idle(marker)}
+    home.write("assay.yaml", config)
+    home.write("one.eval.yaml", suite)
+    process = home.start("run", ".", "--target", "a")
+    assert all_live(marker, 2 if part in ("target", "judge") else 1)
+    process.kill()
+    ended(process, -signal.SIGKILL)
+    try:
+        assert all_die(marker)
+    finally:
+        for pid in living(marker):
+            os.kill(pid, signal.SIGKILL)
+
+
+#: Notes that it has begun, leaves an idle child behind, and answers.
+BRIEF = 'echo >> started; "$@" > /dev/null 2>&1 & echo a'
+
+
+def leave_no_child(home: Project, seed: int, kills: int) -> None:
+    """Kill runs at random moments, while programs of their target begin and end."""
+    marker, started = uuid.uuid4().hex, home.root / "started"
+    target = {"name": "a", "provider": "command"}
+    target["command"] = ["sh", "-c", BRIEF, "sh", *idle(marker)]  # type: ignore[assignment]
+    home.write("assay.yaml", {"targets": [target]})
+    cases = [{**SUITE["cases"][0], "id": str(i)} for i in range(100)]
+    home.write("one.eval.yaml", {"cases": cases})
+    random = Random(seed)
+    for _ in range(kills):
+        started.write_text("")
+        number = random.randint(1, 30)
+        process = home.start("run", ".")
+        while started.stat().st_size < number:
+            assert process.returncode is None
+        process.kill()
+        ended(process, -signal.SIGKILL)
+        assert all_die(marker)
+
+
+def test_kills_at_any_moment_leave_no_child(home: Project) -> None:
+    leave_no_child(home, seed=1, kills=3)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(2, 7))
+def test_many_more_kills_leave_no_child(home: Project, seed: int) -> None:
+    leave_no_child(home, seed, kills=10)

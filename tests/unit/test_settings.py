@@ -288,3 +288,15 @@ def test_a_judge_in_place_is_recorded_without_its_key(project: Project) -> None:
     project.write("assay.yaml", judge)
     recorded = Settings.find(project.root).recorded()
     assert recorded == {"judge": {"provider": "openai", "model": "small"}}
+
+
+def test_a_number_may_stand_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Settings.find(tmp_path).config.store_retry_seconds == 30
+    monkeypatch.setenv("ASSAY_STORE_RETRY_SECONDS", "2.5")
+    assert Settings.find(tmp_path).config.store_retry_seconds == 2.5
+    for wrong in ("soon", "-1", "inf"):
+        monkeypatch.setenv("ASSAY_STORE_RETRY_SECONDS", wrong)
+        with pytest.raises(ConfigError, match="environment variable ASSAY_STORE_RETRY_SECONDS"):
+            Settings.find(tmp_path)

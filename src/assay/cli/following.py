@@ -32,9 +32,10 @@ def follow(order: runs.Order, options: dict[str, Any], documents: Documents) -> 
         closing(Progress(sys.stderr)) as progress,
         streams.stdout_redirected(),
     ):
-        order = replace(order, door=runs.Door(progress, brake))
+        order = replace(order, door=runs.Door(progress, brake, reports=True))
         result = wait_for(lambda: _with_ticks(progress, runs.carry_out(order, options)))
     documents.write(result)
+    runs.confirm_reports(result)
     raise SystemExit(result.exit_code)
 
 

@@ -36,6 +36,7 @@ class Job(msgspec.Struct, frozen=True):
 
     `resumed` is the run to resume, `origin` the run that cases or answers are taken from.
     `targets` are the only targets and judges that may be called by name; None allows all.
+    With `reports` the run is recorded as unreported, for the caller to report it.
     """
 
     settings: Settings
@@ -58,6 +59,7 @@ class Job(msgspec.Struct, frozen=True):
     listen: Listener = lambda event: None
     brake: Brake = msgspec.field(default_factory=Brake)
     door: str = ""
+    reports: bool = False
     origin: Mapping[str, str] = {}
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 

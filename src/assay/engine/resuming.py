@@ -19,9 +19,13 @@ from assay.ports import Store
 
 
 def resumable(job: Job, named: RunRecord | None) -> RunRecord:
-    """The run to resume: the named one, else the newest unfinished run that fits."""
+    """The run to resume: the named one, else the newest unfinished run that fits.
+
+    It may be finished, if only its reports are missing.
+    """
     record = named or _find_newest(job)
-    check_unfinished(record)
+    if not record.verdict.unreported:
+        check_unfinished(record)
     if record.plan != plan_of(job):
         raise UsageError(
             f"the run {record.id} was begun with other paths or options: give the same ones"
@@ -87,9 +91,11 @@ def check_unfinished(record: RunRecord) -> None:
 
 def _find_newest(job: Job) -> RunRecord:
     plan = plan_of(job)
-    for record in newest_first(job.store):
-        fits = record.status != "finished" and record.plan == plan
-        if fits and not job.store.held(record.id):
+    fitting = (record for record in newest_first(job.store) if record.plan == plan)
+    for number, record in enumerate(fitting):
+        # Reports of an older run are outdated by those of a newer one.
+        unreported = record.verdict.unreported and number == 0
+        if (unreported or record.status != "finished") and not job.store.held(record.id):
             return record
     raise UsageError("there is no unfinished run with these paths, target and options to resume")
 

@@ -314,7 +314,8 @@ class _Session:
         result = conclude(
             result, job.options, gave_up=gave_up, faults=faults, nothing=job.nothing_wanted
         )
-        summary = recorded_summary(result, self._test, narrowed=self.narrowed)
+        flags = {"narrowed": self.narrowed, "unreported": job.reports and status == "finished"}
+        summary = recorded_summary(result, self._test, **flags)
         result = replace(result, record=replace(record, summary=summary))
         folder = folder_shown(write_files(_with_spools(result, spools), job.folder))
         # Last: a run that is marked as finished has its files, even if this process is killed.

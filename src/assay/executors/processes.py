@@ -24,6 +24,7 @@ from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
+from assay import watchdog
 from assay.errors import ExecutorError
 
 T = TypeVar("T")
@@ -129,7 +130,7 @@ class _Worker:
 
     def replace(self) -> None:
         """Start another process for one that died, with the same pieces."""
-        self._process.join()
+        self._join()
         code = self._process.exitcode or 0
         self._deaths += 1
         if self._deaths > 1:
@@ -146,7 +147,11 @@ class _Worker:
         self._shared.close()
         if self._process.is_alive():
             self._process.terminate()
+        self._join()
+
+    def _join(self) -> None:
         self._process.join()
+        watchdog.forget(self._pid)
 
     def _send(self, piece: Any) -> None:
         with suppress(OSError):  # the process died, which `receive` will find out
@@ -168,6 +173,9 @@ class _Worker:
             self._process.start()
             gc.unfreeze()
         other.close()
+        assert self._process.pid is not None
+        self._pid = self._process.pid
+        watchdog.watch(self._pid)
 
 
 class _Slot(NamedTuple):

@@ -83,9 +83,10 @@ class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
     """How a run ended, and why; without an exit code it has not ended.
 
-    `verdict` is None for a run of an earlier version. The rest is for a run with a `baseline`, so
-    that the comparison can be repeated. `removed` are the cases that no longer exist, if the run
-    was filtered. `sequential` is the test of a run that was to stop once it is decided.
+    `verdict` is None for a run of an earlier version. `unreported` is true until the command has
+    written its reports. The rest is for a run with a `baseline`, so that the comparison can be
+    repeated. `removed` are the cases that no longer exist, if the run was filtered. `sequential` is
+    the test of a run that was to stop once it is decided.
     """
 
     exit_code: int | None = None
@@ -95,6 +96,7 @@ class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
     baseline: str | None = None
     removed: tuple[CaseRef, ...] | None = None
     sequential: Sequential | None = None
+    unreported: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON in the store, without nulls."""

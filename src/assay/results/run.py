@@ -291,13 +291,20 @@ def recorded_summary(
     sequential: Sequential | None = None,
     *,
     narrowed: bool = False,
+    unreported: bool = False,
 ) -> dict[str, Any]:
     """The counts and the verdict as they are stored, so that the run can be shown again.
 
     If the run was `narrowed` to some of the cases, the removed ones are stored too: they cannot
     be computed later.
     """
-    verdict = RunVerdict(result.exit_code, result.reasons, result.notes, result.verdict)
+    verdict = RunVerdict(
+        result.exit_code,
+        result.reasons,
+        result.notes,
+        result.verdict,
+        unreported=unreported or None,
+    )
     if result.comparison is not None:
         verdict = replace(
             verdict,

@@ -28,7 +28,7 @@ from assay.version import __version__
 log = logging.getLogger("assay.server")
 router = APIRouter()
 #: How long the store may take to answer before the server reports that it is not available.
-HEALTH_SECONDS = 5.0
+HEALTH_SECONDS = 2.0
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 

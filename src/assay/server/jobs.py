@@ -38,6 +38,7 @@ log = logging.getLogger("assay.server")
 SERVE = "serve"
 #: More concurrent runs would only slow each other down.
 MAX_RUNS = 16
+TOO_MANY = f"{MAX_RUNS} runs are under way: wait for one to end, or cancel it"
 #: The note of a run that stopped because its server did; the next server resumes it.
 STOPPED = "stopped with the server"
 #: The note of a run that was cancelled, and is not resumed.
@@ -87,8 +88,17 @@ class Jobs:
     async def start(self, paths: Sequence[str | Path], given: dict[str, Any]) -> str:
         """Start a run; returns its id once it is stored."""
         if len(self._jobs) >= MAX_RUNS:
-            raise invalid(f"{MAX_RUNS} runs are under way: wait for one to end, or cancel it")
+            raise invalid(TOO_MANY)
         return await self._launch(self._order(cases=list(paths)), given)
+
+    async def resume(self, record: RunRecord) -> None:
+        """Resume a run that ended before all was asked, even if it was cancelled."""
+        if len(self._jobs) >= MAX_RUNS:
+            raise invalid(TOO_MANY)
+        if record.cancelled:
+            known = {name: value for name, value in record.environment.items() if name != CANCELLED}
+            await asyncio.to_thread(self.store.describe, record.id, record.suites, known)
+        await self._launch(self._order(resume=record.id), {})
 
     @property
     def under_way(self) -> int:

@@ -213,7 +213,7 @@ _NEW_NAME = parameter(
 )
 _LINKS = {
     name: {"operationId": name, "parameters": {"id": "$response.body#/data/runId"}}
-    for name in ("get_run", "list_results", "cancel_run")
+    for name in ("get_run", "list_results", "cancel_run", "resume_run")
 }
 
 START_RUN = operation(
@@ -280,6 +280,14 @@ CANCEL_RUN = operation(
     "cancel_run",
     "Stop a run: trials in flight may finish; a second time they may not",
     response(202, "The run, which is stopping", ref("Run"), _RUNNING_EXAMPLE),
+    parameters=(_ID,),
+    body={"schema": record({}), "example": {}},
+    errors=("NOT_FOUND",),
+)
+RESUME_RUN = operation(
+    "resume_run",
+    "Resume a run of a server that was cancelled or failed: only what is missing is asked",
+    response(202, "The run, which is under way again", ref("Run"), _RUNNING_EXAMPLE),
     parameters=(_ID,),
     body={"schema": record({}), "example": {}},
     errors=("NOT_FOUND",),

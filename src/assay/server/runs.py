@@ -1,4 +1,4 @@
-"""`/api/runs`: start runs, follow them, cancel them, and read their results."""
+"""`/api/runs`: start runs, follow, cancel and resume them, and read their results."""
 
 from __future__ import annotations
 
@@ -100,6 +100,23 @@ async def cancel(request: Request) -> Response:
         if record.door != SERVE:
             raise invalid("A command is at work on the run; there is nothing to cancel here")
         await state.jobs.cancel(job, record)
+    return success(await _run_data(run_id, state), 202)
+
+
+@router.post("/api/runs/{id}/resume", **openapi_runs.RESUME_RUN)
+async def resume(request: Request) -> Response:
+    raw, state = await bodies.read_body(request), state_of(request)
+    run_id = (await _record(request)).id
+    bodies.parse_fields(bodies.parse_object(raw), {})
+    job = await state.jobs.settled(run_id)
+    record = await _record(request)
+    if record.status == "finished":
+        raise invalid("The run is finished; there is nothing to resume")
+    if job is not None or await asyncio.to_thread(state.store.held, run_id):
+        raise invalid("The run is in progress; there is nothing to resume")
+    if record.door != SERVE:
+        raise invalid(f"A command started the run; resume it with 'assay run --resume {run_id}'")
+    await state.jobs.resume(record)
     return success(await _run_data(run_id, state), 202)
 
 

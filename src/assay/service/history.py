@@ -95,13 +95,14 @@ def show(run: str = "latest", *, store: str | None = None) -> Run:
     opened = store_to_read(settings, store)
     try:
         record = find_run(run, opened)
-        return Run.of(_restore(record, opened, settings), opened)
+        return Run.of(restored(record, opened, settings), opened)
     except BaseException:
         opened.close()
         raise
 
 
-def _restore(record: RunRecord, store: Store, settings: Settings) -> RunResult:
+def restored(record: RunRecord, store: Store, settings: Settings) -> RunResult:
+    """The result of a recorded run, with the verdict that it ended with."""
     verdict, options = record.verdict, options_of_run(record)
     comparison, notes = _compare_again(record, options, store)
     known = calibrations.read(settings.root)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from assay.engine.job import Compare, Job, project_path
 from assay.engine.plan import Defaults
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
-from assay.errors import Problem, UsageError, refusal_of
+from assay.errors import Problem, StoreError, UsageError, refusal_of
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef
 from assay.model.events import Listener, Notice
@@ -39,7 +39,7 @@ from assay.roster.targets import Roster
 from assay.seeds import Seeds
 from assay.service import handmade
 from assay.service.eval_files import Paths, as_paths, load_all
-from assay.service.history import against, rules_of
+from assay.service.history import against, restored, rules_of
 from assay.service.options import ANEW, default_evaluators, options_of
 from assay.service.project import project, working_directory
 from assay.service.result import Run
@@ -62,6 +62,8 @@ class Door(msgspec.Struct, frozen=True):
     brake: Brake | None = None
     #: Recorded with the run, so that a server resumes only its own.
     name: str = ""
+    #: Does it write reports after the run, and then call `confirm_reports`?
+    reports: bool = False
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -173,7 +175,22 @@ async def carry_out_in(
     settings: Settings, store: Store, order: Order, given: dict[str, Any]
 ) -> RunResult:
     """Carry out the run with a store that stays open."""
-    return await session.run(_job(order, given, settings, store))
+    job = _job(order, given, settings, store)
+    if job.resumed is not None and job.resumed.status == "finished":
+        job.listen(Notice(f"the run {job.resumed.id} is finished: only its reports were missing"))
+        return restored(job.resumed, store, settings)
+    return await session.run(job)
+
+
+def confirm_reports(run: Run) -> None:
+    """Record that the reports of a run are written; until then `--resume` writes them again."""
+    record = run.record
+    if record.summary is None or not record.verdict.unreported:
+        return
+    verdict = replace(record.verdict, unreported=None)
+    with suppress(StoreError):  # the reports are written: to write them again does no harm
+        summary = record.summary | {"verdict": verdict.to_dict()}
+        run.store.finish(record.id, record.status, record.finished_at or "", summary)
 
 
 def _check_order(order: Order) -> None:
@@ -210,6 +227,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         listen=order.door.listen,
         brake=order.door.brake or Brake(),
         door=order.door.name,
+        reports=order.door.reports,
         origin=origin,
     )
     job = _with_origin(job)

@@ -25,6 +25,8 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
         if not name.startswith("_") and not hasattr(store, name):
             found = type(store).__name__
             raise PluginError(f"the store {scheme!r} is {found}, which has no {name!r}")
+    if hasattr(store, "retry_seconds"):
+        store.retry_seconds = settings.config.store_retry_seconds
     return store
 
 

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import selectors
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
 
 from assay.errors import StoreError
 
+T = TypeVar("T")
+
+# psycopg logs a warning, which ends up on stderr, for each error that it ignores while it handles
+# another one. A lost connection is handled here. WARNING is the level that it sets itself.
+if (_log := logging.getLogger("psycopg")).level == logging.WARNING:
+    _log.setLevel(logging.ERROR)
+
+#: How long a server that cannot be reached is tried again.
+RETRY_SECONDS = 30.0
+#: The pause between two attempts.
+_PAUSE_SECONDS = 0.1
 #: How many idle connections are kept for reuse.
 MAX_IDLE = 8
 #: Connection parameters, unless the URL sets them.
@@ -28,12 +42,16 @@ DEFAULTS: dict[str, Any] = {
 }
 
 _LOCKED = "another process keeps it locked; wait for that one to end"
-_LOST = "the connection was lost; what was not acknowledged may be missing"
+LOST = "the connection was lost; what was not acknowledged may be missing"
+_STARTING = "the server is starting or stopping; wait until it accepts connections"
+_UNREACHABLE = "the server cannot be reached; check host and port, and whether it runs"
+#: What may be over when the server has been restarted.
+_PASSING = (LOST, _STARTING, _UNREACHABLE)
 _REFUSED = "the server refuses the user or the password; check both"
 _DAMAGED = "it is damaged, or its tables are not ours"
 #: What SQLSTATE codes and prefixes mean, for those that are about the server, not the statement.
 FAULTS = {
-    "08": _LOST,
+    "08": LOST,
     "25006": "it is read-only; name the primary server, or let the user write",
     "28": _REFUSED,
     "3D000": "there is no such database; make it with `createdb`",
@@ -43,12 +61,14 @@ FAULTS = {
     "53200": "the server has no memory left",
     "53300": "the server has no connection left; close others, or raise max_connections",
     "55P03": _LOCKED,
-    "57P": _LOST,
+    "57P03": _STARTING,
+    "57P": LOST,
     "58": "the disk of the server failed",
     "XX": _DAMAGED,
 }
 #: Errors during connecting have no code: these are parts of their messages.
 _FAULTS_BY_MESSAGE = {
+    "the database system": _STARTING,
     "password": FAULTS["28"],
     "authentication": FAULTS["28"],
     "role": FAULTS["28"],
@@ -61,33 +81,71 @@ _FAULTS_BY_MESSAGE = {
 class PostgresServer:
     """Connections to one database; idle ones are reused."""
 
-    def __init__(self, url: str, lock_timeout: float) -> None:
+    def __init__(self, url: str, lock_timeout: float, retry_seconds: float = RETRY_SECONDS) -> None:
         self._url, self._lock_timeout = url, lock_timeout
+        self.retry_seconds = retry_seconds
         self.name = without_password(url)
         self._lock = threading.Lock()
         self._idle: list[psycopg.Connection] | None = []
+        #: Since when the server cannot be reached, by the monotonic clock.
+        self._gone_since: float | None = None
 
     def connect(self) -> psycopg.Connection:
         """A new connection, which the caller closes."""
-        with self.translating_errors():
-            parameters = {**DEFAULTS, **conninfo_to_dict(self._url)}
-            connection = psycopg.connect(autocommit=True, **parameters)
-            try:
-                connection.execute(b"SET lock_timeout = %d" % int(self._lock_timeout * 1000))
-            except BaseException:
-                connection.close()
-                raise
-            return connection
+        parameters = {**DEFAULTS, **conninfo_to_dict(self._url)}
+        connection = psycopg.connect(autocommit=True, **parameters)
+        try:
+            connection.execute(b"SET lock_timeout = %d" % int(self._lock_timeout * 1000))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     @contextmanager
     def borrowed(self) -> Iterator[psycopg.Connection]:
         """A connection for reading."""
         connection = self._take_idle() or self.connect()
         try:
-            with self.translating_errors():
-                yield connection
+            yield connection
         finally:
             self._give_back(connection)
+
+    def retried(self, attempt: Callable[[], T]) -> T:
+        """The result of an attempt that may be repeated while the server cannot be reached."""
+        while True:
+            try:
+                result = attempt()
+            except psycopg.Error as error:
+                if not self.may_retry(error):
+                    raise
+            else:
+                self.reached()
+                return result
+
+    def reached(self) -> None:
+        """The server answered: the next time that it cannot be reached, the wait begins anew."""
+        self._gone_since = None
+
+    @staticmethod
+    def is_gone(error: psycopg.Error) -> bool:
+        """Does the error say that the connection is lost, or that there is no server?"""
+        return _fault(error) in _PASSING
+
+    def may_retry(self, error: psycopg.Error) -> bool:
+        """Pauses, and is true, if the error may be gone at another attempt.
+
+        All threads together wait for `retry_seconds`, so that each call fails at once after that.
+        """
+        if not self.is_gone(error):
+            return False
+        now = time.monotonic()
+        with self._lock:
+            self._gone_since = self._gone_since or now
+            left = self._gone_since + self.retry_seconds - now
+            if left <= 0 or self._idle is None:
+                return False
+        time.sleep(min(left, _PAUSE_SECONDS))
+        return True
 
     @contextmanager
     def translating_errors(self, otherwise: str | None = _DAMAGED) -> Iterator[None]:
@@ -101,7 +159,10 @@ class PostgresServer:
             fault = _fault(error) or otherwise
             if fault is None:
                 raise
-            raise StoreError(f"{self.name}: {fault} ({_first_line(error)})") from error
+            raise StoreError(self.message(fault, error)) from error
+
+    def message(self, fault: str, error: psycopg.Error) -> str:
+        return f"{self.name}: {fault} ({_first_line(error)})"
 
     def close(self) -> None:
         with self._lock:
@@ -127,6 +188,21 @@ class PostgresServer:
                 self._idle.append(connection)
                 return
         connection.close()
+
+
+@contextmanager
+def transaction(connection: psycopg.Connection) -> Iterator[None]:
+    """A transaction that is rolled back unless the caller commits it.
+
+    With psycopg's own, a connection that is lost during the commit looks like any other.
+    """
+    connection.execute(b"BEGIN")
+    try:
+        yield
+    finally:
+        with suppress(psycopg.Error):  # with the connection, the transaction is lost too
+            if connection.info.transaction_status != TransactionStatus.IDLE:
+                connection.execute(b"ROLLBACK")
 
 
 def usable(connection: psycopg.Connection) -> bool:
@@ -160,10 +236,10 @@ def _fault(error: psycopg.Error) -> str | None:
     message = str(error)
     if "FATAL" in message:
         fatal = message.partition("FATAL")[2]
-        return next((fault for part, fault in _FAULTS_BY_MESSAGE.items() if part in fatal), _LOST)
+        return next((fault for part, fault in _FAULTS_BY_MESSAGE.items() if part in fatal), LOST)
     if "connection failed" in message or "timeout" in message or "resolve" in message:
-        return "the server cannot be reached; check host and port, and whether it runs"
-    return _LOST
+        return _UNREACHABLE
+    return LOST
 
 
 def _first_line(error: Any) -> str:

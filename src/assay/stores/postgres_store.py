@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any, cast
 
@@ -13,10 +13,10 @@ import msgspec
 import psycopg
 from psycopg import errors
 
-from assay.errors import RunHeld, StoreError
+from assay.errors import CommitInDoubt, RunHeld, StoreError
 from assay.model.run import TrialRecord
 from assay.stores.migrating import scripts
-from assay.stores.postgres_server import PostgresServer, usable
+from assay.stores.postgres_server import LOST, RETRY_SECONDS, PostgresServer, transaction, usable
 from assay.stores.sql import KEEP_FIRST, SqlStore
 from assay.stores.sql_test_cases import Connection, Cursor
 
@@ -43,7 +43,8 @@ _IS_OURS += " AND tablename = 'assay_schema'"
 #: `pg_locks` shows the key of a lock in two halves.
 _HELD = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
 _HELD += " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-_HELD += " AND classid::bigint = %s AND objid::bigint = %s"
+_HELD += " AND classid::bigint = ? AND objid::bigint = ?"
+_CHANGED = "the connection was lost, and what was being read has changed since: read it again"
 _KEEPALIVE = "SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10;"
 _KEEPALIVE += "SET tcp_keepalives_count = 3"
 
@@ -54,8 +55,23 @@ class PostgresStore(SqlStore):
     #: Reading may wait for another machine.
     remote = True
 
-    def __init__(self, url: str, lock_timeout: float = LOCK_TIMEOUT_SECONDS) -> None:
-        super().__init__(PostgresDatabase(PostgresServer(url, lock_timeout)))
+    def __init__(
+        self,
+        url: str,
+        lock_timeout: float = LOCK_TIMEOUT_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
+    ) -> None:
+        self._server = PostgresServer(url, lock_timeout, retry_seconds)
+        super().__init__(PostgresDatabase(self._server))
+
+    @property
+    def retry_seconds(self) -> float:
+        """How long a server that cannot be reached is tried again, once the store is open."""
+        return self._server.retry_seconds
+
+    @retry_seconds.setter
+    def retry_seconds(self, seconds: float) -> None:
+        self._server.retry_seconds = seconds
 
     @property
     def schema_version(self) -> int:
@@ -71,6 +87,29 @@ class QmarkConnection:
 
     def execute(self, statement: str, values: Sequence[Any], /) -> Cursor:
         return self.connection.execute(_psycopg_style(statement), values)
+
+
+class ReadingConnection:
+    """Executes queries on idle connections, and again if a connection is lost."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+
+    def execute(self, statement: str, values: Sequence[Any], /) -> Cursor:
+        return self._server.retried(partial(self._execute, _psycopg_style(statement), values))
+
+    def _execute(self, statement: bytes, values: Sequence[Any]) -> Cursor:
+        with self._server.borrowed() as connection:
+            return connection.execute(statement, values)
+
+
+class Lease:
+    """A lease of this process. Once lost to another process it stays lost."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        #: Holds the lock.
+        self.connection = connection
+        self.is_lost = False
 
 
 class PostgresDatabase:
@@ -93,8 +132,8 @@ class PostgresDatabase:
         self.translating_errors = server.translating_errors
         self._writer: psycopg.Connection | None = None
         self._types: list[int] = []
-        #: The connections that hold the leases of this process, by run.
-        self._leases: dict[str, psycopg.Connection] = {}
+        #: The leases of this process, by run.
+        self._leases: dict[str, Lease] = {}
         self._lock = threading.Lock()
         with server.translating_errors(), closing(server.connect()) as connection:
             migrate(connection, server.name, scripts("postgres"))
@@ -104,37 +143,59 @@ class PostgresDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        with self._server.borrowed() as connection:
-            yield QmarkConnection(connection)
+        with self._server.translating_errors():
+            yield ReadingConnection(self._server)
 
     def rows(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
-        was_closed = False
-        try:
-            with self._server.borrowed() as connection, connection.transaction():
-                # DECLARE takes no parameters from the protocol, so the client has to insert them.
-                declare = b"DECLARE found NO SCROLL CURSOR FOR " + _psycopg_style(query)
-                psycopg.ClientCursor(connection).execute(declare, values)
-                while rows := connection.execute(_FETCH.encode(), binary=True).fetchall():
-                    try:
-                        yield from rows
-                    except GeneratorExit:
-                        was_closed = True
+        seen, last = 0, None
+        with self._server.translating_errors():
+            while True:
+                try:
+                    for row in self._rows_after(seen, last, query, values):
+                        yield row
+                        seen, last = seen + 1, row
+                    return
+                except psycopg.Error as error:
+                    if not self._server.may_retry(error):
                         raise
-        except StoreError:
-            if not was_closed:  # a caller that has left does not care about a lost connection
-                raise
+
+    def _rows_after(self, seen: int, last: Any, query: str, values: Sequence[Any]) -> Iterator[Any]:
+        """The rows after the first ones, of which the last is known and must still be the same."""
+        with self._server.borrowed() as connection, transaction(connection):
+            # DECLARE takes no parameters from the protocol, so the client has to insert them.
+            declare = b"DECLARE found NO SCROLL CURSOR FOR " + _psycopg_style(query)
+            psycopg.ClientCursor(connection).execute(declare, values)
+            if seen:
+                connection.execute(b"MOVE FORWARD %d FROM found" % (seen - 1))
+                if (
+                    connection.execute(b"FETCH FORWARD 1 FROM found", binary=True).fetchone()
+                    != last
+                ):
+                    raise StoreError(f"{self._server.name}: {_CHANGED}")
+            while rows := connection.execute(_FETCH.encode(), binary=True).fetchall():
+                self._server.reached()
+                yield from rows
 
     def commit(self, write: Callable[[Connection], None]) -> None:
         with self._server.translating_errors(None):
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
-                    connection = self._writer_connection()
-                    with connection.transaction():
-                        write(QmarkConnection(connection))
+                    self._server.retried(partial(self._commit, write))
                     return
                 except (errors.DeadlockDetected, errors.SerializationFailure):
                     if attempt == _ATTEMPTS:
                         raise
+
+    def _commit(self, write: Callable[[Connection], None]) -> None:
+        connection = self._writer_connection()
+        with transaction(connection):
+            write(QmarkConnection(connection))
+            try:
+                connection.execute(b"COMMIT")
+            except psycopg.Error as error:
+                if self._server.is_gone(error):
+                    raise CommitInDoubt(self._server.message(LOST, error)) from error
+                raise
 
     def insert(self, connection: Connection, trials: Iterable[TrialRecord]) -> None:
         kept: dict[tuple[str, int, int], TrialRecord] = {}
@@ -159,37 +220,60 @@ class PostgresDatabase:
 
     @contextmanager
     def lease(self, run_id: str) -> Iterator[None]:
-        """A lock that ends with its connection; a dead machine is noticed within two minutes."""
-        connection, key = self._server.connect(), (_lock_key(f"run {run_id}"),)
+        """A lock that ends with its connection; a dead machine is noticed within two minutes.
+
+        If the connection is lost, the next write takes the lock again, unless another process has.
+        """
+        with self._server.translating_errors():
+            lease = Lease(self._server.retried(partial(self._lock_run, run_id)))
+        with self._lock:
+            self._leases[run_id] = lease
         try:
-            with self._server.translating_errors():
-                connection.execute(_KEEPALIVE.encode())
-                row = connection.execute(b"SELECT pg_try_advisory_lock(%s)", key).fetchone()
-            if row is None or not row[0]:
-                raise RunHeld(run_id)
-            with self._lock:
-                self._leases[run_id] = connection
             yield
         finally:
             with self._lock:
-                if self._leases.get(run_id) is connection:
+                if self._leases.get(run_id) is lease:
                     del self._leases[run_id]
-            with suppress(psycopg.Error):  # with the connection, the lock is lost too
-                # Closing alone would release the lock only when the server notices.
-                connection.execute(b"SELECT pg_advisory_unlock_all()")
+            _unlock(lease.connection)
+
+    def _lock_run(self, run_id: str) -> psycopg.Connection:
+        """A connection that holds the lock of a run; raises RunHeld when another one does."""
+        connection = self._server.connect()
+        try:
+            connection.execute(_KEEPALIVE.encode())
+            key = (_lock_key(f"run {run_id}"),)
+            row = connection.execute(b"SELECT pg_try_advisory_lock(%s)", key).fetchone()
+            if row is None or not row[0]:
+                raise RunHeld(run_id)
+            return connection
+        except BaseException:
             connection.close()
+            raise
 
     def lost_lease(self, run_id: str) -> bool:
         """Checks the connection without a round trip, as this is called for every group."""
         with self._lock:
-            connection = self._leases.get(run_id)
-            return connection is not None and not usable(connection)
+            lease = self._leases.get(run_id)
+        if lease is None or lease.is_lost or usable(lease.connection):
+            return lease is not None and lease.is_lost
+        try:
+            connection = self._lock_run(run_id)
+        except RunHeld:
+            lease.is_lost = True
+            return True
+        query = b"SELECT 1 FROM run WHERE id = %s AND status = 'finished'"
+        lease.is_lost = connection.execute(query, (run_id,)).fetchone() is not None
+        with self._lock:
+            if self._leases.get(run_id) is lease and not lease.is_lost:
+                lease.connection, connection = connection, lease.connection
+        _unlock(connection)
+        return lease.is_lost
 
     def held(self, run_id: str) -> bool:
         """Looks the lock up: to try it would keep other processes from taking it meanwhile."""
         halves = divmod(_lock_key(f"run {run_id}") % 2**64, 2**32)
-        with self._server.borrowed() as connection:
-            return connection.execute(_HELD.encode(), halves).fetchone() is not None
+        with self.reading() as connection:
+            return connection.execute(_HELD, halves).fetchone() is not None
 
     def close(self) -> None:
         self._server.close()
@@ -207,6 +291,13 @@ class PostgresDatabase:
             columns = self._writer.execute(f"SELECT {_COLUMNS} FROM incoming".encode()).description
             self._types = [column.type_code for column in columns or ()]
         return self._writer
+
+
+def _unlock(connection: psycopg.Connection) -> None:
+    with suppress(psycopg.Error):  # with the connection, the lock is lost too
+        # Closing alone would release the lock only when the server notices.
+        connection.execute(b"SELECT pg_advisory_unlock_all()")
+    connection.close()
 
 
 def migrate(connection: psycopg.Connection, name: str, migrations: Sequence[str]) -> None:

@@ -10,12 +10,13 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from assay.errors import NotInStore, StoreError, kept_by_baseline
+from assay.errors import CommitInDoubt, NotInStore, StoreError, kept_by_baseline
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.test_case import storable
@@ -67,6 +68,18 @@ Row = TypeVar("Row", TrialRecord, TrialFacts)
 Action = Callable[[Connection], Any]
 #: What the writer takes: trials to insert, or a function to call in the transaction.
 Work = tuple[TrialRecord, ...] | Action
+#: How often a group is committed whose commit was in doubt.
+_ATTEMPTS = 5
+
+
+class Repeatable:
+    """An Action that may be performed twice: the second time changes nothing."""
+
+    def __init__(self, action: Action) -> None:
+        self._action = action
+
+    def __call__(self, connection: Connection, /) -> Any:
+        return self._action(connection)
 
 
 class Database(TagSearch, Protocol):
@@ -83,7 +96,9 @@ class Database(TagSearch, Protocol):
     def commit(self, write: Callable[[Connection], None]) -> None:
         """Call `write` in a transaction, and again if that conflicts with another transaction.
 
-        A fault of the database is a StoreError. Any other exception is about what was written.
+        It is also called again if the connection is lost before the commit. A fault of the
+        database is a StoreError: a CommitInDoubt if the connection is lost during the commit. Any
+        other exception is about what was written.
         """
         ...
 
@@ -219,7 +234,7 @@ class SqlStore:
             if last != run_id:
                 connection.execute(_ADD_ENTRY, (name, number + 1, run_id))
 
-        self._act(act)
+        self._act(Repeatable(act))
 
     def baseline_history(self, name: str) -> list[str]:
         self.baseline(name)
@@ -281,7 +296,7 @@ class SqlStore:
                     del self._unwritten[key]
 
         with self._lock:
-            write = self._writer.submit(act)
+            write = self._writer.submit(Repeatable(act))
             self._unwritten[key] = encoded
         write.add_done_callback(forget)
         return write
@@ -299,7 +314,7 @@ class SqlStore:
             if not connection.execute(statement + " RETURNING id", values).fetchall():
                 raise NotInStore("run", run_id)
 
-        self._act(act)
+        self._act(Repeatable(act))
 
     def _act(self, action: Action) -> None:
         self._writer.submit(action).result()
@@ -312,19 +327,31 @@ class SqlStore:
         return self._writer.submit(act)
 
     def _commit(self, group: list[Write[Work]]) -> None:
-        def write(connection: Connection) -> None:
-            for are_actions, writes in groupby(group, lambda write: callable(write.item)):
-                (_perform if are_actions else self._insert)(connection, list(writes))
+        """Commit a group. After a commit in doubt, only what is not Repeatable fails."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._database.commit(partial(self._perform_all, group))
+                return
+            except CommitInDoubt as error:
+                if attempt == _ATTEMPTS:
+                    raise
+                for write in group:
+                    if not isinstance(write.item, tuple | Repeatable):
+                        write.error = error
+                group = [write for write in group if write.error is not error]
 
-        self._database.commit(write)
+    def _perform_all(self, group: list[Write[Work]], connection: Connection) -> None:
+        for are_actions, writes in groupby(group, lambda write: callable(write.item)):
+            (_perform if are_actions else self._insert)(connection, list(writes))
 
     def _insert(self, connection: Connection, writes: list[Write[Work]]) -> None:
         """Insert all trials in bulk, except those whose run does not exist or lost its lease."""
         saves = [(write, write.item) for write in writes if isinstance(write.item, tuple)]
         runs = {trial.run_id for _, trials in saves for trial in trials}
         errors = {run_id: self._check_run(connection, run_id) for run_id in runs}
-        for write, trials in saves if any(errors.values()) else ():
-            of_write = (errors[trial.run_id] for trial in trials)
+        is_wrong = any(errors.values())
+        for write, trials in saves:
+            of_write = (errors[trial.run_id] for trial in trials if is_wrong)
             write.error = next((error for error in of_write if error is not None), None)
         accepted = (trial for write, trials in saves if write.error is None for trial in trials)
         self._database.insert(connection, accepted)
