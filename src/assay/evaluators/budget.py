@@ -10,7 +10,7 @@ from pydantic import Field
 from assay.evaluators import measures
 from assay.evaluators.measures import Unjudged, number, within
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.fields import Count, Number
 from assay.model.observation import Observation
 from assay.model.rules import NeedsOne, Rule, Ruled
@@ -25,6 +25,9 @@ class LatencyEvaluator(EvaluatorSpec):
 
     threshold: Limit
 
+    def runs_in(self) -> Place:
+        return "loop"
+
     def prepare(self, resources: Resources) -> Check:
         return _judging([_Budget(measures.duration_ms, self.threshold, "ms")])
 
@@ -33,6 +36,9 @@ class CostEvaluator(EvaluatorSpec):
     """The answer cost at most `budget` US dollars."""
 
     budget: Limit
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def prepare(self, resources: Resources) -> Check:
         return _judging([_Budget(measures.cost_usd, self.budget, "USD")])
@@ -50,6 +56,9 @@ class TokenUsageEvaluator(EvaluatorSpec, Ruled):
     max_total: Count | None = None
     max_input: Count | None = None
     max_output: Count | None = None
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def prepare(self, resources: Resources) -> Check:
         return _judging(
@@ -73,6 +82,9 @@ class ExecutionMetricsEvaluator(EvaluatorSpec, Ruled):
     max_tokens: Count | None = None
     max_cost_usd: Limit | None = None
     max_duration_ms: Limit | None = None
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def prepare(self, resources: Resources) -> Check:
         return _judging(

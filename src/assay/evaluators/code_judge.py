@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationInfo
 
+from assay.cores import a_core
 from assay.documents.json import parse
 from assay.errors import EvalFileErrors, nearest
-from assay.evaluators.cores import a_core
 from assay.evaluators.verdict import wrong_key
 from assay.model.case import EvalCase
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.fields import Empty, Json, Positive, Text
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
@@ -79,6 +79,9 @@ class CodeJudgeEvaluator(EvaluatorSpec):
     max_memory_mb: Positive | None = None
     max_cpu_seconds: Positive | None = None
     config: dict[str, Json] = Empty(dict)
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def fingerprint(self) -> bytes:
         """Without `cwd`, which differs from machine to machine."""

@@ -19,7 +19,7 @@ from assay.evaluators.aggregators import (
 )
 from assay.evaluators.llm_judge import Prompt
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, SomeEvaluators
+from assay.model.evaluator import EvaluatorSpec, Place, SomeEvaluators
 from assay.model.fields import Empty, Number, Rate
 from assay.model.refusal import problem, raise_all
 from assay.model.rules import BelongsTo, Rule, Ruled
@@ -61,6 +61,9 @@ class CompositeEvaluator(EvaluatorSpec):
     depends_on_case: ClassVar[bool] = True
     evaluators: SomeEvaluators = Key(aliases=("assert", "assertions"))
     aggregator: Aggregator = Aggregator()
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     @property
     def members(self) -> tuple[EvaluatorSpec, ...]:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from assay.evaluators.answers import expected_output
 from assay.evaluators.field_values import Incomparable, near, same_date
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.fields import Empty, Flag, Number, Text
 from assay.model.refusal import problem
 from assay.model.rules import BelongsTo, Rule, Ruled
@@ -50,6 +50,9 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
     compares_with_expected: ClassVar[bool] = True
     fields: Annotated[list[FieldRule], Field(min_length=1)]
     aggregation: Literal["weighted_average", "all_or_nothing"] = "weighted_average"
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def evaluate(self, context: Context) -> EvaluationScore:
         expected = _structured(expected_output(context))

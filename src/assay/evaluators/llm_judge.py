@@ -24,7 +24,7 @@ from assay.evaluators.prompt import (
 )
 from assay.evaluators.verdict import wrong_key
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.fields import AtLeastOne, Text
 from assay.model.reading import Reading
 from assay.model.refusal import problem, shown
@@ -86,6 +86,9 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     model: Text | None = None
     target: Text | None = None
     samples: AtLeastOne = 1
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def fingerprint(self) -> bytes:
         """With the text of the prompt, not the path of its file."""

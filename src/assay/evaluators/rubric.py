@@ -8,7 +8,7 @@ from typing import Any
 from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, closed
 from assay.evaluators.prompt import material_of
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.fields import Text
 from assay.model.refusal import shown
 from assay.model.rubric import Rubric, Rubrics
@@ -28,6 +28,9 @@ class RubricEvaluator(EvaluatorSpec):
     rubrics: Rubrics
     model: Text | None = None
     target: Text | None = None
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def instructions(self) -> bytes:
         """Without the items, which belong to the case, like the question."""

@@ -24,7 +24,7 @@ from assay.evaluators.answers import (
 )
 from assay.evaluators.edit_distance import MAX_COMPARED, similarity
 from assay.model.context import Context
-from assay.model.evaluator import NegatableSpec
+from assay.model.evaluator import NegatableSpec, Place
 from assay.model.expect import Regex
 from assay.model.fields import Json, Text
 from assay.model.json_schema import answer_schema, check_schema
@@ -61,6 +61,9 @@ class _TextSpec(NegatableSpec, Ruled):
 
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     @property
     def wanted(self) -> list[str]:
@@ -177,6 +180,9 @@ class RegexEvaluator(_TextSpec):
             return "the regular expression is found in every text"
         return ""
 
+    def runs_in(self) -> Place:
+        return "loop" if all(compile_pattern(p).linear for p in self.wanted) else "worker"
+
     verb = "match", "matches"
 
     def finder(self, value: str) -> Callable[[str], bool]:
@@ -198,6 +204,9 @@ class _ManySpec(NegatableSpec):
             _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
         ),
     ]
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def texts_to_contain(self) -> list[str]:
         return [] if self.negate else self.values
@@ -258,6 +267,9 @@ class EqualsEvaluator(NegatableSpec, Ruled):
     value: Json = None
     values: Annotated[list[Json], Field(min_length=1)] | None = None
 
+    def runs_in(self) -> Place:
+        return "loop"
+
     def prepare(self, resources: Resources) -> Check:
         if self.values is not None:
             return share([equality(value, self.negate) for value in self.values])
@@ -289,6 +301,9 @@ class SimilarityEvaluator(NegatableSpec, Ruled):
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
 
+    def runs_in(self) -> Place:
+        return "worker"
+
     def evaluate(self, context: Context) -> EvaluationScore:
         wanted = self.values or ([] if self.value is None else [self.value])
         if not wanted:
@@ -315,6 +330,9 @@ class SimilarityEvaluator(NegatableSpec, Ruled):
 class IsJsonEvaluator(NegatableSpec):
     """The answer is valid JSON."""
 
+    def runs_in(self) -> Place:
+        return "loop"
+
     def prepare(self, resources: Resources) -> Check:
         check = TextCheck(lambda text: parse_json(text) is not MISSING, "is JSON", not_json)
         if self.negate:
@@ -332,6 +350,9 @@ class JsonSchemaEvaluator(NegatableSpec):
     """The answer is JSON that the schema accepts."""
 
     value: Annotated[Any, BeforeValidator(_schema, json_schema_input_type=dict[str, Any] | bool)]
+
+    def runs_in(self) -> Place:
+        return "worker"
 
     @field_validator("value")
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -55,6 +55,10 @@ Required = Annotated[
 ]
 
 
+#: Where a check runs: see `EvaluatorSpec.runs_in`.
+Place = Literal["loop", "worker", "thread"]
+
+
 class EvaluatorSpec(Shape):
     """One entry of an `evaluators` list. Subclasses add their keys as fields.
 
@@ -85,6 +89,16 @@ class EvaluatorSpec(Shape):
     def members(self) -> tuple[EvaluatorSpec, ...]:
         """The evaluators that this one is made of."""
         return ()
+
+    def runs_in(self) -> Place:
+        """Where its check runs, so that a slow one does not delay the trials in flight.
+
+        `thread`: in a thread, one check of a run at a time; for code of which nothing is known.
+        `loop`: on the event loop, for a check that is always quick. `worker`: on the event loop if
+        it is quick, else again in a worker process; for a check whose loops call `check_deadline`
+        and that needs nothing but this record, the observation and the expected output.
+        """
+        return "thread"
 
     def saying(self, text: str) -> Self:
         """A copy with another free text, equal to what validating such an entry would return."""
