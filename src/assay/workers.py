@@ -1,9 +1,9 @@
 """Worker processes for long computations: off the event loop, on another core, and with a limit.
 
 A computation that takes too long, or whose caller is cancelled, is killed with its process. What
-counts is its processor time, so that a busy machine changes no result. The
-processes start Python anew: a fork can deadlock in a process with threads, and `multiprocessing`
-would import the script of the user again. They end with this process, however that ends.
+counts is its processor time, so that a busy machine changes no result. The processes start Python
+anew: a fork can deadlock in a process with threads, and `multiprocessing` would import the script
+of the user again. They end with this process, however that ends.
 """
 
 from __future__ import annotations
