@@ -6,9 +6,12 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
 
 #: A thread that has not started after this long never will: its start was interrupted.
 _START_SECONDS = 5.0
@@ -19,8 +22,18 @@ def wait_for(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(start())
-    return _run_in_thread(start)
+        return asyncio.run(_in_our_loop(start))
+    return _run_in_thread(lambda: _in_our_loop(start))
+
+
+def is_our_loop() -> bool:
+    """Was the running event loop started by `wait_for`? Then no object of a user is bound to it."""
+    return _is_ours.get()
+
+
+async def _in_our_loop(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    _is_ours.set(True)
+    return await start()
 
 
 def _run_in_thread(start: Callable[[], Coroutine[Any, Any, T]]) -> T:

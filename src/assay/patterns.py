@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import Any, Protocol
 
+from assay.deadlines import DeadlineExceeded, time_left
 from assay.errors import BadPattern
 
 #: The largest size of a pattern for the backtracking engine, with counted repeats written out.
@@ -20,7 +21,9 @@ TIME_LIMIT = 1.0
 
 
 class Pattern(Protocol):
-    """A compiled pattern; `search` may raise TimeoutError."""
+    """A compiled pattern; `search` may raise TimeoutError, unless it takes `linear` time."""
+
+    linear: bool
 
     def search(self, text: str) -> bool: ...
 
@@ -29,6 +32,7 @@ class _Linear:
     """Calls RE2 directly: its Python wrapper also extracts groups, which is ten times slower."""
 
     __slots__ = ("anywhere", "match")
+    linear = True
 
     def __init__(self, compiled: Any, anywhere: Any) -> None:
         self.match, self.anywhere = compiled._regexp.Match, anywhere
@@ -44,12 +48,19 @@ class _Linear:
 
 class _Backtracking:
     __slots__ = ("compiled",)
+    linear = False
 
     def __init__(self, compiled: Any) -> None:
         self.compiled = compiled
 
     def search(self, text: str) -> bool:
-        return self.compiled.search(text, timeout=TIME_LIMIT) is not None
+        left = time_left()
+        try:
+            return self.compiled.search(text, timeout=min(left, TIME_LIMIT)) is not None
+        except TimeoutError:
+            if left < TIME_LIMIT:
+                raise DeadlineExceeded from None
+            raise
 
 
 def literal(text: str) -> str:

@@ -1,36 +1,125 @@
-"""What a case and a composite both do with their evaluators: prepare, score, apply gates."""
+"""What a case and a composite both do with their evaluators: prepare, score, apply gates.
+
+A check that may be slow does not run on the event loop: the trials in flight would wait for it, and
+the wait would count as their target's time. `EvaluatorSpec.runs_in` says where it runs instead.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import pickle
 from collections.abc import Awaitable, Iterable
+from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from assay.deadlines import DeadlineExceeded, within
 from assay.errors import AssayError, cause_of
+from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.numbers import rounded
 from assay.model.score import PASS_FROM, EvaluationScore, reaches
 from assay.ports import Check, Resources
+from assay.threads import in_thread
+from assay.workers import LIMIT_SECONDS, compute
+
+#: How long a check may keep the event loop before a worker process takes over.
+LOOP_SECONDS = 0.002
+#: Answers with more characters go to a worker process at once.
+LARGE_ANSWER = 100_000
+_TOO_LONG = "it needed more than {:g} s of processor time and was stopped"
+#: How long a check in a thread may take. It goes on, but is not waited for.
+THREAD_SECONDS = 300.0
 
 
 def ready(spec: Any, resources: Resources) -> Check:
     """The check of an evaluator: what its `prepare` returns, or else its `evaluate`.
 
+    It is awaited where it cannot run on the event loop.
+
     If `prepare` crashes, the check gives an errored score for every case. An AssayError is raised:
     it tells the user what to set.
     """
     try:
-        prepare = getattr(spec, "prepare", None)
-        check: Check = spec.evaluate if prepare is None else prepare(resources)
+        check, place = _prepared(spec, resources), spec.runs_in()
     except AssayError:
         raise
     # a plugin's evaluator may raise anything
     except (Exception, SystemExit, asyncio.CancelledError) as error:
         broken = EvaluationScore.errored(f"it could not be prepared: {cause_of(error)}")
         return lambda context: broken
+    if place == "loop" or inspect.iscoroutinefunction(check):
+        return check
+    return _in_worker(spec, resources, check) if place == "worker" else _in_thread(check)
+
+
+def _prepared(spec: Any, resources: Resources) -> Check:
+    prepare = getattr(spec, "prepare", None)
+    check: Check = spec.evaluate if prepare is None else prepare(resources)
     return check
+
+
+def _in_worker(spec: EvaluatorSpec, resources: Resources, check: Check) -> Check:
+    """The check, but in a worker process as soon as it turns out to take long."""
+    pickled = b""
+
+    def limited(context: Context) -> EvaluationScore | Awaitable[EvaluationScore]:
+        nonlocal pickled
+        if len(context.observation.response) <= LARGE_ANSWER:
+            try:
+                return within(LOOP_SECONDS, check, context)
+            except DeadlineExceeded:
+                pass
+        pickled = pickled or pickle.dumps((spec, dict(resources.sources)))
+        return _computed(pickled, context)
+
+    return limited
+
+
+async def _computed(pickled: bytes, context: Context) -> EvaluationScore:
+    """The score by a worker process, which gets what `EvaluatorSpec.runs_in` promises."""
+    case = EvalCase(context.case.id, (), (), expected_messages=context.case.expected_messages)
+    try:
+        seen = Context(case, context.observation, context.repeat)
+        return await compute(_score, pickled, seen, limit=LIMIT_SECONDS)
+    except TimeoutError:
+        return EvaluationScore.errored(_TOO_LONG.format(LIMIT_SECONDS))
+
+
+def _score(pickled: bytes, context: Context) -> Any:
+    """The score of a check, in a worker process."""
+    return _unpickled(pickled)(context)
+
+
+@lru_cache(maxsize=64)
+def _unpickled(pickled: bytes) -> Check:
+    spec, sources = pickle.loads(pickled)
+    return _prepared(spec, Resources(sources=sources))
+
+
+#: Lets one check of a run be in a thread at a time: functions of a project need not be thread-safe.
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+
+def _in_thread(check: Check) -> Check:
+    async def later(context: Context) -> Any:
+        turn = _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        async with turn:
+            try:
+                async with asyncio.timeout(THREAD_SECONDS):
+                    score, error, _ = await in_thread(check, context)
+            except TimeoutError:
+                late = f"it took longer than {THREAD_SECONDS:g} s and was abandoned"
+                return EvaluationScore.errored(late)
+        if isinstance(error, (Exception, SystemExit, asyncio.CancelledError)):
+            return _crashed(error)
+        if error is not None:
+            raise error
+        return await score if inspect.isawaitable(score) else score
+
+    return later
 
 
 def scores_of(

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import uuid
-from contextlib import suppress
-from textwrap import dedent
 
 import pytest
 
@@ -140,27 +137,34 @@ def answer(text):
 """
 
 
-def test_a_third_signal_leaves_an_evaluator_that_hangs(home: Project) -> None:
-    code = """
-        import sys, time
+JUDGING = """
+import sys, time
+def hang():
+    print("judging", file=sys.stderr, flush=True)
+    while True:
+        time.sleep(0.05)
+def judge(response):
+    hang()
+async def judge_later(response):
+    hang()
+"""
 
-        def judge(response):
-            print("judging", file=sys.stderr, flush=True)
-            while True:
-                time.sleep(0.05)
-    """
-    home.write("judging.py", dedent(code))
-    case = {"id": "a", "input": "x", "evaluators": [{"type": "python:judging:judge"}]}
+
+@pytest.mark.parametrize("name", ["judge", "judge_later"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_signal_leaves_an_evaluator_that_hangs(
+    home: Project, name: str, number: signal.Signals
+) -> None:
+    home.write("judging.py", JUDGING)
+    case = {"id": "a", "input": "x", "evaluators": [{"type": f"python:judging:{name}"}]}
     home.write("evals/one.eval.yaml", {"cases": [case]})
-    process = home.start("run", "evals", "--target", "echo:")
+    process = home.start("run", "evals", "--target", "echo:", "--json")
     await_line(process, "judging")
-    for _ in range(300):  # signals that come too soon after each other are one
-        process.send_signal(signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(0.1)
-            break
-    # One that comes while the interpreter ends kills it. To a shell that is 130 too.
-    assert ended(process).returncode in (130, -signal.SIGINT)
+    process.send_signal(number)
+    await_line(process, "stopping")
+    process.send_signal(number)
+    done = ended(process, 130)
+    assert home.runs() == [(json.loads(done.stdout)["runId"], "interrupted")]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

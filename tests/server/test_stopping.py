@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 from uuid import uuid4
 
@@ -183,6 +184,18 @@ def test_a_third_ctrl_c_leaves_whatever_hangs(
         assert left == []
     server.handle_exit(signal.SIGINT, None)
     assert left == [130]
+
+
+def test_a_server_that_does_not_end_in_time_leaves_whatever_hangs(
+    project: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: SimpleQueue[int] = SimpleQueue()
+    monkeypatch.setattr(os, "_exit", left.put)
+    server = make_server(create_app(project, store), lambda: None, end_seconds=0.01)
+    for _ in range(2):
+        server.handle_exit(signal.SIGTERM, None)
+    assert left.get(timeout=PATIENCE) == 128 + signal.SIGTERM
+    assert left.empty()
 
 
 def test_a_request_that_takes_longer_than_the_server_is_told_in_the_envelope() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +40,14 @@ def judged(
 ) -> EvaluationScore:
     """What an evaluator with these keys says about an answer."""
     check = ready(spec_of(kind, **keys), Resources(sources=sources or {}))
-    score = check(context_of(seen, expected))
-    assert isinstance(score, EvaluationScore)
-    return score
+    return awaited(check(context_of(seen, expected)))
+
+
+def awaited(score: Any) -> EvaluationScore:
+    """The score, whether it is given at once or later."""
+
+    async def wait() -> EvaluationScore:
+        said: EvaluationScore = await score
+        return said
+
+    return asyncio.run(wait()) if inspect.isawaitable(score) else score

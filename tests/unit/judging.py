@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,7 @@ from assay.model.observation import Observation, Usage
 from assay.model.score import EvaluationScore
 from assay.ports import Request, Resources
 from assay.scoring import ready
+from unit.judged import awaited
 
 CASE = EvalCase(
     "c1",
@@ -84,14 +84,6 @@ def scored(
     """What the evaluator says with this judge."""
     given = resources(judge, cache) if judge else Resources()
     return awaited(ready(spec, given)(context or answer()))
-
-
-def awaited(score: Any) -> EvaluationScore:
-    async def wait() -> EvaluationScore:
-        said: EvaluationScore = await score
-        return said
-
-    return asyncio.run(wait()) if inspect.isawaitable(score) else score
 
 
 def llm_judge(**keys: Any) -> LlmJudgeEvaluator:

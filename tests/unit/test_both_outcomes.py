@@ -13,7 +13,7 @@ from assay.model.observation import Observation, Usage
 from assay.model.score import EvaluationScore
 from assay.ports import Resources
 from assay.scoring import ready
-from unit.judged import context_of, judged, spec_of
+from unit.judged import awaited, context_of, judged, spec_of
 
 Row = tuple[dict[str, Any], Observation, Observation]
 
@@ -99,9 +99,7 @@ def test_an_assertion_holds_and_fails(key: str) -> None:
 
 def said(kind: str, seen: Observation) -> EvaluationScore:
     spec = spec_of(**{"kind": kind, "name": kind, **EVALUATORS[kind][0]})
-    score = ready(spec, Resources())(context_of(seen, {"n": 1}))
-    assert isinstance(score, EvaluationScore)
-    return score
+    return awaited(ready(spec, Resources())(context_of(seen, {"n": 1})))
 
 
 @pytest.mark.parametrize("kind", EVALUATORS)

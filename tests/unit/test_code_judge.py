@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from assay.cores import a_core, core_count
 from assay.evaluators.code_judge import CodeJudgeEvaluator, ask_program
-from assay.evaluators.cores import a_core, core_count
 from assay.model.case import EvalCase, Origin
 from assay.model.context import Context
 from assay.model.message import ContentPart, Message, ToolCall

@@ -14,7 +14,7 @@ from assay.errors import TargetError, UsageError
 from assay.evaluators.composite import Aggregator, CompositeEvaluator
 from assay.evaluators.rubric import RubricEvaluator
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.observation import Observation
 from assay.model.score import EvaluationScore
 from assay.ports import Resources
@@ -27,6 +27,9 @@ class Fixed(EvaluatorSpec):
 
     says: Any = 1.0
     later: bool = False
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def evaluate(self, context: Context) -> Any:
         if isinstance(self.says, Exception):

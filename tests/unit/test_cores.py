@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.evaluators.cores import Cores, a_core, core_count
+from assay.cores import Cores, a_core, core_count
 
 
 def guarded(work: Coroutine[Any, Any, None]) -> None:

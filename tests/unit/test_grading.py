@@ -13,7 +13,7 @@ from assay.engine.grading import Preparation, aggregate
 from assay.errors import UsageError
 from assay.model.case import EvalCase
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
@@ -27,6 +27,9 @@ class Fixed(EvaluatorSpec):
     """Says what it is told to say."""
 
     says: Any = 1.0
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def evaluate(self, context: Context) -> EvaluationScore:
         if isinstance(self.says, BaseException):
@@ -48,8 +51,11 @@ def case(*specs: EvaluatorSpec, **keys: Any) -> EvalCase:
 def grade(*specs: EvaluatorSpec, observation: Observation = SEEN, **keys: Any) -> EvalCaseResult:
     grader = Preparation(Resources()).grader(case(*specs, **keys))
     result = grader.grade(observation)
-    assert isinstance(result, EvalCaseResult)
-    return result
+
+    async def wait() -> EvalCaseResult:
+        return result if isinstance(result, EvalCaseResult) else await result
+
+    return asyncio.run(wait())
 
 
 # Weights and thresholds
@@ -308,6 +314,9 @@ class Counting(EvaluatorSpec):
     """Counts how often it is prepared."""
 
     prepared: ClassVar[list[str]] = []
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def prepare(self, resources: Resources) -> Check:
         self.prepared.append(self.name)

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import assay
+from assay import scoring
 from assay.blocking import wait_for
 from assay.engine import spool, stream
 from assay.engine.spool import Spool, render
@@ -30,6 +31,7 @@ from assay.loaders import jsonl
 from assay.model.events import Notice
 from assay.model.run import TrialRecord
 from assay.ports import Chunk
+from assay.registry import executors
 from assay.replacement import Nameless
 from assay.service import eval_files
 from assay.service.calibration import Desk
@@ -126,6 +128,21 @@ def test_a_stream_gives_the_results_of_the_same_cases_loaded_whole(
         told = re.sub(rf"{run.id}|Duration .*", "", run.report())
         results.append((document(run), run.summary, run.exit_code, told))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("executor", ["processes", "local"])
+def test_slow_checks_and_functions_judge_a_stream_too(
+    streamed: Project, monkeypatch: pytest.MonkeyPatch, executor: str
+) -> None:
+    real = executors.get
+    monkeypatch.setattr(executors, "get", lambda name: real(executor))
+    monkeypatch.setattr(scoring, "LOOP_SECONDS", 0.0)
+    streamed.write("judging.py", "def judge(response):\n    return response.startswith('it')\n")
+    checks = [{"type": "similarity", "value": "it is 1"}, {"type": "python:judging:judge"}]
+    write(streamed, [case(n, evaluators=checks) for n in range(3)], list(map(seen, range(3))))
+    run = assay.run("a.eval.jsonl", target=REPLAY)
+    [suite] = run.suites
+    assert [round(result.score or 0, 3) for result in suite.cases] == [0.929, 1.0, 0.929]
 
 
 def test_blank_lines_and_a_byte_order_mark_are_no_cases(streamed: Project) -> None:

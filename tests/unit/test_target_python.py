@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from assay import threads
 from assay.errors import UsageError
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
@@ -296,7 +297,8 @@ def test_a_function_that_blocks_blocks_nobody(agent: Write) -> None:
     assert asyncio.run(run()) == [str(i) for i in range(50)]
 
 
-def test_a_function_that_hangs_can_be_left(agent: Write) -> None:
+def test_a_function_that_hangs_can_be_left(agent: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "IDLE_SECONDS", 0.01)
     agent("""
         import threading
         begun, release = threading.Event(), threading.Event()
@@ -316,7 +318,8 @@ def test_a_function_that_hangs_can_be_left(agent: Write) -> None:
             await asking
 
     asyncio.run(run())
-    workers = [t for t in threading.enumerate() if t.name == "assay-target"]
+    workers = [t for t in threading.enumerate() if t.name == "assay-call"]
+    assert workers
     assert all(thread.daemon for thread in workers)
     my_agent.release.set()
     for thread in workers:

@@ -22,7 +22,7 @@ from assay.model.score import EvaluationScore
 from assay.ports import Resources
 from assay.scoring import ready
 from unit.conftest import Project
-from unit.judged import context_of, judged, spec_of
+from unit.judged import awaited, context_of, judged, spec_of
 
 ANSWER = "In Lisbon it is 23.5 °C."
 
@@ -420,9 +420,7 @@ def test_a_check_says_the_same_in_any_order_and_from_any_thread(
     check = ready(spec_of(keys["kind"], **rest), Resources())
 
     def say(answer: str) -> EvaluationScore:
-        score = check(context_of(answer, "ab"))
-        assert isinstance(score, EvaluationScore)
-        return score
+        return awaited(check(context_of(answer, "ab")))
 
     first = {answer: say(answer) for answer in answers}
     assert {answer: say(answer) for answer in reversed(answers)} == first

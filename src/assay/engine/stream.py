@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from assay.blocking import wait_for
 from assay.engine.express import Express, PlainAnswers
 from assay.engine.grading import Grader
 from assay.engine.plan import Done, Plan, Planned
@@ -213,10 +214,13 @@ class ChunkGrader:
         return result if isinstance(result, EvalCaseResult) else self._wait_for(result)
 
     def _wait_for(self, result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
-        """Await the result of asynchronous evaluators, in an event loop of this process."""
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-        return self._loop.run_until_complete(_await(result))
+        """Await the result of evaluators that are not done at once, in a loop of this process."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._loop = self._loop or asyncio.new_event_loop()
+            return self._loop.run_until_complete(_await(result))
+        return wait_for(lambda: _await(result))  # the executor works in the main process
 
 
 def _hash(case_id: str) -> int:

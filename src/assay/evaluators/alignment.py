@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import TypeVar
 
+from assay.deadlines import check_deadline
+
 T = TypeVar("T")
 Weights = Sequence[Mapping[int, int]]
 #: Row -> column.
@@ -56,6 +58,7 @@ def in_order(weights: Weights, columns: int) -> Pairs:
 
 
 def _with_row(row: Mapping[int, int], below: list[int], columns: int) -> list[int]:
+    check_deadline()
     best = 0
     table = below.copy()
     for column in range(columns - 1, -1, -1):
@@ -118,6 +121,7 @@ class _Assignment:
         queue: list[tuple[int, int]] = []
         end: tuple[int, int, int | None] = (-self.row_price[new], new, None)
         while True:
+            check_deadline()
             start = reached[row] - self.row_price[row]
             if start < end[0]:
                 end = (start, row, None)
@@ -160,6 +164,7 @@ def in_place(weights: Weights, optional: Sequence[bool], columns: int, charge: i
     best: list[int | None] = [0]
     kept: list[list[bool]] = []
     for row, droppable in zip(weights, optional, strict=True):
+        check_deadline()
         after: list[int | None] = [value if droppable else None for value in best] + [None]
         keeps = [False] * len(after)
         for place, value in enumerate(best):

@@ -10,7 +10,7 @@ from pydantic import Field
 from assay.evaluators import measures
 from assay.evaluators.measures import Bound, Unjudged
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.expectations import NOTHING, Expectation
 from assay.model.fields import Count, Number
 from assay.model.observation import Observation
@@ -30,6 +30,9 @@ class LatencyEvaluator(_BudgetSpec):
 
     threshold: Limit
 
+    def runs_in(self) -> Place:
+        return "loop"
+
     def prepare(self, resources: Resources) -> Check:
         return _judging([_Budget(measures.duration_ms, self.threshold, "ms")])
 
@@ -38,6 +41,9 @@ class CostEvaluator(_BudgetSpec):
     """The answer cost at most `budget` US dollars."""
 
     budget: Limit
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def prepare(self, resources: Resources) -> Check:
         return _judging([_Budget(measures.cost_usd, self.budget, "USD")])
@@ -55,6 +61,9 @@ class TokenUsageEvaluator(_BudgetSpec, Ruled):
     max_total: Count | None = None
     max_input: Count | None = None
     max_output: Count | None = None
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def prepare(self, resources: Resources) -> Check:
         return _judging(
@@ -78,6 +87,9 @@ class ExecutionMetricsEvaluator(_BudgetSpec, Ruled):
     max_tokens: Count | None = None
     max_cost_usd: Limit | None = None
     max_duration_ms: Limit | None = None
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def prepare(self, resources: Resources) -> Check:
         return _judging(

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 from msgspec.structs import replace
 from pydantic import AfterValidator, ValidationInfo
 
+from assay.cores import a_core
 from assay.documents.json import parse
 from assay.errors import EvalFileErrors, nearest
-from assay.evaluators.cores import a_core
 from assay.evaluators.programs import lacking_program
 from assay.evaluators.verdict import shortened, wrong_key
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, Lack
+from assay.model.evaluator import EvaluatorSpec, Lack, Place
 from assay.model.fields import Empty, Json, Positive, Text
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
@@ -85,6 +85,9 @@ class CodeJudgeEvaluator(EvaluatorSpec):
     max_memory_mb: Positive | None = None
     max_cpu_seconds: Positive | None = None
     config: dict[str, Json] = Empty(dict)
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def fingerprint(self) -> bytes:
         """Without `cwd`, which differs from machine to machine."""

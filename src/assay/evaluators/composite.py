@@ -21,7 +21,7 @@ from assay.evaluators.llm_judge import Prompt, prompt_text
 from assay.evaluators.programs import lacking_program
 from assay.evaluators.prompt import RESULTS, material_of, read_by
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, Lack, SomeEvaluators
+from assay.model.evaluator import EvaluatorSpec, Lack, Place, SomeEvaluators
 from assay.model.expect import merged
 from assay.model.expectations import EVERYTHING, NOTHING, Expectation, Expected
 from assay.model.fields import Empty, Number, Rate
@@ -66,6 +66,9 @@ class CompositeEvaluator(EvaluatorSpec):
     depends_on_case: ClassVar[bool] = True
     evaluators: SomeEvaluators = Key(aliases=("assert", "assertions"))
     aggregator: Aggregator = Aggregator()
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     @property
     def members(self) -> tuple[EvaluatorSpec, ...]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from assay.deadlines import check_deadline
+
 #: Only this many leading characters are compared; that takes half a second.
 MAX_COMPARED = 50_000
+#: The deadline is checked before every so many characters.
+_CHARACTERS_AT_ONCE = 64
 
 
 def similarity(a: str, b: str) -> float:
@@ -26,11 +30,15 @@ def edit_distance(a: str, b: str) -> int:
         return len(a) or len(b)
     positions: dict[str, int] = {}
     for index, letter in enumerate(a):
+        if not index % _CHARACTERS_AT_ONCE:
+            check_deadline()
         positions[letter] = positions.get(letter, 0) | 1 << index
     column = (1 << len(a)) - 1
     last = 1 << len(a) - 1
     rises, falls, distance = column, 0, len(a)
-    for letter in b:
+    for index, letter in enumerate(b):
+        if not index % _CHARACTERS_AT_ONCE:
+            check_deadline()
         equal = positions.get(letter, 0)
         diagonal = ((equal & rises) + rises ^ rises) | equal
         right_rises = falls | column & ~(diagonal | rises)

@@ -12,7 +12,7 @@ from assay.evaluators.assertions import ON_LIMITS, Assertion, Maker, Notes
 from assay.evaluators.measures import Unjudged
 from assay.evaluators.tool_assertions import ON_TOOLS
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, Required
+from assay.model.evaluator import EvaluatorSpec, Place, Required
 from assay.model.expect import ASSERTED, Expect
 from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.observation import Observation
@@ -41,6 +41,9 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
         keys = {*self.asserted(), "toolsCalledMode"} & Expect.model_fields.keys()
         return self.model_dump(mode="json", include=keys, exclude_defaults=True)
 
+    def runs_in(self) -> Place:
+        return "worker" if not _MAY_TAKE_LONG.isdisjoint(self.asserted()) else "loop"
+
     def prepare(self, resources: Resources) -> Check:
         block, skipped, dropped = self.resolve(resources.sources)
         lists = {"skipped": skipped, "dropped": dropped}
@@ -54,6 +57,8 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
         return _judging(assertions, details, tuple(skipped))
 
 
+#: The keys with patterns and schemas.
+_MAY_TAKE_LONG = frozenset({"responseMatches", "toolParams", "jsonSchema"})
 _MAKERS: dict[str, Maker] = ON_TOOLS | ON_ANSWERS | ON_LIMITS
 #: The keys of which each item is an assertion of its own.
 _LISTS = {

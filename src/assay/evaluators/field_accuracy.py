@@ -17,7 +17,7 @@ from assay.evaluators.field_values import (
     same_date,
 )
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.expectations import Expectation
 from assay.model.fields import Empty, Flag, Number, Text
 from assay.model.refusal import problem
@@ -75,6 +75,9 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
     reads: ClassVar[frozenset[Expectation]] = frozenset({"expected_output"})
     fields: Annotated[list[FieldRule], Field(min_length=1)]
     aggregation: Literal["weighted_average", "all_or_nothing"] = "weighted_average"
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def evaluate(self, context: Context) -> EvaluationScore:
         expected = _structured(expected_output(context))

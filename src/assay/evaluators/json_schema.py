@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, field_validator
 
 from assay.evaluators.answers import SLOW_PATTERN, TOO_DEEP, TextCheck, inverted, not_json, single
 from assay.model.context import Context
-from assay.model.evaluator import NegatableSpec
+from assay.model.evaluator import NegatableSpec, Place
 from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.json_schema import answer_schema, check_schema
 from assay.model.observation import Observation
@@ -24,6 +24,9 @@ class IsJsonEvaluator(NegatableSpec):
     """The answer is valid JSON."""
 
     reads: ClassVar[frozenset[Expectation]] = NOTHING
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
         return {} if self.negate else {"jsonValid": True}
@@ -46,6 +49,9 @@ class JsonSchemaEvaluator(NegatableSpec):
 
     reads: ClassVar[frozenset[Expectation]] = NOTHING
     value: Annotated[Any, BeforeValidator(_schema, json_schema_input_type=dict[str, Any] | bool)]
+
+    def runs_in(self) -> Place:
+        return "worker"
 
     @field_validator("value")
     @classmethod

@@ -25,7 +25,7 @@ from assay.evaluators.prompt import (
 )
 from assay.evaluators.verdict import wrong_key
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.expectations import Expectation, Expected
 from assay.model.fields import AtLeastOne, Text
 from assay.model.reading import Reading
@@ -89,6 +89,9 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     model: Text | None = None
     target: Text | None = None
     samples: AtLeastOne = 1
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def reads_of(self, expected: Expected) -> frozenset[Expectation]:
         return read_by(self._prompt_text())

@@ -25,6 +25,7 @@ from typing import (
 
 from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError, create_model
 
+from assay.blocking import is_our_loop
 from assay.errors import FunctionError, UsageError, cause_of, nearest
 from assay.evaluators import copies
 from assay.functions import imported
@@ -37,6 +38,7 @@ from assay.model.score import EvaluationScore, Verdict
 from assay.model.written import as_json
 from assay.ports import Check, Resources
 from assay.registry import evaluators as registered
+from assay.threads import EVALUATORS, Here
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,7 +83,12 @@ class FunctionSpec(EvaluatorSpec):
 
 
 async def _awaited(said: Awaitable[Any]) -> EvaluationScore:
-    return score_of(await said)
+    """The score of a coroutine, which may block its event loop: not ours, if we started that."""
+    place = EVALUATORS if is_our_loop() else Here()
+    value, error, _ = await place.outcome(lambda: said)
+    if error is not None:
+        raise error
+    return score_of(value)
 
 
 @overload

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, closed
 from assay.evaluators.prompt import SHOWN, material_of
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.expectations import Expectation
 from assay.model.fields import Text
 from assay.model.refusal import shown
@@ -31,6 +31,9 @@ class RubricEvaluator(EvaluatorSpec):
     rubrics: Rubrics = Key(aliases=("criteria",))
     model: Text | None = None
     target: Text | None = None
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def instructions(self) -> bytes:
         """Without the items, which belong to the case, like the question."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from assay.deadlines import check_deadline
 from assay.evaluators.arguments import Comparison, Difference, Texts, comparison
 from assay.model.message import ToolCall
 from assay.model.values import MISSING
@@ -138,6 +139,7 @@ class Grid(msgspec.Struct, frozen=True):
         grid = cls([{} for _ in steps], [{} for _ in steps])
         for fits, near, step in zip(grid.fits, grid.near, steps, strict=True):
             for option in step.options:
+                check_deadline()
                 for index, call in by_tool.get(option.tool, ()):
                     if distance := option.distance(call):
                         near[index] = min(distance, near.get(index, distance))

@@ -21,7 +21,7 @@ from assay.evaluators.answers import (
 )
 from assay.evaluators.edit_distance import MAX_COMPARED, similarity
 from assay.model.context import Context
-from assay.model.evaluator import NegatableSpec
+from assay.model.evaluator import NegatableSpec, Place
 from assay.model.expect import Regex
 from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.fields import Json, Text
@@ -61,6 +61,9 @@ class _TextSpec(NegatableSpec, Ruled):
 
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     @property
     def wanted(self) -> list[str]:
@@ -190,6 +193,9 @@ class RegexEvaluator(_TextSpec):
             return "the regular expression is found in every text"
         return ""
 
+    def runs_in(self) -> Place:
+        return "loop" if all(compile_pattern(p).linear for p in self.wanted) else "worker"
+
     verb = "match", "matches"
 
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
@@ -215,6 +221,9 @@ class _ManySpec(NegatableSpec):
             _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
         ),
     ]
+
+    def runs_in(self) -> Place:
+        return "loop"
 
     def texts_to_contain(self) -> list[str]:
         return [] if self.negate else self.values
@@ -313,6 +322,9 @@ class EqualsEvaluator(_ComparingSpec):
     value: Json = None
     values: Annotated[list[Json], Field(min_length=1)] | None = None
 
+    def runs_in(self) -> Place:
+        return "loop"
+
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
         """Only for a text: data may stand anywhere in an answer, which no key can say."""
         wanted = self.value if self.is_given("value") else expected.output
@@ -348,6 +360,9 @@ class SimilarityEvaluator(_ComparingSpec):
 
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
+
+    def runs_in(self) -> Place:
+        return "worker"
 
     def evaluate(self, context: Context) -> EvaluationScore:
         wanted = self.values or ([] if self.value is None else [self.value])

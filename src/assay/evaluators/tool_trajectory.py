@@ -27,7 +27,7 @@ from assay.evaluators.trajectory import Trajectory
 from assay.evaluators.trajectory_expect import failed_steps
 from assay.model.context import Context
 from assay.model.diff import call_text
-from assay.model.evaluator import EvaluatorSpec
+from assay.model.evaluator import EvaluatorSpec, Place
 from assay.model.expect import Regex
 from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.fields import Count, Empty, Flag, Json, Number, Positive, Text
@@ -253,6 +253,9 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
     maximums: dict[str, Count] = Empty(dict)
     ignore: list[Text] = Empty(list)
     forbidden: list[Text] = Empty(list)
+
+    def runs_in(self) -> Place:
+        return "worker"
 
     @classmethod
     def of_calls(

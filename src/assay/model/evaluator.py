@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -68,6 +68,10 @@ Required = Annotated[
 ]
 
 
+#: Where a check runs: see `EvaluatorSpec.runs_in`.
+Place = Literal["loop", "worker", "thread"]
+
+
 class Lack(NamedTuple):
     """Something that an evaluator needs and that this machine does not have."""
 
@@ -111,6 +115,16 @@ class EvaluatorSpec(Shape):
     def reads_of(self, expected: Expected) -> frozenset[Expectation]:
         """What it reads of these expectations with its settings: at most its `reads`."""
         return self.reads
+
+    def runs_in(self) -> Place:
+        """Where its check runs, so that a slow one does not delay the trials in flight.
+
+        `thread`: in a thread, one check of a run at a time; for code of which nothing is known.
+        `loop`: on the event loop, for a check that is always quick. `worker`: on the event loop if
+        it is quick, else again in a worker process; for a check whose loops call `check_deadline`
+        and that needs nothing but this record, the observation and the expected output.
+        """
+        return "thread"
 
     def saying(self, text: str) -> Self:
         """A copy with another free text, equal to what validating such an entry would return."""

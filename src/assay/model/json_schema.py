@@ -1,17 +1,19 @@
 """JSON Schemas of authors: checked when loaded, and safe to validate any answer against.
 
-Patterns use `assay.patterns`, references stay inside the schema, and validation takes time
-linear in the answer. The library is imported with the first schema: most files have none.
+Patterns use `assay.patterns`, and references stay inside the schema. A schema can still take time
+exponential in its size, so every keyword checks the deadline. The library is imported with the
+first schema: most files have none.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from assay.deadlines import check_deadline
 from assay.errors import BadPattern
 from assay.model.refusal import problem
 from assay.model.values import quoted
@@ -31,7 +33,10 @@ class AnswerSchema:
         self._validator = validator
 
     def faults(self, value: Any) -> list[str]:
-        """The first few faults of a value; may raise TimeoutError or RecursionError."""
+        """The first few faults of a value.
+
+        May raise TimeoutError, RecursionError or DeadlineExceeded.
+        """
         found = islice(self._validator.iter_errors(value), MAX_FAULTS)
         return [f"{_path(fault.absolute_path)}{_message(fault)}" for fault in found]
 
@@ -161,7 +166,16 @@ def _safe_dialect(dialect: Any) -> Any:
         "additionalProperties": _additional_properties,
         "uniqueItems": _unique_items,
     }
-    return extend(dialect, keywords)
+    known = {**dialect.VALIDATORS, **keywords}
+    return extend(dialect, {name: _checking(keyword) for name, keyword in known.items()})
+
+
+def _checking(keyword: Callable[..., Any]) -> Callable[..., Any]:
+    def validate(validator: Any, rule: Any, instance: Any, schema: Any) -> Any:
+        check_deadline()
+        return keyword(validator, rule, instance, schema)
+
+    return validate
 
 
 def _validation_error(message: str) -> Any:
@@ -203,6 +217,7 @@ def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> It
     if unique and isinstance(instance, list):
         seen: set[str] = set()
         for index, item in enumerate(instance):
+            check_deadline()
             text = json.dumps(_normalized(item), sort_keys=True)
             if text in seen:
                 yield _validation_error(f"the item [{index}] is there twice")

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from assay.blocking import wait_for
 from assay.comparison.outcomes import newest_first
 from assay.engine.brake import Brake
 from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError, cause_of
@@ -235,8 +236,10 @@ class Jobs:
         return done
 
     def _find_abandoned(self) -> list[str]:
-        """The unfinished runs that no process holds."""
-        found = [record.id for record in newest_first(self.store) if is_unfinished(record)]
+        """The unfinished runs that no process holds; first those to end, then those to resume."""
+        unfinished = [record for record in newest_first(self.store) if is_unfinished(record)]
+        unfinished.sort(key=lambda record: not record.cancelled)
+        found = [record.id for record in unfinished]
         self._held = {run_id for run_id in found if self.store.held(run_id)}
         return [run_id for run_id in found if run_id not in self._held]
 
@@ -281,7 +284,7 @@ class Jobs:
     ) -> RunStatus | BaseException | None:
         """How the run ended, or why it did not start; None if another process has the say."""
         try:
-            done = asyncio.run(runs.carry_out_in(self.settings, self.store, order, given))
+            done = wait_for(lambda: runs.carry_out_in(self.settings, self.store, order, given))
             return done.record.status
         except BaseException as error:  # raised where `begun` is awaited, or recorded
             run_id = job.run_id

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -29,6 +30,9 @@ from assay.settings import Settings
 log = logging.getLogger("assay.server")
 #: How long requests in progress may take after the first signal.
 GRACE_SECONDS = 15
+#: How long the server may take to end after the first signal, whatever hangs in it. Requests and
+#: trials in flight have used up their own grace long before.
+END_SECONDS = 25.0
 #: How long an idle connection is kept open.
 KEEP_ALIVE_SECONDS = 30
 _BACKLOG = 2048
@@ -47,7 +51,8 @@ def serve(
     with listen(*address) as listener:
         warn_about_targets(settings)
         app = create_app(settings, store, access, root=root)
-        make_server(app, lambda: ready(_url(listener))).run(sockets=[listener])
+        server = make_server(app, lambda: ready(_url(listener)), END_SECONDS)
+        server.run(sockets=[listener])
 
 
 def warn_about_targets(settings: Settings) -> None:
@@ -74,8 +79,13 @@ class _RedactingFormatter(logging.Formatter):
         return self._redactor.text(super().format(record))
 
 
-def make_server(app: FastAPI, ready: Callable[[], None]) -> uvicorn.Server:
-    """A server for the application, not yet running."""
+def make_server(
+    app: FastAPI, ready: Callable[[], None], end_seconds: float | None = None
+) -> uvicorn.Server:
+    """A server for the application, not yet running.
+
+    `end_seconds` after the first signal, it ends the process if that has not happened yet.
+    """
     config = uvicorn.Config(
         app,
         http=LimitedHttpProtocol,
@@ -89,16 +99,22 @@ def make_server(app: FastAPI, ready: Callable[[], None]) -> uvicorn.Server:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    return _Server(config, app, ready)
+    return _Server(config, app, ready, end_seconds)
 
 
 class _Server(uvicorn.Server):
     """Calls `ready` when it is, and stops the runs on signals."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI, ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        app: FastAPI,
+        ready: Callable[[], None],
+        end_seconds: float | None,
+    ) -> None:
         super().__init__(config)
         self._state: State = app.state.assay
-        self._ready = ready
+        self._ready, self._end_seconds = ready, end_seconds
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -110,11 +126,15 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Shut down gracefully; a second signal aborts the runs, and a second Ctrl-C all requests.
 
-        Code of the project or a store that hangs can still prevent the exit: a third Ctrl-C ends
-        the process regardless. What was acknowledged is on disk.
+        Code of the project or a store that hangs can still prevent the exit: a third Ctrl-C, or
+        the end of the time for it, ends the process regardless. What was acknowledged is on disk.
         """
         if self.force_exit and sig == signal.SIGINT:
             os._exit(128 + sig)
+        if self._end_seconds is not None and not self.should_exit:
+            end = threading.Timer(self._end_seconds, self._end, [sig])
+            end.daemon = True
+            end.start()
         jobs = self._state.jobs
         stop = jobs.abort if self.should_exit else jobs.stop
         if self.should_exit and sig == signal.SIGINT:
@@ -122,6 +142,11 @@ class _Server(uvicorn.Server):
         self.should_exit = True
         if self._loop is not None:  # this also ends event streams, which keep connections open
             self._loop.call_soon_threadsafe(stop)
+
+    def _end(self, sig: int) -> None:
+        runs = self._state.jobs.under_way
+        log.error("%d runs did not stop within %g s: exiting", runs, self._end_seconds)
+        os._exit(128 + sig)
 
 
 def listen(host: str, port: int) -> socket.socket:

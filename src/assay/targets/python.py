@@ -6,14 +6,10 @@ messages if it is named `messages`, else the text of the question.
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import inspect
 import json
 import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
@@ -37,8 +33,8 @@ from assay.observations.checked import checked
 from assay.observations.reading import read
 from assay.ports import Request, Target
 from assay.redaction import cut
-from assay.targets.apart import SHARED, Here, Outcome, Place
 from assay.targets.chat import question
+from assay.threads import SHARED, Here, Outcome, Place, in_thread
 
 
 class PythonTarget(TargetSpec):
@@ -76,14 +72,11 @@ class _Python:
         self._function, self._get_argument, self._place = function, get_argument, place
 
     async def ask(self, request: Request) -> Observation:
-        argument = self._get_argument(request)
-        started = time.perf_counter()
-        returned, error = await self._call(argument)
+        returned, error, duration = await self._call(self._get_argument(request))
         if error is not None:
             if isinstance(error, KeyboardInterrupt) and self._can_get_ctrl_c:
                 raise error
             raise TargetError(f"{self.name} raised {raised(error)}") from error
-        duration = (time.perf_counter() - started) * 1000
         seen = self._observation(returned)
         return seen if seen.duration_ms is not None else seen.replace(duration_ms=duration)
 
@@ -94,10 +87,11 @@ class _Python:
         """Call the function, in a thread unless it is async, so that it does not block the loop."""
         if _is_async(self._function):
             return await self._place.outcome(lambda: self._function(argument))
-        returned, error = await _call_in_thread(self._function, argument)
+        called = await in_thread(self._function, argument)
+        returned = called.value
         if inspect.isawaitable(returned):
             return await self._place.outcome(lambda: returned)
-        return returned, error
+        return called
 
     @property
     def _can_get_ctrl_c(self) -> bool:
@@ -139,32 +133,6 @@ def _name(function: Callable[[Any], Any]) -> str:
 def _is_async(function: Callable[[Any], Any]) -> bool:
     call = getattr(function, "__call__", None)  # noqa: B004 - of a callable object
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
-
-
-async def _call_in_thread(function: Callable[[Any], Any], argument: Any) -> Outcome:
-    """Call in a daemon thread, so that a call that hangs delays neither us nor the exit.
-
-    A thread pool would be joined at exit, and may have fewer threads than there are workers.
-    """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Outcome] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(outcome: Outcome) -> None:
-        if not future.done():  # it is done if we were cancelled
-            future.set_result(outcome)
-
-    def work() -> None:
-        outcome: Outcome
-        try:
-            outcome = context.run(function, argument), None
-        except BaseException as error:
-            outcome = None, error
-        with suppress(RuntimeError):  # the loop is closed: the run is over
-            loop.call_soon_threadsafe(settle, outcome)
-
-    threading.Thread(target=work, name="assay-target", daemon=True).start()
-    return await future
 
 
 def _argument_for(function: Callable[[Any], Any], name: str) -> GetArgument:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from assay.targets.apart import Apart, Here, Place
+from assay import threads
+from assay.threads import Apart, Here, Place, in_thread
 from unit.asking import PATIENCE
 
 #: Short, for what is known to hang; all else has the whole grace.
@@ -83,7 +85,7 @@ def test_all_questions_are_on_one_loop_of_their_own_in_a_daemon_thread() -> None
     async def work() -> None:
         place = Apart()
         first, second = await place.outcome(asked), await place.outcome(asked)
-        assert first == second
+        assert first[:2] == second[:2]
         assert first[0] is not asyncio.get_running_loop()
         await place.close()
 
@@ -103,7 +105,7 @@ def test_it_sees_the_context_of_who_asks(place: Callable[[float], Place]) -> Non
     async def work() -> None:
         name.set("Ada")
         there = place(PATIENCE)
-        assert await there.outcome(asked) == ("Ada", None)
+        assert (await there.outcome(asked))[:2] == ("Ada", None)
         await there.close()
 
     run(work())
@@ -119,7 +121,7 @@ def test_what_it_raises_is_told(
 
     async def work() -> None:
         there = place(PATIENCE)
-        said, error = await there.outcome(asked)
+        said, error, _ = await there.outcome(asked)
         assert said is None
         assert isinstance(error, raised)
         await there.close()
@@ -154,10 +156,10 @@ def test_who_leaves_does_not_wait_for_one_that_is_not_cancelled(
 ) -> None:
     async def work() -> None:
         there, stubborn = place(NOTICED), Stubborn()
-        loop, _ = await there.outcome(loop_of_it)
+        loop, *_ = await there.outcome(loop_of_it)
         await left(there, stubborn, stubborn.begun)
         assert not stubborn.over.is_set()
-        assert await there.outcome(loop_of_it) == (loop, None)
+        assert (await there.outcome(loop_of_it))[:2] == (loop, None)
         await there.close()
         assert not stubborn.over.is_set()
         stubborn.release(loop)
@@ -175,7 +177,7 @@ def test_a_loop_with_a_task_that_is_not_cancelled_ends_after_it() -> None:
 
     async def work() -> None:
         place = Apart(SHORT)
-        loop, _ = await place.outcome(loop_of_it)
+        loop, *_ = await place.outcome(loop_of_it)
         await left(place, asked, stubborn.begun)
         await place.close()
         stubborn.release(loop)
@@ -189,11 +191,11 @@ def test_who_joined_shares_the_loop_until_the_last_has_closed() -> None:
     async def work() -> None:
         place = Apart()
         one, other = place.join(), place.join()
-        loop, _ = await one.outcome(loop_of_it)
+        loop, *_ = await one.outcome(loop_of_it)
         await one.close()
-        assert await other.outcome(loop_of_it) == (loop, None)
+        assert (await other.outcome(loop_of_it))[:2] == (loop, None)
         await other.close()
-        again, _ = await place.join().outcome(loop_of_it)
+        again, *_ = await place.join().outcome(loop_of_it)
         assert again is not loop
         await place.close()
 
@@ -210,7 +212,7 @@ def test_a_project_that_stops_the_loop_does_not_end_it() -> None:
     async def work() -> None:
         place = Apart()
         for _ in range(3):
-            assert await place.outcome(asked) == ("still here", None)
+            assert (await place.outcome(asked))[:2] == ("still here", None)
         await place.close()
 
     run(work())
@@ -221,14 +223,14 @@ def test_a_loop_that_is_blocked_is_left_and_ends_when_it_comes_free() -> None:
 
     async def work() -> None:
         place = Apart(SHORT)
-        stuck, _ = await place.outcome(loop_of_it)
+        stuck, *_ = await place.outcome(loop_of_it)
         other = asyncio.ensure_future(place.outcome(blocking))
         await left(place, blocking, blocking.begun)
-        loop, error = await place.outcome(loop_of_it)
+        loop, error, _ = await place.outcome(loop_of_it)
         assert error is None
         assert loop is not stuck
         blocking.release.set()
-        assert await other == ("at last", None)
+        assert (await other)[:2] == ("at last", None)
         await place.close()
 
     run(work())
@@ -245,7 +247,7 @@ def test_closing_does_not_wait_for_a_loop_that_is_blocked() -> None:
         assert await asyncio.to_thread(blocking.begun.wait, PATIENCE)
         await place.close()
         blocking.release.set()
-        assert await asking == ("at last", None)
+        assert (await asking)[:2] == ("at last", None)
 
     run(work())
     blocking.thread.join(PATIENCE)
@@ -286,7 +288,7 @@ def test_an_exit_in_what_was_begun_beside_does_not_end_the_loop() -> None:
 
     async def work() -> None:
         place = Apart(PATIENCE)
-        assert await place.outcome(asked) == ("here", None)
+        assert (await place.outcome(asked))[:2] == ("here", None)
         await place.close()
 
     run(work())
@@ -300,8 +302,48 @@ def test_calls_in_threads_hold_up_no_exit() -> None:
 
     async def work() -> None:
         place = Apart(PATIENCE)
-        thread, _ = await place.outcome(asked)
+        thread, *_ = await place.outcome(asked)
         assert thread.daemon
         await place.close()
+
+    run(work())
+
+
+# Functions
+
+
+def test_threads_are_used_again_and_measure_the_call() -> None:
+    async def work() -> None:
+        first, again = await in_thread(threading.get_ident), await in_thread(threading.get_ident)
+        assert first.value == again.value != threading.get_ident()
+        slow = await in_thread(time.sleep, 0.02)
+        assert slow.duration_ms >= 20
+
+    run(work())
+
+
+def test_the_duration_of_a_call_does_not_include_a_busy_event_loop() -> None:
+    """The loop is blocked until long after the call has returned."""
+
+    async def work() -> None:
+        returned, went_on = threading.Event(), time.perf_counter()
+        calling = asyncio.ensure_future(in_thread(returned.set))
+        await asyncio.sleep(0)
+        assert returned.wait(PATIENCE)
+        while time.perf_counter() < went_on + 0.2:
+            pass
+        assert (await calling).duration_ms < 200
+
+    run(work())
+
+
+def test_a_thread_without_a_call_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "IDLE_SECONDS", 0.0)
+
+    async def work() -> None:
+        thread = (await in_thread(threading.current_thread)).value
+        await asyncio.to_thread(thread.join, PATIENCE)
+        assert not thread.is_alive()
+        assert (await in_thread(threading.current_thread)).value is not thread
 
     run(work())

@@ -1,5 +1,6 @@
-"""Where coroutines of a project are awaited, so that one that hangs can be abandoned.
+"""Where code of a project runs, so that a call that hangs can be abandoned.
 
+`in_thread` calls a function in a daemon thread. Coroutines are awaited in one of two places.
 `Apart`: on an event loop of their own, in a daemon thread. A coroutine that blocks its loop, or
 ignores its cancellation, delays neither us nor the exit. `Here`: on the caller's own loop, as
 objects that the function uses may be bound to it.
@@ -8,19 +9,112 @@ objects that the function uses may be bound to it.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
+import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
 #: How long a cancelled coroutine may take to end, and then its loop to respond, in seconds.
 GRACE_SECONDS = 1.0
 
-#: The return value, and the exception if one was raised.
-Outcome = tuple[Any, BaseException | None]
+#: How long code in a thread may keep the interpreter from the event loop. Python's default, 5 ms,
+#: is added to every step of a request, and would count as the time of its target.
+SWITCH_SECONDS = 0.001
+#: A thread ends when it had no call for this long.
+IDLE_SECONDS = 5.0
+
 Start = Callable[[], Awaitable[Any]]
+
+
+class Outcome(NamedTuple):
+    """The return value, the exception if one was raised, and how long the call took.
+
+    The duration is measured where the code ran: it does not include waiting for our event loop.
+    """
+
+    value: Any
+    error: BaseException | None
+    duration_ms: float
+
+
+async def in_thread(function: Callable[..., Any], *arguments: Any) -> Outcome:
+    """Call a function in a daemon thread, so that one that hangs delays neither us nor the exit.
+
+    A thread pool would be joined at exit, and may have fewer threads than there are workers.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Outcome] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(outcome: Outcome) -> None:
+        if not future.done():  # it is done if we were cancelled
+            future.set_result(outcome)
+
+    def work() -> Callable[[], None]:
+        outcome = _outcome(lambda: context.run(function, *arguments))
+
+        def deliver() -> None:
+            with suppress(RuntimeError):  # the loop is closed: the run is over
+                loop.call_soon_threadsafe(settle, outcome)
+
+        return deliver
+
+    try:
+        thread = _idle.pop()
+    except IndexError:
+        thread = _Thread()
+    thread.work.put(work)
+    return await future
+
+
+class _Thread:
+    """A daemon thread that makes one call after the other."""
+
+    def __init__(self) -> None:
+        #: Each item makes a call, and returns what delivers its outcome.
+        self.work: SimpleQueue[Callable[[], Callable[[], None]]] = SimpleQueue()
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
+        threading.Thread(target=self._run, name="assay-call", daemon=True).start()
+
+    def _run(self) -> None:
+        deliver = self.work.get()()
+        while True:
+            _idle.append(self)  # first: the caller may have its next call ready
+            deliver()
+            del deliver  # it refers to the outcome
+            try:
+                work = self.work.get(timeout=IDLE_SECONDS)
+            except Empty:
+                try:
+                    _idle.remove(self)
+                except ValueError:  # just taken: its call is about to arrive
+                    work = self.work.get()
+                else:
+                    return
+            deliver = work()
+            del work
+
+
+#: The threads without a call. List operations are atomic, and a fork does not copy threads.
+_idle: list[_Thread] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)
+
+
+def _outcome(call: Callable[[], Any]) -> Outcome:
+    started = time.perf_counter()
+    value, error = None, None
+    try:
+        value = call()
+    except BaseException as raised:  # the caller reports it
+        error = raised
+    return Outcome(value, error, (time.perf_counter() - started) * 1000)
 
 
 class Place(Protocol):
@@ -121,8 +215,10 @@ class Apart:
                 asyncio.run_coroutine_threadsafe(loop.end(Future(), cancel=False), loop.loop)
 
 
-#: One loop for all functions of a project, as objects that they share are bound to one loop.
+#: One loop for all targets of a project, as objects that they share are bound to one loop.
 SHARED = Apart()
+#: The same for its evaluators: a slow one must not delay the targets.
+EVALUATORS = Apart()
 
 
 class _Loop(NamedTuple):
@@ -179,10 +275,13 @@ def _start_loop() -> _Loop:
 
 
 async def _settled(start: Start) -> Outcome:
+    started = time.perf_counter()
+    value, error = None, None
     try:
-        return await start(), None
-    except BaseException as error:  # the caller reports it
-        return None, error
+        value = await start()
+    except BaseException as raised:  # the caller reports it
+        error = raised
+    return Outcome(value, error, (time.perf_counter() - started) * 1000)
 
 
 def _current() -> asyncio.Task[Any]:
