@@ -149,7 +149,7 @@ def test_a_variable_that_only_a_code_judge_sees_is_redacted_in_what_it_prints(
     judge = {"type": "code_judge", "script": [sys.executable, "-c", code], "env": ["OWN"]}
     home.write("one.eval.yaml", {"cases": [{"id": "a", "input": "x", "evaluators": [judge]}]})
     done = home.run("run", ".", "--target", "echo", code=3, env={"OWN": KNOWN})
-    assert "its stderr ends with: ." in done.stdout
+    assert "its stderr ends with: ." in " ".join(done.stdout.split())
     check(home, done.stdout, done.stderr)
 
 

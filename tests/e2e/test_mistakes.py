@@ -50,7 +50,7 @@ def test_report_shows_the_hint_for_a_misspelt_key(home: Project) -> None:
     home.write("a.eval.yaml", {"cases": CASES[:1]})
     home.write("desk_agent.py", AGENT)
     files = [item for name in ("r.md", "r.xml") for item in ("-o", name)]
-    done = home.run("run", ".", "--target", "desk_agent.py:misspelt", *files, code=1)
+    done = home.run("run", ".", "--target", "desk_agent.py:misspelt", *files, code=3)
     hint = "note: the key 'respnse' is not known (did you mean 'response'?)"
     assert hint in done.stdout
     for name in ("r.md", "r.xml"):

@@ -400,7 +400,11 @@ def test_a_check_that_is_taken_over_in_part_may_not_be_enough(place: Any) -> Non
     args = {"amount": {"approx": 42.5, "tolerance": 0.1}, "reason": "late"}
     steps = [{"tool": "refund", "args": args}]
     made = call("refund", amount=43.5, reason="late")
-    failing(place, [{"type": "tool_trajectory", "expected": steps}], {"toolCalls": [made]})
+    failing(
+        place,
+        [{"type": "tool_trajectory", "expected": steps}],
+        {"response": "done", "toolCalls": [made]},
+    )
     refused = place.assay(*ADD, code=2).stderr
     assert "would pass on the recorded answer" in refused
     assert "cannot express what failed: tool_trajectory" in refused

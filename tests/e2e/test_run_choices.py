@@ -321,7 +321,8 @@ def test_a_limit_of_the_environment_that_is_none_is_refused(
 def test_a_limit_of_the_file_that_is_none_is_refused(home: Project, key: str) -> None:
     project_of(home, [contains("a")], a="yes")
     home.write("assay.yaml", scripted({"a": "yes"}, defaults={key: float("inf")}))
-    assert "is not a finite number" in home.call("run", ".", code=2).output
+    output = home.call("run", ".", code=2).output
+    assert f"{key!r} is .inf; it must be a finite number" in output
 
 
 @pytest.mark.parametrize(

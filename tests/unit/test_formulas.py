@@ -68,7 +68,7 @@ def test_exported_test_cases_hold_no_formula_and_are_imported_as_they_were(
     rows = exported(project)
     assert len(rows) == len(added)
     assert all(cell.startswith("'") for row in rows for cell in row[1:4])
-    unchanged = f"test cases: 0 added, 0 changed, {len(added)} as before\n"
+    unchanged = f"test cases: 0 added, 0 changed, {len(added)} as before, 0 refused\n"
     assert invoke("import", "o.csv").output == unchanged
     exported(project, "--raw")
     assert invoke("import", "o.csv", "--raw").output == unchanged
