@@ -42,6 +42,10 @@ BEYOND = (
     "runs backwards",  # a range of scores
     "score_ranges ",  # that overlap, or leave a gap
     "is not in 'args'",  # a path of arguments
+    "is in 'ignore' too",  # a forbidden tool
+    "no evaluator of the case reads",  # with --strict
+    # Baselines
+    "is refused as the baseline",
 )
 
 
