@@ -17,6 +17,7 @@ from assay.model.comparison import Comparison, Reasks
 from assay.model.events import Event, Notice
 from assay.service.history import show
 from assay.service.runs import Door, Order, carry_out
+from unit.numbered_cases import good_but, numbered, write
 
 Agent = Callable[[str], Any]
 
@@ -26,19 +27,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("assay.yaml").touch()
     return tmp_path
-
-
-def write(*cases: dict[str, Any]) -> None:
-    lines = [json.dumps({"expected_output": "good", **case}) + "\n" for case in cases]
-    Path("s.eval.jsonl").write_text("".join(lines))
-
-
-def numbered(count: int, **more: Any) -> list[dict[str, Any]]:
-    return [{"id": f"c{i}", "input": f"c{i}", **more} for i in range(count)]
-
-
-def good_but(*bad: str) -> Agent:
-    return lambda message: "bad" if message in bad else "good"
 
 
 class Scripted:

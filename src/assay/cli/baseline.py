@@ -32,7 +32,7 @@ def command() -> None:
 @command.command("set")
 @click.argument("name")
 @click.argument("run", default="latest", metavar="[RUN]")
-@click.option("--accept", is_flag=True, help="Set it in any case, and start the history anew.")
+@click.option("--accept", is_flag=True, help="Set it anyway, and restart the history of the name.")
 @store_option
 def set_name(name: str, run: str, accept: bool, store: str | None) -> None:
     """Give a run a name, taking it from the run that had it.
@@ -50,7 +50,9 @@ def set_name(name: str, run: str, accept: bool, store: str | None) -> None:
         record = baselines.set_baseline(name, run, accept=accept, store=store)
     except BaselineRefused as error:
         _print_reasons(f"{error.head}:", error.reasons)
-        click.echo("to set it nevertheless, give --accept; its history then starts anew", err=True)
+        click.echo(
+            "to set it anyway, give --accept; this restarts the history of the name", err=True
+        )
         raise SystemExit(error.exit_code) from None
     partial = f"; {record.partial}" if record.partial else ""
     click.echo(printable(f"{name} is now {record.id}{partial}"))
