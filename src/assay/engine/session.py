@@ -209,7 +209,7 @@ class _Session:
         job = self.job
         done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
         planned = None if self.plan.streams else self.plan.planned
-        if planned is not None:  # reruns that confirm a regression are not planned
+        if planned is not None:  # re-asks are not planned
             done = min(done, planned)
         job.listen(RunStarted(record.id, record.target, planned, done))
         await self.streams.run(record, runner)
@@ -227,7 +227,7 @@ class _Session:
 
     async def _ask_losses_again(self, runner: Runner, record: RunRecord) -> None:
         """Ask the cases again that the gate needs to know more about."""
-        if runner.stopped or self.job.options.gate != "regression":
+        if runner.stopped or self.job.options.gate != "regression" or not self.lineup.is_live:
             return
         found = self._compare(record)
         if found is None or found.is_worse:  # then the gate fails whatever they would show
