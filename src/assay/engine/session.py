@@ -237,7 +237,8 @@ class _Session:
         losses = [loss for loss in known if not loss.is_settled(runner.reasks_of(loss.planned))]
         chosen, rest = losses[:MAX_REASKED], losses[MAX_REASKED:]
         if chosen and not runner.gave_up:
-            self.job.listen(Notice(self._announce(chosen, record)))
+            left = [(loss, loss.times - len(runner.reasks_of(loss.planned))) for loss in chosen]
+            self.job.listen(Notice(self._announce(left, record)))
         if chosen:
             await runner.ask_again(chosen)
         why = f"at most {MAX_REASKED} cases are"
@@ -248,12 +249,12 @@ class _Session:
         elif rest:
             self._add_note(f"{len(rest):,} lost cases were not asked again: {why}")
 
-    def _announce(self, losses: Sequence[Loss], record: RunRecord) -> str:
-        """How many re-asks there will be, and what they may cost."""
+    def _announce(self, left: Sequence[tuple[Loss, int]], record: RunRecord) -> str:
+        """How many re-asks there will be, of those that each loss has left, and their cost."""
         facts = self.job.store.facts
-        cost = expected_cost(losses, lambda position: facts(record.id, only(position)))
-        times = sum(loss.times for loss in losses)
-        cases = "1 case" if len(losses) == 1 else f"{len(losses)} cases"
+        cost = expected_cost(left, lambda position: facts(record.id, only(position)))
+        times = sum(times for _, times in left)
+        cases = "1 case" if len(left) == 1 else f"{len(left)} cases"
         text = f"asking {cases} again that passed in the baseline: up to {times} trials"
         return f"{text}, at most about ${cost:.2g}" if cost else text
 

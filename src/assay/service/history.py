@@ -129,8 +129,6 @@ def _compare_again(
     """The comparison that the run ended with, if its baseline still exists, and notes."""
     verdict = record.verdict
     notes = list(verdict.notes)
-    if verdict.exit_code is None and record.status == "running":
-        notes.append("the run has not ended: it is still running, or its process was killed")
     base = verdict.baseline
     if base is None:
         return None, notes
