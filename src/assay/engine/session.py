@@ -245,7 +245,7 @@ class _Session:
         for loss in rest:
             await runner.skip_reask(loss.planned, loss.repeats[0], why)
         if runner.gave_up and losses:
-            self._add_note(f"lost cases were not asked again: {runner.gave_up}")
+            self._add_note(f"not every re-ask was made: {runner.gave_up}")
         elif rest:
             self._add_note(f"{len(rest):,} lost cases were not asked again: {why}")
 
@@ -255,7 +255,8 @@ class _Session:
         cost = expected_cost(left, lambda position: facts(record.id, only(position)))
         times = sum(times for _, times in left)
         cases = "1 case" if len(left) == 1 else f"{len(left)} cases"
-        text = f"asking {cases} again that passed in the baseline: up to {times} trials"
+        trials = "1 trial" if times == 1 else f"up to {times} trials"
+        text = f"asking {cases} again that passed in the baseline: {trials}"
         return f"{text}, at most about ${cost:.2g}" if cost else text
 
     def _confirm_times(self, planned: Planned) -> int:
