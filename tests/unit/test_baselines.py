@@ -13,7 +13,7 @@ import pytest
 import assay
 from assay.errors import BaselineRefused, StoreError
 from assay.service.baselines import baseline, set_baseline, update_baseline
-from assay.service.history import compare, remove_runs
+from assay.service.history import compare, remove_runs, show
 from assay.service.store import open_store
 from assay.settings import Settings
 from assay.stores.sqlite import SqliteStore
@@ -242,6 +242,9 @@ def test_a_slow_decline_is_a_warning() -> None:
         assert found.comparison.warnings == (expected if step == 5 else ())
     assert expected[0] in found.report("md").replace("&#39;", "'").replace("&#58;", ":")
     assert compare("main", found.id).warnings == expected
+    shown = show(found.id).comparison
+    assert shown is not None
+    assert shown.warnings == expected
     set_baseline("main", accept=True)
     assert compare("main", found.id).warnings == ()
 
