@@ -155,7 +155,7 @@ def test_a_budget_that_is_spent_during_re_asks_confirms_nothing(critical: bool, 
     )
     assert found.comparison is not None
     assert [loss.status for loss in found.comparison.losses] == ["unconfirmed"] * 2
-    assert found.notes == ("lost cases were not asked again: the budget of $0.55 is spent",)
+    assert found.notes == ("not every re-ask was made: the budget of $0.55 is spent",)
     assert show(found.id).comparison == found.comparison
     assert "2 lost cases could not be confirmed: not every re-ask was judged" in found.report()
 

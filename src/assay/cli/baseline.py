@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
-from assay.errors import BaselineRefused, printable
+from assay.errors import MAX_REASONS, BaselineRefused, printable
 from assay.service import baselines
 from assay.service.baselines import Baseline
 
@@ -84,10 +84,13 @@ def update(name: str, run: str, strict: bool, store: str | None) -> None:
     raise SystemExit(1 if strict else 0)
 
 
-def _print_reasons(head: str, reasons: Iterable[str]) -> None:
+def _print_reasons(head: str, reasons: Sequence[str]) -> None:
     click.echo(printable(head), err=True)
-    for reason in reasons:
+    for reason in reasons[:MAX_REASONS]:
         click.echo(printable(f"  - {reason}"), err=True)
+    if len(reasons) > MAX_REASONS:
+        more = f"  and {len(reasons) - MAX_REASONS:,} more; `assay compare --json` lists them all"
+        click.echo(more, err=True)
 
 
 @command.command("show")

@@ -237,24 +237,26 @@ class _Session:
         losses = [loss for loss in known if not loss.is_settled(runner.reasks_of(loss.planned))]
         chosen, rest = losses[:MAX_REASKED], losses[MAX_REASKED:]
         if chosen and not runner.gave_up:
-            self.job.listen(Notice(self._announce(chosen, record)))
+            left = [(loss, loss.times - len(runner.reasks_of(loss.planned))) for loss in chosen]
+            self.job.listen(Notice(self._announce(left, record)))
         if chosen:
             await runner.ask_again(chosen)
         why = f"at most {MAX_REASKED} cases are"
         for loss in rest:
             await runner.skip_reask(loss.planned, loss.repeats[0], why)
         if runner.gave_up and losses:
-            self._add_note(f"lost cases were not asked again: {runner.gave_up}")
+            self._add_note(f"not every re-ask was made: {runner.gave_up}")
         elif rest:
             self._add_note(f"{len(rest):,} lost cases were not asked again: {why}")
 
-    def _announce(self, losses: Sequence[Loss], record: RunRecord) -> str:
-        """How many re-asks there will be, and what they may cost."""
+    def _announce(self, left: Sequence[tuple[Loss, int]], record: RunRecord) -> str:
+        """How many re-asks there will be, of those that each loss has left, and their cost."""
         facts = self.job.store.facts
-        cost = expected_cost(losses, lambda position: facts(record.id, only(position)))
-        times = sum(loss.times for loss in losses)
-        cases = "1 case" if len(losses) == 1 else f"{len(losses)} cases"
-        text = f"asking {cases} again that passed in the baseline: up to {times} trials"
+        cost = expected_cost(left, lambda position: facts(record.id, only(position)))
+        times = sum(times for _, times in left)
+        cases = "1 case" if len(left) == 1 else f"{len(left)} cases"
+        trials = "1 trial" if times == 1 else f"up to {times} trials"
+        text = f"asking {cases} again that passed in the baseline: {trials}"
         return f"{text}, at most about ${cost:.2g}" if cost else text
 
     def _confirm_times(self, planned: Planned) -> int:
