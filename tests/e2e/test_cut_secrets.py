@@ -28,12 +28,19 @@ def answer(case):
     offset = case.metadata["offset"]
     text = placed(offset)
     call = {{"tool": text, "input": {{"q": text, text: [text]}}, "output": text, "error": text}}
+    if "large" in case.tags:  # checked by a worker process
+        return {{"response": text + "." * 100_000}}
+    if "unknown" in case.tags:
+        block = {{"type": placed(offset % 60), "x": 1}}
+        nameless = {{placed(offset % 60): 1}}
+        call = {{"function": {{"name": "f", placed(offset): {{}}}}}}
+        last = {{"role": "assistant", "content": [block, nameless], "tool_calls": [call]}}
+        return {{"messages": [{{"role": "assistant", placed(offset % 60): 1}}, last]}}
     if "raises" in case.tags:
         raise ValueError(text)
     if "broken" in case.tags:
         return {{"response": "x", "toolCalls": [{{"name": text, "params": {{}}, "success": text}}]}}
-    message = {{"role": "assistant", "content": text, "tool_calls": [call]}}
-    return {{"response": text, "output_messages": [message]}}
+    return {{"response": text, "toolCalls": [call]}}
 
 def judge(messages):
     prompt = str(messages)
@@ -82,6 +89,9 @@ def evaluators() -> list[dict[str, Any]]:
     ]
 
 
+EVALUATORS = {"answers": evaluators(), "large": [*evaluators()[4:5], *evaluators()[6:7]]}
+
+
 def check(home: Project, *texts: str) -> None:
     own = {"agent.py", "fails.py", "assay.yaml", "one.eval.yaml"}
     files = [f for f in home.root.rglob("*") if f.is_file() and f.name not in own]
@@ -108,17 +118,20 @@ def test_no_cut_of_what_an_agent_says_leaves_part_of_a_secret(home: Project) -> 
     write_project(home)
     cases = [
         {"id": f"{kind}-{n}", "input": "x", "tags": [kind], "metadata": {"offset": n}}
-        | {"evaluators": evaluators() if kind == "answers" else evaluators()[:1]}
-        for kind in ("answers", "raises", "broken")
-        for n in (OFFSETS if kind == "answers" else OFFSETS[::3])
+        | {"evaluators": EVALUATORS.get(kind, evaluators()[:1])}
+        for kind in ("answers", "large", "unknown", "raises", "broken")
+        for n in (OFFSETS if kind in ("answers", "unknown") else OFFSETS[::3])
     ]
     cases += [
         {"id": f"judged-{n}", "input": f"offset={n};", "metadata": {"offset": 0}}
         | {"evaluators": [{"type": "llm_judge"}]}
         for n in range(440, 505, 5)
     ]
-    shown = run(home, cases, "python:agent:answer")
+    shown = run(home, cases, "python:agent:answer", code=1)
     assert "[redacted]" in shown
+    notes = (home.root / "report.json").read_text()
+    for note in ("no content that can be read", "of the unknown type"):
+        assert note in notes
 
 
 JUDGE_STDOUT = range(940, 1005, 4)
