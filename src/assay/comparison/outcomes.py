@@ -97,15 +97,16 @@ def stored(run: RunRecord, store: Store, label: str = "") -> Outcomes:
 
     def read() -> Iterator[CaseOutcome]:
         cases = fold(store.facts(run.id))
-        return cases if run.status != "running" else _with_missing_reasks(cases, run)
+        compared = run.status == "finished" or run.verdict.baseline is not None
+        return cases if compared else _with_missing_reasks(cases, run)
 
     return Outcomes(label or run.id, run.id, read, run.partial, baseline)
 
 
 def _with_missing_reasks(cases: Iterator[CaseOutcome], run: RunRecord) -> Iterator[CaseOutcome]:
-    """The cases of a run that was killed, or still goes on, while it asked losses again.
+    """The cases of a run that goes on, or was killed, while it asks losses again.
 
-    It did not record the re-asks that it had yet to make; they count as errored.
+    It has not recorded the re-asks that it has yet to make; they count as errored.
     """
     chosen = run.options.get("confirm")
     times = chosen if isinstance(chosen, int) else CONFIRM

@@ -82,6 +82,8 @@ class _Session:
         #: Does the baseline have cases that still exist, but were not selected?
         self.narrowed = False
         self.early: Early | None = None
+        #: How many lost cases were asked again.
+        self.reasked = 0
         # Read before the first case is asked: a broken file should not cost a run.
         self.calibrations = calibrations.read(job.settings.root)
 
@@ -235,19 +237,21 @@ class _Session:
         files = [header.file for header in record.suites]
         known = open_losses(found, self.plan, files.__getitem__, self._confirm_times)
         losses = [loss for loss in known if not loss.is_settled(runner.reasks_of(loss.planned))]
-        chosen, rest = losses[:MAX_REASKED], losses[MAX_REASKED:]
+        room = MAX_REASKED - self.reasked
+        chosen, rest = losses[:room], losses[room:]
+        self.reasked += len(chosen)
         if chosen and not runner.gave_up:
             left = [(loss, loss.times - len(runner.reasks_of(loss.planned))) for loss in chosen]
             self.job.listen(Notice(self._announce(left, record)))
         if chosen:
             await runner.ask_again(chosen)
-        why = f"at most {MAX_REASKED} cases are"
         for loss in rest:
+            why = f"at most {MAX_REASKED} cases are"
             await runner.skip_reask(loss.planned, loss.repeats[0], why)
         if runner.gave_up and losses:
             self._add_note(f"not every re-ask was made: {runner.gave_up}")
         elif rest:
-            self._add_note(f"{len(rest):,} lost cases were not asked again: {why}")
+            self._add_note(f"at most {MAX_REASKED} lost cases are asked again; there were more")
 
     def _announce(self, left: Sequence[tuple[Loss, int]], record: RunRecord) -> str:
         """How many re-asks there will be, of those that each loss has left, and their cost."""
@@ -332,8 +336,10 @@ class _Session:
         return RedactedJudge(self.roster.judge(target, model), self.redactor)
 
     def _add_note(self, note: str) -> None:
-        self.notes.append(note)
-        self.job.listen(Notice(note))
+        """Add a note and report it at once, unless it is there already."""
+        if note not in self.notes:
+            self.notes.append(note)
+            self.job.listen(Notice(note))
 
 
 def _with_spools(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
