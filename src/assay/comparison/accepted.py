@@ -7,6 +7,7 @@ from datetime import date
 
 from assay.model.accepted import AcceptedLoss
 from assay.model.comparison import AcceptedCase, CaseOutcome, CaseRef
+from assay.redaction import redacted
 
 
 class AcceptedLosses:
@@ -42,7 +43,7 @@ class AcceptedLosses:
         if case.outcome != "passed":
             self._failing.add(entry.case)
         if case.outcome == "failed":
-            self.cases.append(AcceptedCase(case.ref, entry.reason, entry.until or ""))
+            self.cases.append(AcceptedCase(case.ref, redacted(entry.reason), entry.until or ""))
         return case.outcome == "failed"
 
     def warnings(self, *, complete: bool) -> Iterator[str]:
@@ -55,7 +56,8 @@ class AcceptedLosses:
             else:
                 why = "" if entry.case in self._failing else "the case passes"
             if why:
-                yield f"accepted case {entry.case!r} in the configuration: {why}; remove the entry"
+                case = redacted(entry.case)
+                yield f"accepted case {case!r} in the configuration: {why}; remove the entry"
 
 
 def _possible_ids(case: str) -> Iterator[str]:
