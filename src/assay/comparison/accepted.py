@@ -52,7 +52,7 @@ class AcceptedLosses:
         """The entries that no longer apply; a run that is not complete cannot show what is gone."""
         for entry in self._entries:
             if why := entry.fault(complete=complete):
-                case = entry.loss.case
+                case = redacted(entry.loss.case)
                 yield f"accepted case {case!r} in the configuration: {why}; remove the entry"
 
     def _matching(self, ref: CaseRef) -> list[_Entry]:
