@@ -24,6 +24,10 @@ def evals(project: Project) -> None:
     project.write("evals/s.eval.jsonl", CASES)
     project.write("evals/s.eval.yaml", SIDECAR.replace("VALUE", "look"))
     project.write("evals/note.txt", "one")
+    project.write(
+        "evals/named.yaml", SIDECAR.replace("VALUE", "look") + "tests: ../named/cases.jsonl\n"
+    )
+    project.write("named/cases.jsonl", CASES)
 
 
 def begun(path: str) -> assay.Run:
@@ -53,6 +57,10 @@ def change_sidecar(project: Project) -> None:
     project.write("evals/s.eval.yaml", SIDECAR.replace("VALUE", "one"))
 
 
+def change_named_cases(project: Project) -> None:
+    project.write("named/cases.jsonl", CASES + "\n")
+
+
 def change_attachment(project: Project) -> None:
     project.write("evals/note.txt", "other")
 
@@ -62,6 +70,7 @@ def change_attachment(project: Project) -> None:
     [
         (add_file, "evals/a.eval.jsonl was added since the run"),
         (change_sidecar, "what is asked, expected or judged changed since the run"),
+        (change_named_cases, "evals/named.yaml changed since the run"),
         (change_attachment, "what is asked, expected or judged changed since the run"),
     ],
 )
@@ -76,7 +85,7 @@ def test_cases_that_are_others_now_are_not_gone_on_with(
 
 def test_cases_that_are_the_same_are_gone_on_with() -> None:
     begun("evals")
-    assert resumed("evals").summary.passed == 2
+    assert resumed("evals").summary.passed == 4
 
 
 def test_what_a_run_did_not_come_to_is_told_when_it_is_graded_again() -> None:

@@ -370,7 +370,7 @@ def test_root_case_with_the_canonical_key(project: Project) -> None:
         ("description: x\ncases: []\n", "2:8 no-cases", "the list of cases is empty"),
         ("description: x\n", "1:1 no-cases", "no 'cases' key"),
         ("cases: {a: 1}\n", "1:8 wrong-type", "a list"),
-        ("tests: hello\n", "1:8 wrong-type", "a list"),
+        ("tests: hello\n", "1:8 file-not-found", "no file 'hello'"),
         ("cases:\n", "1:7 wrong-type", "null"),
         ("- hello\n", "1:3 wrong-type", "a mapping"),
         ("cases:\n  - [a]\n", "2:5 wrong-type", "a mapping"),

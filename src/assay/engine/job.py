@@ -109,6 +109,9 @@ def headers_of(
     headers = []
     for index, suite in enumerate(plan.suites):
         asked = bool(plan.selected[index]) or index in plan.streams
+        eval_hash = hash_of(suite)
+        if eval_hash is None:
+            eval_hash = staleness.eval_file_hash(Path(suite.file), job.settings)
         notes = ["run without the deterministic cases of its tool"] if index in ungated else []
         headers.append(
             SuiteHeader(
@@ -117,7 +120,7 @@ def headers_of(
                 tier=suite.tier,
                 tool_name=suite.tool_name,
                 target=target_of(index),
-                metadata=staleness.suite_metadata(suite, registry, hash_of(suite)),
+                metadata=staleness.suite_metadata(suite, registry, eval_hash),
                 # Warnings about cases that are not asked do not concern this run.
                 staleness_warnings=staleness.warnings(suite, registry) if asked else [],
                 selected=None if suite.streamed else plan.selected[index],

@@ -37,7 +37,8 @@ class CaseReader:
     """Turns the raw cases of one file into EvalCases and collects their problems.
 
     It is `incomplete` when keys of the suite or columns could not be read: they may have what a
-    case seems to lack.
+    case seems to lack. Paths are relative to `eval_file`, if it is another file than that of the
+    cases.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class CaseReader:
         root: SuiteFile | None = None,
         *,
         incomplete: bool = False,
+        eval_file: Path | None = None,
     ) -> None:
-        self.reading = reading_of(file, settings)
+        self.reading = reading_of(eval_file or file, settings)
+        self.eval_file = "" if eval_file is None else shown_path(eval_file)
         self.seeds = Seeds(settings)
         self.inherited = SuiteExecution.model_construct() if root is None else root.inherited
         self.tags = () if root is None else tuple(root.tags)
@@ -172,6 +175,7 @@ class CaseReader:
             critical=written.critical,
             has_default_evaluators=effective.defaulted,
             added_defaults=effective.added,
+            eval_file=self.eval_file,
             locate=locate,
         )
 

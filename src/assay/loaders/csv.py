@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,8 @@ from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problem, Problems, nearest
 from assay.formulas import restored
 from assay.loaders.cases import CaseReader
+from assay.loaders.locators import Locator
+from assay.loaders.sidecars import SuiteKeys
 from assay.loaders.suite import suite_of
 from assay.model.case import EvalCase, Suite
 from assay.model.suite import CaseFile, SuiteFile
@@ -38,22 +40,30 @@ COLUMNS = (
 
 def load(file: Path, settings: Settings) -> Suite:
     """Load the suite of a file; raises EvalFileErrors with all of its problems."""
+    return suite_of(file, SuiteFile(), *cases_of(file, settings, SuiteKeys(SuiteFile())))
+
+
+def cases_of(
+    file: Path, settings: Settings, suite: SuiteKeys
+) -> tuple[Sequence[EvalCase], Problems]:
+    """The cases of a file, and its problems with those of the suite's keys."""
     name = shown_path(file)
     rows = _rows(read_text(file, name), name)
-    reader = CaseReader(file, settings)
+    reader = suite.reader(file, settings)
+    reader.problems += suite.problems
     header = _header(rows, name, reader.problems)
     # An unknown column may be the one that a row seems to lack.
     reader.incomplete = reader.problems.errors > 0
     cases: list[EvalCase] = []
     try:
         if not reader.incomplete or {"id", "input"}.issubset(header):
-            cases.extend(_cases(rows, header, name, reader))
+            cases.extend(_cases(rows, header, reader, suite))
     except EvalFileErrors as error:  # broken quotes: the rows after them cannot be split
         reader.problems += error.problems
-    if not reader.problems and not cases:
+    if not reader.problems.errors and not cases:
         message, hint = "there is no row below the header", "one row is one case"
         reader.problems.append(Problem(name, 1, 1, "error", "no-cases", message, hint))
-    return suite_of(file, SuiteFile(), tuple(cases), reader.problems)
+    return tuple(cases), reader.problems
 
 
 def recognises(file: Path) -> str:
@@ -163,9 +173,9 @@ def _meant(name: str) -> str:
 
 
 def _cases(
-    rows: Iterator[_Row], header: list[str], file: str, reader: CaseReader
+    rows: Iterator[_Row], header: list[str], reader: CaseReader, suite: SuiteKeys
 ) -> Iterator[EvalCase]:
-    seen: dict[str, int] = {}
+    file, seen = reader.problems.file, dict[str, int]()
     for row in rows:
         if reader.problems.full:
             break
@@ -177,7 +187,7 @@ def _cases(
         document = Document(
             file, data, [], partial(_marks, data, header, row), TextMark(row.line - 1, 0, 0)
         )
-        case = reader.read(document, ())
+        case = reader.read(document, (), locate=Locator(document, (), suite=suite.document))
         case_id = data.get("id")
         if case_id in seen:
             message = f"the id {case_id!r} is taken by the case on line {seen[case_id]}"

@@ -15,25 +15,24 @@ from typing import Any, BinaryIO, NamedTuple, overload
 import msgspec
 from msgspec.structs import replace
 
-from assay.documents import yaml
-from assay.documents.document import MAX_LINE, Document
+from assay.documents.document import MAX_LINE
 from assay.documents.json import Reader
-from assay.documents.source import UTF16_MARKS, decode, is_absent, open_binary, read_text
+from assay.documents.source import UTF16_MARKS, decode, open_binary
 from assay.errors import EvalFileErrors, Problem, Problems
-from assay.loaders.cases import CaseReader, reading_of
+from assay.loaders.cases import CaseReader
 from assay.loaders.locators import LineLocator
 from assay.loaders.plain import plain_case, plain_line, text_line
-from assay.loaders.suite import cases_key, suite_keys, suite_of
+from assay.loaders.sidecars import SuiteKeys, sidecar_of
+from assay.loaders.suite import suite_of
 from assay.memory import Hashes
 from assay.model.case import EvalCase, Suite
 from assay.model.plain import TextLine
-from assay.model.suite import INPUT_KEYS, SuiteFile
+from assay.model.suite import INPUT_KEYS
 from assay.ports import Chunk
 from assay.settings import Settings, shown_path
 
 #: Cases of files up to this size are kept in memory; larger files are read on each iteration.
 HELD_BYTES = 32 * 1024 * 1024
-SIDECAR_SUFFIXES = (".yaml", ".yml")
 _INPUT_KEY = re.compile(rf"""["'](?:{"|".join(INPUT_KEYS)})["']""".encode())
 #: How much of a stream a worker process gets at a time.
 CHUNK_BYTES = 128 * 1024
@@ -43,18 +42,25 @@ PART_BYTES = 32 * 1024
 
 def load(file: Path, settings: Settings) -> Suite:
     """Load the suite and validate every line; raises EvalFileErrors with all problems."""
-    sidecar = Sidecar(file, settings)
-    lines = CaseLines(file, settings, sidecar)
+    sidecar = sidecar_of(file, settings)
+    return suite_of(file, sidecar.keys, *cases_of(file, settings, sidecar))
+
+
+def cases_of(
+    file: Path, settings: Settings, suite: SuiteKeys
+) -> tuple[Sequence[EvalCase], Problems]:
+    """The cases of a file, and its problems with those of the suite's keys."""
+    lines = CaseLines(file, settings, suite)
     with open_binary(file, shown_path(file)) as stream:
         in_memory = stream.seek(0, 2) <= HELD_BYTES
     found = lines.validate(keep=in_memory)
     cases = tuple(found.cases) if in_memory else StreamedCases(lines, found)
-    return suite_of(file, sidecar.keys, cases, found.problems)
+    return cases, found.problems
 
 
 def stream(file: Path, settings: Settings) -> Suite:
     """The suite of a file; only the sidecar is read and validated yet."""
-    sidecar = Sidecar(file, settings)
+    sidecar = sidecar_of(file, settings)
     problems = Problems(shown_path(file), sidecar.problems)
     cases = UncheckedCases(CaseLines(file, settings, sidecar))
     return replace(suite_of(file, sidecar.keys, cases, problems), streamed=True)
@@ -74,36 +80,6 @@ def recognises(file: Path) -> str:
                 case = _INPUT_KEY.search(line.data) is not None
             return "" if case else "its first line has no input"
     return "it is empty"
-
-
-class Sidecar:
-    """Suite-level keys from `NAME.yaml` or `NAME.yml` beside `NAME.jsonl`, if there is one."""
-
-    def __init__(self, file: Path, settings: Settings) -> None:
-        # Without validation, as most files have no sidecar.
-        self.keys, self.problems = SuiteFile.model_construct(), list[Problem]()
-        self.document: Document | None = None
-        sidecars = [f for f in map(file.with_suffix, SIDECAR_SUFFIXES) if not is_absent(f)]
-        if len(sidecars) > 1:
-            message = f"{file.name} has another sidecar, {sidecars[0].name}"
-            place = (shown_path(sidecars[1]), 0, 0)
-            hint = "keep one of the two"
-            self.problems.append(Problem(*place, "error", "two-sidecars", message, hint))
-        elif sidecars:
-            try:
-                self._read(sidecars[0], settings)
-            except EvalFileErrors as error:
-                self.problems += error.problems
-        self.broken = any(p.severity == "error" for p in self.problems)
-
-    def _read(self, file: Path, settings: Settings) -> None:
-        document = self.document = yaml.parse(read_text(file, shown_path(file)), shown_path(file))
-        data: Any = {} if document.data is None else document.data
-        self.keys, found = suite_keys(document, data, reading_of(file, settings))
-        self.problems += [*document.problems, *found]
-        if isinstance(data, dict) and (key := cases_key(data)):
-            message = f"a sidecar has no cases: they stand in {file.with_suffix('.jsonl').name}"
-            self.problems.append(document.problem((key,), "conflicting-keys", message))
 
 
 class _Line(NamedTuple):
@@ -157,7 +133,7 @@ class _CaseIndex:
 class CaseLines:
     """The cases of one file, read from the file on every pass."""
 
-    def __init__(self, file: Path, settings: Settings, sidecar: Sidecar) -> None:
+    def __init__(self, file: Path, settings: Settings, sidecar: SuiteKeys) -> None:
         self.file, self.settings, self.sidecar = file, settings, sidecar
         self.name = shown_path(file)
 
@@ -213,8 +189,7 @@ class CaseLines:
             yield case
 
     def new_reader(self) -> CaseReader:
-        root, incomplete = self.sidecar.keys, self.sidecar.broken
-        return CaseReader(self.file, self.settings, root, incomplete=incomplete)
+        return self.sidecar.reader(self.file, self.settings)
 
     def read_case(
         self,
@@ -226,7 +201,7 @@ class CaseLines:
     ) -> EvalCase | None:
         """The case on a line, None when it is invalid; its id is added to `ids` either way."""
         locate = LineLocator(parser.file, number, data, self.sidecar.document)
-        plain = None if reader.tags else plain_line(data)
+        plain = None if reader.tags or reader.eval_file else plain_line(data)
         if plain is not None:
             case = plain_case(plain, reader.reading, reader.inherited, locate)
             if case is not None:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import PydanticCustomError
 
 from assay.documents import yaml
 from assay.documents.checking import check
 from assay.documents.document import DocPath, Document
 from assay.documents.source import read_text
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors, Problem, Problems
+from assay.loaders import csv, jsonl
 from assay.loaders.cases import CaseReader, reading_of
+from assay.loaders.files import Finder
+from assay.loaders.locators import Locator
+from assay.loaders.sidecars import SuiteKeys, other_sidecars
 from assay.loaders.suite import cases_key, duplicate_ids, name_of, suite_keys, suite_of
 from assay.model.case import EvalCase, Suite
 from assay.model.refusal import shown
-from assay.model.suite import CASES_KEYS, INPUT_KEYS, OneCaseFile, SuiteFile
+from assay.model.suite import CASES_KEYS, INPUT_KEYS, OneCaseFile, SuiteFile, named_cases
 from assay.settings import Settings, shown_path
 
 #: Matches a text that does not parse but looks like a suite: it has a key for cases or input.
@@ -23,6 +30,10 @@ _SUITE_WORDS = re.compile(
     rf"""^[{{\s]*["']?(?:{"|".join(CASES_KEYS)})["']?\s*:"""
     rf"""|^[-{{\s]*["']?(?:{"|".join(INPUT_KEYS)})["']?\s*:""",
     re.MULTILINE,
+)
+#: Matches where a key for cases may have a text: not a list in the flow or the block style.
+_NAMED_CASES = re.compile(
+    rf"""^[{{ \t]*+["']?(?:{"|".join(CASES_KEYS)})["']?[ \t]*+:\s++(?!\[|-\s)""", re.MULTILINE
 )
 
 
@@ -36,11 +47,53 @@ def load(file: Path, settings: Settings) -> Suite:
     if isinstance(data, dict):
         root, wrong = suite_keys(document, data, reading_of(file, settings))
         found += wrong
+    if isinstance(root.cases, Path):
+        found += other_sidecars(root.cases, file)
+        suite = SuiteKeys(root, document, found, file)
+        return suite_of(file, root, *_named_cases(root.cases, settings, suite))
     # If the keys of the suite are invalid, it is unknown what the cases inherit.
     incomplete = any(p.severity == "error" for p in found)
     reader = CaseReader(file, settings, root, incomplete=incomplete)
     reader.problems += [*found, *_check_root(document)]
     return suite_of(file, root, _cases(document, reader), reader.problems)
+
+
+def cases_file(file: Path, settings: Settings) -> Path | None:
+    """The file of cases that a suite names, if it does and the file exists."""
+    try:
+        text = read_text(file, shown_path(file))
+        if _NAMED_CASES.search(text) is None:  # saves parsing a long file
+            return None
+        data = yaml.parse(text, shown_path(file)).data
+        named = data.get(cases_key(data)) if isinstance(data, dict) else None
+        finder = Finder(file, settings)
+        return named_cases(named, finder.file) if isinstance(named, str) else None
+    except (EvalFileErrors, PydanticCustomError):  # reported when it is loaded
+        return None
+
+
+def _named_cases(
+    file: Path, settings: Settings, suite: SuiteKeys
+) -> tuple[Sequence[EvalCase | None], Problems]:
+    """The cases of a file that the suite names, and all problems."""
+    if file.suffix == ".jsonl":
+        return jsonl.cases_of(file, settings, suite)
+    if file.suffix == ".csv":
+        return csv.cases_of(file, settings, suite)
+    reader = suite.reader(file, settings)
+    reader.problems += suite.problems
+    try:
+        document = yaml.parse(read_text(file, shown_path(file)), shown_path(file))
+    except EvalFileErrors as error:
+        reader.problems += error.problems
+        return (), reader.problems
+    reader.problems += document.problems
+    if not isinstance(document.data, list) or not document.data:
+        message = f"the file holds {shown(document.data)} instead of a list of cases"
+        hint = "a file that a suite names has no keys of a suite"
+        reader.problems.append(document.problem((), "no-cases", message, hint))
+        return (), reader.problems
+    return _cases(document, reader, suite.document), reader.problems
 
 
 def _one_case(document: Document, file: Path, settings: Settings) -> Suite:
@@ -83,7 +136,10 @@ def _has_input(raw: Any) -> bool:
     return isinstance(raw, dict) and any(key in raw for key in INPUT_KEYS)
 
 
-def _cases(document: Document, reader: CaseReader) -> tuple[EvalCase | None, ...]:
+def _cases(
+    document: Document, reader: CaseReader, suite: Document | None = None
+) -> tuple[EvalCase | None, ...]:
+    """The cases of a document; `suite` is that of the suite's keys, if another one."""
     data = document.data
     base: DocPath = (cases_key(data),) if isinstance(data, dict) else ()
     entries = data.get(base[0]) if isinstance(data, dict) else data
@@ -94,7 +150,8 @@ def _cases(document: Document, reader: CaseReader) -> tuple[EvalCase | None, ...
     for index in range(len(entries)):
         if reader.problems.full:
             break
-        cases.append(reader.read(document, (*base, index)))
+        path = (*base, index)
+        cases.append(reader.read(document, path, locate=Locator(document, path, suite=suite)))
     return tuple(cases)
 
 

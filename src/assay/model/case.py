@@ -44,6 +44,7 @@ class EvalCase(Record, frozen=True, eq=False):
     `evaluators` is the effective list: it includes those of the inline `rubrics` and `expect`,
     and the default ones if the author named none; then `has_default_evaluators` is true. The last
     `added_defaults` of a list of the author's are defaults, for expectations that it does not read.
+    `eval_file` is the suite that names the file of the case; empty when the case is in the suite.
     """
 
     id: str
@@ -73,13 +74,15 @@ class EvalCase(Record, frozen=True, eq=False):
     reference_data: Mapping[str, Any] | None = None
     stubs: Mapping[str, Any] = {}
     max_turns: int | None = None
+    eval_file: str = ""
     locate: Callable[[Sequence[str | int]], Origin] | None = None
 
     def __eq__(self, other: object) -> bool:
         """Where a case was written does not matter."""
         if type(other) is not type(self):
             return NotImplemented
-        return asdict(self) | {"locate": None} == asdict(other) | {"locate": None}
+        place: dict[str, Any] = {"locate": None, "eval_file": ""}
+        return asdict(self) | place == asdict(other) | place
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(id={self.id!r}, origin={str(self.origin)!r})"
@@ -95,8 +98,8 @@ class EvalCase(Record, frozen=True, eq=False):
 
     @property
     def folder(self) -> str:
-        """The folder of its file; the working directory when it has none."""
-        return os.path.abspath(os.path.dirname(self.origin.file))
+        """The folder of its eval file; the working directory when it has none."""
+        return os.path.abspath(os.path.dirname(self.eval_file or self.origin.file))
 
     def origin_of(self, path: str | Sequence[str | int]) -> Origin:
         """Where a part of the case was written: `"evaluators.0.mode"` or `["evaluators", 0]`.

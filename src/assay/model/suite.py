@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, SkipValidation, WithJsonSchema
+from pydantic import (
+    BeforeValidator,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+)
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticKnownError
 
 from assay.model.evaluator import Evaluators
 from assay.model.expect import Expect
@@ -23,6 +30,7 @@ from assay.model.fields import (
     Words,
 )
 from assay.model.message import ExpectedMessages, InputMessages
+from assay.model.reading import Reading
 from assay.model.refusal import problem, shown
 from assay.model.rubric import Rubrics
 from assay.model.shape import Shape
@@ -94,6 +102,29 @@ def _version(raw: Any) -> Any:
     raise problem("wrong-type", f"is {shown(raw)}, neither text nor a number")
 
 
+#: The suffixes of a file of cases that a suite names.
+_CASE_FILES = (".jsonl", ".yaml", ".yml", ".csv")
+
+
+def named_cases(value: str, find_file: Callable[[str], Path]) -> Path:
+    """The file of cases that a suite names; raises a validation error."""
+    file = find_file(value.removeprefix("file://"))
+    if file.suffix not in _CASE_FILES:
+        hint = f"its name ends with one of {', '.join(_CASE_FILES)}"
+        raise problem("unknown-format", f"{value!r} is not a file of cases", hint)
+    return file
+
+
+def _list_or_file(raw: Any, info: ValidationInfo) -> Any:
+    """A list, whose items the loader validates, or the file that a text names."""
+    reading: Reading | None = info.context
+    if isinstance(raw, str) and reading is not None:
+        return named_cases(raw, reading.find_file)
+    if not isinstance(raw, list):
+        raise PydanticKnownError("list_type")
+    return raw
+
+
 class SuiteFile(Shape):
     """The root mapping of a YAML suite, and a JSONL file's sidecar without `cases`."""
 
@@ -108,8 +139,16 @@ class SuiteFile(Shape):
     evaluator: Any = Key(None, legacy=True)
     execution: SuiteExecution | None = None
     cases: Annotated[
-        list[SkipValidation[CaseFile]],
-        WithJsonSchema({"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/ListedCase"}}),
+        list[CaseFile] | Path,
+        PlainValidator(_list_or_file),
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/ListedCase"}},
+                    {"type": "string", "pattern": r"\.(jsonl|ya?ml|csv)$"},
+                ]
+            }
+        ),
     ] = Key(default_factory=list, aliases=("evalcases", "eval_cases", "tests"))
 
     @property

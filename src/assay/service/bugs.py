@@ -30,7 +30,7 @@ from assay.service.project import project
 from assay.service.store import store_to_read
 from assay.settings import Settings, shown_path
 from assay.suites.ledger import SUFFIX, Bug
-from assay.suites.staleness import file_hash
+from assay.suites.staleness import eval_file_hash
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -152,7 +152,7 @@ def _load_case(found: _Found, settings: Settings, *, force: bool) -> tuple[Suite
     """Load the case from its file; a UsageError if the file changed since the run."""
     file = settings.root / found.suite
     header = next(suite for suite in found.run.suites if suite.file == found.suite)
-    if not force and header.metadata.get("evalFileHash") != file_hash(file):
+    if not force and header.metadata.get("evalFileHash") != eval_file_hash(file, settings):
         changed = f"{shown_path(file)} changed since the run {found.run.id}"
         raise UsageError(f"{changed}: run it again; --force takes the case as it is now")
     for suite in load(file):

@@ -43,7 +43,7 @@ from assay.stats.calibration import (
 )
 from assay.stats.estimates import Estimate
 from assay.stats.proportions import wilson
-from assay.suites.staleness import file_hash
+from assay.suites.staleness import eval_file_hash
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -187,8 +187,12 @@ class Desk:
         """The eval files of the judged answers that changed since the run."""
         hashes = {suite.file: suite.metadata.get("evalFileHash") for suite in self.record.suites}
         files = sorted({ref.suite for ref in self._verdicts})
-        root = self._settings.root
-        return [file for file in files if hashes.get(file) != file_hash(root / file)]
+        settings = self._settings
+        return [
+            file
+            for file in files
+            if hashes.get(file) != eval_file_hash(settings.root / file, settings)
+        ]
 
     def calibrate(self, *, complete: bool = True) -> Calibrated:
         """Compare all labels with the judge, and store the calibration.

@@ -61,7 +61,35 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
         else:
             _note(found, path, "not-found", "there is no such file or directory", _near_miss(path))
     found.files, found.lost = _unique(_with_utf8_names(found, settings.root)), _unique(found.lost)
+    _pass_over_named_cases(found, settings)
     return found
+
+
+def cases_file(file: Path, settings: Settings) -> Path | None:
+    """The file of cases that an eval file names, if its loader knows of such."""
+    find = getattr(loader_for(file), "cases_file", None)
+    named: Path | None = None if find is None else find(file, settings)
+    return named
+
+
+def _pass_over_named_cases(found: Discovery, settings: Settings) -> None:
+    """Files of cases are loaded with the suite that names them."""
+    suites: dict[str, Path] = {}
+    naming: set[Path] = set()  # these are not files of cases, even if another one names them
+    for file in found.files:
+        with _noting_plugin_errors(file, found):
+            named = cases_file(file, settings.for_file(file))
+            if named is not None:
+                suites.setdefault(os.path.realpath(named), file)
+                naming.add(file)
+    if suites:
+        files, found.files = found.files, []
+        for file in files:
+            suite = suites.get(os.path.realpath(file))
+            if suite is None or file in naming:
+                found.files.append(file)
+            else:
+                found.passed_over.append((file, f"it has the cases of {suite.name}"))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from assay.model.reading import Reading
 from assay.model.refusal import shown
 from assay.model.tool import ToolEntry
 from assay.settings import Settings
+from assay.suites.discovery import cases_file
 from assay.suites.sources import document_of
 
 HASH_LENGTH = 12
@@ -51,6 +52,12 @@ def file_hash(file: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()[:HASH_LENGTH]
     except OSError:
         return ""
+
+
+def eval_file_hash(file: Path, settings: Settings) -> str:
+    """The short hash of an eval file, and of the file of cases if it names one."""
+    own, cases = file_hash(file), cases_file(file, settings.for_file(file))
+    return own if cases is None else short_hash((own + file_hash(cases)).encode())
 
 
 def load_registry(settings: Settings) -> ToolRegistry | None:
@@ -88,18 +95,16 @@ def _read_tools(document: Document, tools: dict[str, ToolEntry]) -> Iterator[Pro
 
 
 def suite_metadata(
-    suite: Suite, registry: ToolRegistry | None, known_hash: str | None = None
+    suite: Suite, registry: ToolRegistry | None, eval_hash: str = ""
 ) -> dict[str, Any]:
     """The current state of the tool of a suite; unknown values are empty, or 0."""
-    if known_hash is None:
-        known_hash = file_hash(Path(suite.file)) if suite.file else ""
     tool = registry.tools.get(suite.tool_name) if registry is not None else None
     description = tool.description if tool is not None else None
     return {
         "toolVersion": (tool.version or "") if tool is not None else "",
         "descriptionHash": "" if description is None else description_hash(description),
         "registrySize": len(registry) if registry is not None else 0,
-        "evalFileHash": known_hash,
+        "evalFileHash": eval_hash,
     }
 
 

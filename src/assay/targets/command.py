@@ -150,9 +150,8 @@ class _Command:
         cwd = self._spec.cwd
         if not cwd.startswith(EVAL_DIR):
             return cwd
-        file = request.case.origin.file if request.case else ""
-        below = cwd.removeprefix(EVAL_DIR).lstrip("/\\")
-        return os.path.join(os.path.abspath(os.path.dirname(file)), below)
+        folder = request.case.folder if request.case else os.getcwd()
+        return os.path.join(folder, cwd.removeprefix(EVAL_DIR).lstrip("/\\"))
 
     def _read_output(self, file: Path) -> str:
         try:
