@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from assay.model.test_case import NewTestCase
-from assay.server import bodies, protocol
+from assay.server import protocol, requests
 from assay.server.app import create_app
 from assay.server.jobs import utc_now
 from assay.server.protocol import LimitedHttpProtocol
@@ -298,7 +298,7 @@ def test_line_breaks_after_an_answer_keep_nothing_open(
 def test_a_body_that_does_not_come_is_not_waited_for(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(requests, "BODY_SECONDS", 0.05)
     with connected(port) as connection:
         connection.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
         head, body = answer(connection)

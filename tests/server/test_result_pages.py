@@ -69,21 +69,21 @@ def test_without_words_only_the_page_is_read() -> None:
     outcomes = ("passed", "failed", "errored")
     store = store_of(*(trial(n, outcome=outcomes[n % 3]) for n in range(30)))
     assert page(store, ResultQuery(limit=3, skip=4)) == ([4, 5, 6], 30, 6)
-    assert page(store, ResultQuery("failed", limit=2, after=6)) == ([7, 10], 10, 10)
-    assert page(store, ResultQuery("skipped")) == ([], 0, None)
+    assert page(store, ResultQuery(outcome="failed", limit=2, after=6)) == ([7, 10], 10, 10)
+    assert page(store, ResultQuery(outcome="skipped")) == ([], 0, None)
     assert store.read == [4, 5, 6, 7, 10]
 
 
 def test_words_are_looked_for_once() -> None:
     store = store_of(*(trial(n, "rain" if n % 2 else "sun") for n in range(10)))
-    assert page(store, ResultQuery(text="rain", limit=2, skip=1, after=1)) == ([5, 7], 5, 7)
+    assert page(store, ResultQuery(q="rain", limit=2, skip=1, after=1)) == ([5, 7], 5, 7)
     assert store.read == list(range(10))
 
 
 def test_attempts_of_a_case_are_one_result() -> None:
     attempts = [trial(3, repeat=n, outcome=("passed", "failed")[n]) for n in range(2)]
     store = store_of(trial(2), *attempts, trial(4))
-    assert page(store, ResultQuery("failed")) == ([3], 1, None)
+    assert page(store, ResultQuery(outcome="failed")) == ([3], 1, None)
     assert page(store, ResultQuery(limit=2, after=2)) == ([3, 4], 3, 4)
 
 
@@ -95,13 +95,13 @@ def test_words_are_found_however_the_answer_was_written(
     store = store_of(trial(0, seen=seen))
     text = "\n".join(("c0", "d", "", response)).casefold()
     expected = [0] if words.casefold() in text else []
-    assert page(store, ResultQuery(text=words.casefold()))[0] == expected
+    assert page(store, ResultQuery(q=words.casefold()))[0] == expected
 
 
 def test_what_an_author_escaped_is_found() -> None:
     store = store_of(trial(0, seen=rb'{"response":"\u0052ain and\/or sun"}'))
     for words in ("rain", "and/or", "rain and/or sun"):
-        assert page(store, ResultQuery(text=words))[0] == [0]
+        assert page(store, ResultQuery(q=words))[0] == [0]
 
 
 class Slow(MemoryStore):

@@ -379,7 +379,7 @@ def test_links_within_the_served_root_are_followed(running: TestClient, tmp_path
         ({"tag": "x", **SUITES}, "INVALID_INPUT", "exclude each other"),
         ({"tag": "none"}, "INVALID_INPUT", "No test case has the tag 'none'"),
         ({"tag": ""}, "INVALID_LENGTH", "Field 'tag'"),
-        ({"suites": []}, "INVALID_LENGTH", "at least one path"),
+        ({"suites": []}, "INVALID_LENGTH", "Field 'suites' must have 1-1000 items"),
         ({"suites": "evals"}, "INVALID_INPUT", "an array of texts"),
         ({"suites": ["a" * 300]}, "INVALID_INPUT", "does not exist below the served root"),
         ({"suites": ["a/" * 400]}, "INVALID_INPUT", "does not exist below the served root"),

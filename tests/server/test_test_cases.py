@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from assay.model.test_case import TestCase, TestCaseChanges
 from assay.ports import Store
-from assay.server import bodies
+from assay.server import requests
 from assay.server.envelope import ApiError
 from server.conftest import Clock
 
@@ -153,7 +153,7 @@ def test_a_field_among_many_that_is_given_twice_is_soon_found() -> None:
 
     pairs = [(Key(f"k{number}"), 1) for number in range(1000)]
     with pytest.raises(ApiError, match="Field 'k999' is given twice"):
-        bodies._parse_pairs([*pairs, (Key("k999"), 2)])
+        requests._parse_pairs([*pairs, (Key("k999"), 2)])
     assert compared < 100
 
 

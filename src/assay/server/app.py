@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
+from fastapi.exceptions import RequestValidationError
 from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,9 +22,11 @@ from assay.errors import AssayError, EvalFileErrors, NotInStore, UsageError
 from assay.ports import Store
 from assay.redaction import redacted
 from assay.roster.secrets import project_redactor
-from assay.server import comparisons, openapi, runs, test_cases
+from assay.server import openapi
 from assay.server.envelope import UNEXPECTED, ApiError, sentence
 from assay.server.jobs import Clock, Jobs, utc_now
+from assay.server.problems import refusal
+from assay.server.requests import Route
 from assay.server.security import Access, Guard
 from assay.server.state import State
 from assay.settings import Settings
@@ -67,15 +69,22 @@ def create_app(
     app.state.assay = State(settings, store, jobs, now)
     redactor = cache(lambda: project_redactor(settings))
     app.add_middleware(Guard, access=access or Access(), redactor=redactor)
-    for module in (test_cases, runs, comparisons):
-        app.router.routes += module.router.routes
-    for route in app.routes:
-        if isinstance(route, APIRoute) and route.methods == {"GET"}:
-            route.methods = {"GET", "HEAD"}
-    openapi.install(app)
+    app.router.routes += [*openapi.ROUTES, *_heads()]
+    app.add_route("/openapi.json", openapi.get_document, ["GET"], include_in_schema=False)
+    app.openapi = openapi.document  # type: ignore[method-assign]
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
     return app
+
+
+def _heads() -> list[Route]:
+    """A route that answers HEAD for each that answers GET."""
+    getting = (r for r in openapi.ROUTES if isinstance(r, Route) and r.methods == {"GET"})
+    return [Route(r.path, r.endpoint, methods=["HEAD"], response_model=None) for r in getting]
+
+
+async def _invalid_request(request: Request, error: Any) -> Response:
+    return refusal(error, request).response()
 
 
 async def _api_error(request: Request, error: Any) -> Response:
@@ -123,6 +132,7 @@ def _message(error: BaseException) -> str:
 
 HANDLERS = {
     ApiError: _api_error,
+    RequestValidationError: _invalid_request,
     HTTPException: _routing_error,
     UsageError: _invalid_input,
     EvalFileErrors: _invalid_input,

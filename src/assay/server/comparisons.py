@@ -6,35 +6,45 @@ import asyncio
 import logging
 from datetime import date
 from functools import partial
-from typing import Any, get_args
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.comparison.gate import Rules
-from assay.comparison.outcomes import baseline_name
+from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN, baseline_name
 from assay.errors import BaselineRefused, NotInStore, StoreError, UsageError
-from assay.model.options import Gate
 from assay.model.run import RunRecord
-from assay.server import bodies, openapi_runs
-from assay.server.bodies import json_object, parse_fields
-from assay.server.envelope import ApiError, invalid, sentence, success
+from assay.server import schemas
+from assay.server.envelope import WITH_BODY, ApiError, answers, invalid, sentence, success
+from assay.server.requests import Route
 from assay.server.state import state_of
 from assay.service import history, trends
 from assay.service.baselines import set_in_store
 from assay.version import __version__
 
 log = logging.getLogger("assay.server")
-router = APIRouter()
+router = APIRouter(route_class=Route)
 #: How long the store may take to answer before the server reports that it is not available.
 HEALTH_SECONDS = 2.0
-_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+_NAME_SCHEMA = {"minLength": 1, "maxLength": MAX_NAME, "pattern": NAME_PATTERN}
+#: `set_in_store` validates it: no pattern can express that a name must be printable.
+NewName = Annotated[
+    str,
+    Path(
+        alias="name",
+        description="The name: printable characters, and nothing that means something else.",
+        json_schema_extra=_NAME_SCHEMA,
+        examples=["main"],
+    ),
+]
+Name = Annotated[str, Path(description="The name of a baseline.", examples=["main"])]
 
 
-@router.get("/api/baselines", **openapi_runs.LIST_BASELINES)
-async def baselines(request: Request) -> Response:
-    bodies.query(request)
+@router.get("/api/baselines", **answers(schemas.BaselineList))
+async def list_baselines(request: Request) -> Response:
+    """The runs that have a name to compare others with."""
     store = state_of(request).store
     found = await asyncio.to_thread(
         lambda: [_baseline(name, store.run(run_id)) for name, run_id in store.baselines().items()]
@@ -42,12 +52,14 @@ async def baselines(request: Request) -> Response:
     return success({"baselines": found, "count": len(found), "total": len(found)})
 
 
-@router.put("/api/baselines/{name}", **openapi_runs.SET_BASELINE)
-async def set_baseline(request: Request) -> Response:
-    fields = {"run": bodies.text("Field 'run'", 1, 200), "accept": bodies.flag("Field 'accept'")}
-    given = parse_fields(await json_object(request), fields, ("run",))
-    name, state, accept = request.path_params["name"], state_of(request), given.get("accept", False)
-    setting = partial(set_in_store, name, given["run"], state.store, state.settings, accept=accept)
+@router.put(
+    "/api/baselines/{name}",
+    **answers(schemas.Baseline, "MISSING_FIELD", "INVALID_LENGTH", "NOT_FOUND", *WITH_BODY),
+)
+async def set_baseline(name: NewName, body: schemas.NewBaseline, request: Request) -> Response:
+    """Call a run by a name; refused if it is partial or lost cases, unless that is accepted."""
+    state = state_of(request)
+    setting = partial(set_in_store, name, body.run, state.store, state.settings, accept=body.accept)
     try:
         record = await state.scan(setting, request)
     except BaselineRefused as error:
@@ -55,54 +67,44 @@ async def set_baseline(request: Request) -> Response:
     return success(_baseline(name, record))
 
 
-@router.delete("/api/baselines/{name}", **openapi_runs.REMOVE_BASELINE)
-async def remove_baseline(request: Request) -> Response:
-    bodies.query(request)
+@router.delete("/api/baselines/{name}", **answers(None, "NOT_FOUND", status=204))
+async def remove_baseline(name: Name, request: Request) -> Response:
+    """Forget the name; the run stays."""
     store = state_of(request).store
     try:
-        name = await asyncio.to_thread(baseline_name, request.path_params["name"], store)
-        await asyncio.to_thread(store.remove_baseline, name)
+        known = await asyncio.to_thread(baseline_name, name, store)
+        await asyncio.to_thread(store.remove_baseline, known)
     except NotInStore:
         raise ApiError("NOT_FOUND", "Baseline not found") from None
     return Response(status_code=204)
 
 
-@router.get("/api/compare", **openapi_runs.COMPARE)
-async def compare(request: Request) -> Response:
-    given = bodies.query(request, "base", "candidate", "gate", "margin", "strict")
-    for name in ("base", "candidate"):
-        if not given.get(name):
-            raise ApiError("MISSING_FIELD", f"Query parameter '{name}' is required")
-    state, names = state_of(request), (given["base"], given["candidate"])
+@router.get("/api/compare", **answers(schemas.Comparison, "MISSING_FIELD", "NOT_FOUND"))
+async def compare(query: Annotated[schemas.CompareQuery, Query()], request: Request) -> Response:
+    """What changed between two runs, and whether it is chance."""
+    state = state_of(request)
     accepted = tuple(state.settings.config.accepted)
-    rules = Rules(
-        _gate(given),
-        _margin(given),
-        _flag(given, "strict"),
-        accepted=accepted,
-        today=date.today(),
-    )
-    comparing = partial(history.compare_stored, *names, state.store, rules)
+    rules = Rules(query.gate, query.margin, query.strict, accepted=accepted, today=date.today())
+    comparing = partial(history.compare_stored, query.base, query.candidate, state.store, rules)
     return success((await state.scan(comparing, request)).to_dict())
 
 
-@router.get("/api/trend", **openapi_runs.TREND)
-async def trend(request: Request) -> Response:
-    given = bodies.query(request, "suite", "target", "last")
-    last = bodies.number(given, "last", trends.LAST, 1, bodies.MAX_LIMIT)
+@router.get("/api/trend", **answers(schemas.Trend, "NOT_FOUND"))
+async def trend(query: Annotated[schemas.TrendQuery, Query()], request: Request) -> Response:
+    """The pass rate of the finished runs with its interval, target by target, the newest last."""
     store = state_of(request).store
     try:
         points = await asyncio.to_thread(
-            trends.points_of, store, given.get("suite"), last, given.get("target")
+            trends.points_of, store, query.suite, query.last, query.target
         )
     except UsageError as error:
         raise ApiError("NOT_FOUND", sentence(error)) from None
     return success({"points": [point.to_dict() for point in points], "count": len(points)})
 
 
-@router.get("/api/health", **openapi_runs.HEALTH)
+@router.get("/api/health", **answers(schemas.Health, "UNAVAILABLE"))
 async def health(request: Request) -> Response:
-    bodies.query(request)
+    """Health check: the server and its store are up."""
     state = state_of(request)
     try:
         async with asyncio.timeout(HEALTH_SECONDS):
@@ -122,28 +124,3 @@ def _baseline(name: str, record: RunRecord) -> dict[str, Any]:
         "target": record.target,
         "status": record.status,
     }
-
-
-def _gate(given: dict[str, str]) -> Gate:
-    known: tuple[Gate, ...] = get_args(Gate)
-    for gate in known:
-        if given.get("gate", "regression") == gate:
-            return gate
-    raise invalid(f"Query parameter 'gate' must be one of {', '.join(known)}")
-
-
-def _margin(given: dict[str, str]) -> float:
-    try:
-        margin = float(given.get("margin", "0.02"))
-    except ValueError:
-        margin = -1.0
-    if not 0 <= margin <= 1:
-        raise invalid("Query parameter 'margin' must be a number from 0 to 1")
-    return margin
-
-
-def _flag(given: dict[str, str], name: str) -> bool:
-    found = _FLAGS.get(given.get(name, "false"))
-    if found is None:
-        raise invalid(f"Query parameter '{name}' must be true or false")
-    return found

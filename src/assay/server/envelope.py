@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from assay.redaction import redacted
@@ -42,19 +44,67 @@ JSON = "application/json"
 UNEXPECTED = "Unexpected error; the server's log has the details"
 
 
-class ApiError(Exception):
+#: The errors that any request can get.
+_ALWAYS: tuple[Code, ...] = ("INVALID_INPUT", "UNAUTHORIZED", "INTERNAL_ERROR")
+#: The errors that any request with a body can get.
+WITH_BODY: tuple[Code, ...] = ("PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE")
+
+T = TypeVar("T")
+
+
+class Closed(BaseModel):
+    """An object with these fields and no others."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Success(Closed, Generic[T]):
+    """A response with data."""
+
+    success: Literal[True]
+    data: T
+    error: None
+
+
+class Problem(Closed):
+    """What is wrong with a request, or with the server."""
+
+    code: Code
+    message: str
+
+
+class Failure(Closed):
+    """A response without data."""
+
+    success: Literal[False]
+    data: None
+    error: Problem
+
+
+def answers(data: Any, *codes: Code, status: int = 200, **more: Any) -> dict[str, Any]:
+    """Keyword arguments of a route: its response has such data, or none, or one of the codes.
+
+    `more` is for the entry of its status in the OpenAPI document.
+    """
+    found: dict[int, dict[str, Any]] = {status: more}
+    for code, (failed, meaning) in CODES.items():
+        if code in codes or code in _ALWAYS:
+            entry = found.setdefault(failed, {"model": Failure, "description": ""})
+            entry["description"] += f"{'; ' if entry['description'] else ''}{code}: {meaning}"
+    model = None if data is None else Success[data]
+    described = {"status_code": status, "response_model": model, "responses": found}
+    return described if data is not None else described | {"response_class": Response}
+
+
+class ApiError(HTTPException):
     """Ends a request with an error response; it never leaves the server."""
 
     def __init__(self, code: Code, message: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.code, self.message, self.headers = code, message, headers
-
-    @property
-    def status(self) -> int:
-        return CODES[self.code][0]
+        super().__init__(CODES[code][0], message, headers)
+        self.code = code
 
     def response(self) -> Response:
-        return Response(failure(self.code, self.message), self.status, self.headers, JSON)
+        return Response(failure(self.code, self.detail), self.status_code, self.headers, JSON)
 
 
 def invalid(message: str) -> ApiError:

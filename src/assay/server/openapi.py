@@ -1,4 +1,4 @@
-"""`/openapi.json`: the document of all routes, assembled from their descriptions."""
+"""`/openapi.json`: what FastAPI makes of the routes, and what their types cannot express."""
 
 from __future__ import annotations
 
@@ -6,60 +6,121 @@ import json
 from functools import cache
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.routing import APIRoute
+from fastapi.openapi.utils import get_openapi
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.server import (
-    bodies,
-    openapi_evaluators,
-    openapi_results,
-    openapi_runs,
-    openapi_test_cases,
-)
+from assay.model.options import RunOptions
+from assay.model.spelling import plainly
+from assay.results.schema import case_shapes
+from assay.server import comparisons, runs, test_cases
 from assay.server.envelope import JSON
+from assay.server.openapi_evaluators import bounded, evaluator_schemas
+from assay.server.requests import check_query
+from assay.server.run_requests import MAX_REPEATS, MAX_WORKERS, OPTIONS
+from assay.server.schemas import MAX_EVALUATORS, STORABLE
 from assay.version import __version__
 
+Schema = dict[str, Any]
+ROUTES = [*test_cases.router.routes, *runs.router.routes, *comparisons.router.routes]
+_REF = "#/components/schemas/"
 _DESCRIPTION = """Test cases, runs, baselines, comparisons and trends of one project.
 
-Every answer with a body is an envelope: `success`, `data` and `error`, which has a `code` and a \
+Every response with a body is an envelope: `success`, `data` and `error`, which has a `code` and a \
 `message`. Two are not: this document, and the stream of events of a run."""
 
 
-def install(app: FastAPI) -> None:
-    """Serve the document of all routes that the application has so far."""
-    app.openapi = cache(lambda: document(app))  # type: ignore[method-assign]
-    app.add_route("/openapi.json", _get_document, ["GET"], include_in_schema=False)
+async def get_document(request: Request) -> Response:
+    check_query(request)
+    return Response(json.dumps(document()), media_type=JSON)
 
 
-async def _get_document(request: Request) -> Response:
-    bodies.query(request)
-    return Response(json.dumps(request.app.openapi()), media_type=JSON)
-
-
-def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of the application."""
-    paths: dict[str, dict[str, Any]] = {}
-    for route in app.routes:
-        if isinstance(route, APIRoute):
-            for method in (route.methods or set()) - {"HEAD"}:  # the same as GET
-                operation = {"tags": [route.path.split("/")[2]], **(route.openapi_extra or {})}
-                paths.setdefault(route.path, {})[method.lower()] = operation
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Assay", "version": __version__, "description": _DESCRIPTION},
-        "servers": [{"url": "/"}],
-        "paths": paths,
-        "components": {
-            "schemas": {
-                **openapi_test_cases.SCHEMAS,
-                **openapi_runs.SCHEMAS,
-                **openapi_results.schemas(),
-                **openapi_evaluators.schemas(),
-            },
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+@cache
+def document() -> Schema:
+    """The OpenAPI 3.1 document of the API."""
+    made = get_openapi(
+        title="Assay",
+        version=__version__,
+        description=_DESCRIPTION,
+        routes=ROUTES,
+        servers=[{"url": "/"}],
+    )
+    schemas = made["components"]["schemas"]
+    schemas |= evaluator_schemas(_REF) | _result_schemas() | {"RunOptions": _options()}
+    schemas["NewRun"]["properties"] |= {
+        "evaluators": {
+            "type": "array",
+            "items": {"$ref": f"{_REF}GivenEvaluator"},
+            "maxItems": MAX_EVALUATORS,
         },
-        # A server on loopback may have no tokens, and then asks for none.
-        "security": [{"token": []}, {}],
+        "options": {"$ref": f"{_REF}RunOptions"},
     }
+    for name in ("HTTPValidationError", "ValidationError"):  # see `problems` for ours
+        del schemas[name]
+    for path in made["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("422", None)
+            for described in (operation.get("requestBody", {}), *operation["responses"].values()):
+                for content in described.get("content", {}).values():
+                    content.setdefault("example", _example(content["schema"], schemas))
+    made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    # A server on loopback may have no tokens, and then asks for none.
+    made["security"] = [{"token": []}, {}]
+    return made
+
+
+def resolved(schema: Schema) -> Schema:
+    """The schema that a reference leads to, or that a value has that is not null."""
+    if "$ref" in schema:
+        found: Schema = document()["components"]["schemas"][schema["$ref"].removeprefix(_REF)]
+        return found
+    return next(one for one in schema.get("anyOf", [schema]) if one.get("type") != "null")
+
+
+def _result_schemas() -> dict[str, Schema]:
+    """A result is a case as in a result file, with its suite and position."""
+    shapes = case_shapes(f"{_REF}{{name}}")
+    case = shapes.pop("Case")
+    added = {"suite": {"type": "string"}, "position": {"type": "integer", "minimum": 0}}
+    fields = {"properties": added | case["properties"], "required": [*added, *case["required"]]}
+    return shapes | {"Result": case | {"title": "Result"} | fields}
+
+
+def _options() -> Schema:
+    """The options of a run, from the fields of RunOptions."""
+    with plainly():
+        known: Schema = bounded(RunOptions.model_json_schema()["properties"])
+    properties = {name: known[name] for name in OPTIONS}
+    for name, most in (("workers", MAX_WORKERS), ("repeat", MAX_REPEATS)):
+        properties[name]["anyOf"][0]["maximum"] = most
+    for name in ("judge", "baseline"):
+        properties[name]["anyOf"][0]["pattern"] = STORABLE
+    decided = {"properties": {"stop_when": {"const": "decided"}}, "required": ["stop_when"]}
+    compared = {"properties": {"baseline": {"type": "string"}}, "required": ["baseline"]}
+    return {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        "if": decided,
+        "then": compared,
+    }
+
+
+def _example(schema: Schema, schemas: dict[str, Schema]) -> Any:
+    """A value that fits the schema, made of the examples of its parts."""
+    if "$ref" in schema:
+        return _example(schemas[schema["$ref"].removeprefix(_REF)], schemas)
+    if "examples" in schema:
+        return schema["examples"][0]
+    if "const" in schema or "enum" in schema:
+        return schema["const"] if "const" in schema else schema["enum"][0]
+    if "anyOf" in schema:
+        return (
+            None if {"type": "null"} in schema["anyOf"] else _example(schema["anyOf"][0], schemas)
+        )
+    if schema["type"] == "object":
+        return {name: _example(p, schemas) for name, p in schema.get("properties", {}).items()}
+    if schema["type"] == "array":
+        return [_example(schema["items"], schemas)]
+    plain = {"string": "text", "boolean": True, "integer": 1, "number": 1.0}
+    return plain.get(schema["type"])

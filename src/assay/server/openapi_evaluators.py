@@ -7,26 +7,38 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay import registry
-from assay.server.openapi_operation import Schema, bounded, ref
 from assay.server.run_requests import SAFE_EVALUATORS
 from assay.service.schema import evaluator_shapes, spellings_of
 
+Schema = dict[str, Any]
 #: Matches text that does not end like a file name.
 _NO_FILE = r"^(?![\s\S]*\.[A-Za-z0-9]+\s*$)"
 #: Matches the name of a model without a provider.
 _NO_PROVIDER = "^[^:]*$"
 
 
-def schemas() -> dict[str, Schema]:
+def evaluator_schemas(ref: str) -> dict[str, Schema]:
     """A schema for each evaluator, and `GivenEvaluator` for an entry of the list."""
-    shapes: dict[str, Schema] = bounded(evaluator_shapes(SAFE_EVALUATORS, ref("")["$ref"]))
+    shapes: dict[str, Schema] = bounded(evaluator_shapes(SAFE_EVALUATORS, ref))
     for shape in shapes.values():
         for name, pattern in (("prompt", _NO_FILE), ("model", _NO_PROVIDER)):
             if name in shape.get("properties", ()):
                 shape["properties"][name]["anyOf"][0]["pattern"] = pattern
     _remove_programs(shapes["Aggregator"])
-    shapes["GivenEvaluator"] = {"anyOf": [{"enum": _types_without_keys()}, ref("Evaluator")]}
+    shapes["GivenEvaluator"] = {
+        "anyOf": [{"enum": _types_without_keys()}, {"$ref": f"{ref}Evaluator"}]
+    }
     return shapes
+
+
+def bounded(schema: Any) -> Any:
+    """The schema with integers limited to 64 bits, as in the model."""
+    if isinstance(schema, list):
+        return [bounded(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    limit = {"maximum": 2**64 - 1} if schema.get("type") == "integer" else {}
+    return limit | {key: bounded(part) for key, part in schema.items()}
 
 
 def _remove_programs(aggregator: Schema) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, get_args
+from typing import Annotated, Any
 
 import msgspec
+from pydantic import AfterValidator, Field
 
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, TrialFacts, TrialRecord
@@ -14,25 +15,35 @@ from assay.model.suite_result import CaseResult
 from assay.ports import Store
 from assay.results.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.server.feed import Progress
+from assay.server.schemas import OMITTED, Page, Storable, Whole
 
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 #: Larger than any position.
 _END = 2**62
 _CASE = msgspec.json.Decoder(CaseResult)
 
 
-class ResultQuery(msgspec.Struct, frozen=True):
-    """Which results to return. `text` is casefolded; `after` is a position, -1 for all."""
+class ResultQuery(Page):
+    """Which results to return. `q` is casefolded; `after` is a position, -1 for all."""
 
-    outcome: str | None = None
-    text: str = ""
-    after: int = -1
-    skip: int = 0
-    limit: int = 100
+    outcome: Annotated[Outcome, Field(description="Only results with this outcome.")] = OMITTED
+    q: Annotated[
+        Storable,
+        AfterValidator(str.casefold),
+        Field(description="Only results with this text: id, answer or reason."),
+    ] = ""
+    after: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Only results after this position: `next` of a page, which is faster than"
+            " `skip`.",
+        ),
+        Whole,
+    ] = Field(default_factory=lambda: -1)
 
     def page(self, store: Store, record: RunRecord) -> bytes:
         """The JSON of a page, with the number of all results that match."""
-        select = self._scan_results if self.text else self._scan_facts
+        select = self._scan_results if self.q else self._scan_facts
         cases, total = select(store, record)
         last = cases[-1][0].position if len(cases) == self.limit else None
         entries = b",".join(map(_entry, cases))
@@ -77,7 +88,7 @@ class ResultQuery(msgspec.Struct, frozen=True):
         return self.outcome is None or self.outcome == outcome_of(repeats_of(trials))
 
     def _has_text(self, entry: bytes) -> bool:
-        return not _lacks(entry, self.text) and self.text in _searchable(entry).casefold()
+        return not _lacks(entry, self.q) and self.q in _searchable(entry).casefold()
 
 
 def _lacks(entry: bytes, text: str) -> bool:

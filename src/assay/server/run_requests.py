@@ -5,10 +5,9 @@ Permission to start runs is not permission to run programs or to read files on t
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +15,17 @@ from assay.comparison.outcomes import find_run, names_file
 from assay.errors import NotInStore
 from assay.model.evaluator import TYPE_ALIASES
 from assay.model.options import RunOptions
-from assay.model.test_case import MAX_TAG, TestCase
+from assay.model.test_case import TestCase
 from assay.ports import Store
-from assay.server import bodies
-from assay.server.bodies import Parser, parse_fields
 from assay.server.envelope import ApiError, invalid
+from assay.server.requests import quoted
+from assay.server.schemas import NewRun
 from assay.server.state import State
 from assay.service.options import options_of
 from assay.suites import test_cases
 
 #: More workers or repeats do not help, and take memory before the first trial.
 MAX_WORKERS, MAX_REPEATS = 1000, 1000
-MAX_IDS, MAX_PATHS, MAX_EVALUATORS = 20_000, 1000, 1000
-#: The longest path and the longest name of a target, in code points.
-MAX_PATH, MAX_TARGET = 1000, 500
 #: Evaluators that only compare, or ask a judge of the server's own configuration.
 SAFE_EVALUATORS = frozenset(
     (
@@ -40,18 +36,21 @@ SAFE_EVALUATORS = frozenset(
         *("latency", "cost", "token_usage", "execution_metrics"),
     )
 )
+#: The names under `options` of a request.
+OPTIONS = tuple(name for name in RunOptions.model_fields if name not in ("target", "evaluators"))
 #: The keys under which an evaluator has others.
 _MEMBERS = ("evaluators", "assert", "assertions")
 #: A prompt that ends like this may be taken for a file name.
 _FILE_NAME = re.compile(r"\.[A-Za-z0-9]+\s*$")
 
 
-def parse_run_request(
-    body: Mapping[str, Any], state: State
-) -> tuple[list[str | Path], dict[str, Any]]:
+def parse_run_request(body: NewRun, state: State) -> tuple[list[str | Path], dict[str, Any]]:
     """The cases to run, and the options as in RunOptions."""
-    given = parse_fields(body, FIELDS)
+    given = body.model_dump(exclude_unset=True)
     options = {**given.get("options", {})}
+    for name in ("target", "evaluators", "evaluator"):
+        if name in options:
+            raise invalid(f"Option {name!r} is a field of the request itself")
     for name in ("target", "evaluators"):
         if name in given:
             options[name] = given[name]
@@ -93,10 +92,10 @@ def path_below(root: Path, given: str) -> Path:
     parts = Path(given).parts
     path = Path(os.path.realpath(root / given))
     if os.path.isabs(given) or ".." in parts or not path.is_relative_to(root):
-        raise invalid(f"Path {bodies.quoted(given)} leads out of the served root")
+        raise invalid(f"Path {quoted(given)} leads out of the served root")
     # Unlike `Path.exists`, this never raises: a path that is too long does not exist either.
     if not os.path.exists(path):
-        raise invalid(f"Path {bodies.quoted(given)} does not exist below the served root")
+        raise invalid(f"Path {quoted(given)} does not exist below the served root")
     return root / given
 
 
@@ -136,9 +135,7 @@ def _check_evaluator(entry: Any) -> None:
     kind = TYPE_ALIASES.get(kind, kind)
     if kind not in SAFE_EVALUATORS:
         known = ", ".join(sorted(SAFE_EVALUATORS))
-        raise invalid(
-            f"Evaluator {bodies.quoted(kind)} cannot be given in a request; known: {known}"
-        )
+        raise invalid(f"Evaluator {quoted(kind)} cannot be given in a request; known: {known}")
     _check_prompt(entry, ("prompt", "value") if kind == "llm_judge" else ("prompt",))
     for key in _MEMBERS:
         members = entry.get(key, ())
@@ -154,64 +151,3 @@ def _check_evaluator(entry: Any) -> None:
 def _check_prompt(entry: Mapping[str, Any], keys: tuple[str, ...] = ("prompt",)) -> None:
     if any(_FILE_NAME.search(str(entry.get(key, ""))) for key in keys):
         raise invalid("A prompt of a request cannot be a file, and must not end like one")
-
-
-def _paths(value: Any) -> tuple[str, ...]:
-    paths: tuple[str, ...] = bodies.texts("suites", MAX_PATHS, (1, MAX_PATH))(value)
-    if not paths:
-        raise ApiError("INVALID_LENGTH", "Field 'suites' must name at least one path")
-    return paths
-
-
-def _ids(value: Any) -> list[str]:
-    if not isinstance(value, list):
-        raise invalid("Field 'test_cases' must be an array of ids")
-    if not 1 <= len(value) <= MAX_IDS:
-        raise ApiError("INVALID_LENGTH", f"Field 'test_cases' must have 1-{MAX_IDS} items")
-    read = bodies.uuid("An item of field 'test_cases'")
-    ids = [read(one) for one in value]
-    if len(set(ids)) != len(ids):
-        raise invalid("Field 'test_cases' names a test case twice")
-    return ids
-
-
-def _evaluators(value: Any) -> Sequence[Any]:
-    if not isinstance(value, list):
-        raise invalid("Field 'evaluators' must be an array")
-    if len(value) > MAX_EVALUATORS:
-        message = f"Field 'evaluators' must have at most {MAX_EVALUATORS} items"
-        raise ApiError("INVALID_LENGTH", message)
-    _check_encodable("evaluators", value)
-    return value
-
-
-def _options(value: Any) -> dict[str, Any]:
-    """The fields of RunOptions that are not fields of the request itself."""
-    if not isinstance(value, dict):
-        raise invalid("Field 'options' must be an object")
-    for name in ("target", "evaluators", "evaluator"):
-        if name in value:
-            raise invalid(f"Option {name!r} is a field of the request itself")
-    _check_encodable("options", value)
-    return value
-
-
-def _check_encodable(name: str, value: Any) -> None:
-    """Refuse lone surrogates anywhere in a value: no store can keep them."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        message = f"Field '{name}' has half of a surrogate pair, which cannot be stored"
-        raise invalid(message) from None
-
-
-FIELDS: dict[str, Parser] = {
-    "test_cases": _ids,
-    "tag": bodies.text("Field 'tag'", 1, MAX_TAG),
-    "suites": _paths,
-    "target": bodies.text("Field 'target'", 1, MAX_TARGET),
-    "evaluators": _evaluators,
-    "options": _options,
-}
-#: The names under `options` of a request.
-OPTIONS = tuple(name for name in RunOptions.model_fields if name not in ("target", "evaluators"))

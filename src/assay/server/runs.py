@@ -6,95 +6,135 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from assay.errors import NotInStore, StoreError
 from assay.model.run import RunRecord
-from assay.server import bodies, openapi_runs
-from assay.server.bodies import json_object, uuid_or_none
-from assay.server.envelope import ApiError, invalid, success, success_json
+from assay.server import schemas
+from assay.server.envelope import WITH_BODY, ApiError, answers, invalid, success, success_json
 from assay.server.feed import ServerSentEvent
 from assay.server.jobs import SERVE, is_unfinished
-from assay.server.result_pages import OUTCOMES, ResultQuery, progress_of
+from assay.server.requests import Route
+from assay.server.result_pages import ResultQuery, progress_of
 from assay.server.run_requests import parse_run_request
+from assay.server.schemas import RunId, uuid_or_none
 from assay.server.state import State, state_of
 from assay.service.history import with_baselines
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 #: How often the store is polled for the progress of a run of another process.
 POLL_SECONDS = 2.0
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
+_ONE = "/api/runs/{id}"
+_LINKS = {
+    name: {"operationId": name, "parameters": {"id": "$response.body#/data/runId"}}
+    for name in ("get_run", "list_results", "cancel_run", "resume_run")
+}
+_STARTED = {"run_id": schemas.RUN_ID, "target": "agent", "planned": 2, "done": 0}
+_EVENTS = (
+    ServerSentEvent("started", "feed-1", _STARTED),
+    ServerSentEvent("finished", "feed-2", {"status": "finished"}),
+)
+_STREAMED = {"example": b"".join(event.encoded() for event in _EVENTS).decode()}
 
 
-@router.post("/api/runs", **openapi_runs.START_RUN)
-async def start(request: Request) -> Response:
+class EventStream(StreamingResponse):
+    media_type = "text/event-stream"
+
+
+async def requested_run(run_id: RunId, request: Request) -> RunRecord:
+    """The run in the path."""
+    state, found = state_of(request), uuid_or_none(run_id)
+    try:
+        if found is not None:
+            return await state.read(lambda: state.store.run(found))
+    except NotInStore:
+        pass
+    raise ApiError("NOT_FOUND", "Run not found")
+
+
+Requested = Annotated[RunRecord, Depends(requested_run)]
+
+
+@router.post(
+    "/api/runs",
+    **answers(schemas.Run, "MISSING_FIELD", "INVALID_LENGTH", *WITH_BODY, status=202, links=_LINKS),
+)
+async def start_run(body: schemas.NewRun, request: Request) -> Response:
+    """Start a run of test cases, by id or by tag, or of suites, by path below the served root."""
     state = state_of(request)
-    body = await json_object(request)
     paths, options = await asyncio.to_thread(parse_run_request, body, state)
     run_id = await state.jobs.start(paths, options)
     return success(await _run_data(run_id, state), 202)
 
 
-@router.get("/api/runs", **openapi_runs.LIST_RUNS)
-async def list_runs(request: Request) -> Response:
-    given = bodies.query(request, "limit", "before")
-    limit = bodies.number(given, "limit", bodies.LIMIT, 1, bodies.MAX_LIMIT)
-    before = uuid_or_none(given.get("before"))
-    if before is None and "before" in given:
-        raise invalid("Query parameter 'before' must be the id of a run")
+@router.get("/api/runs", **answers(schemas.RunPage))
+async def list_runs(query: Annotated[schemas.RunQuery, Query()], request: Request) -> Response:
+    """The runs, the newest first."""
     store = state_of(request).store
-    records = await asyncio.to_thread(store.runs, limit, before)
+    records = await asyncio.to_thread(store.runs, query.limit, query.before)
     baselines = await asyncio.to_thread(store.baselines)
     rows = [run.to_dict() for run in with_baselines(records, baselines)]
-    last = records[-1].id if len(records) == limit else None
+    last = records[-1].id if len(records) == query.limit else None
     return success({"runs": rows, "count": len(rows), "next": last})
 
 
-@router.get("/api/runs/{id}", **openapi_runs.GET_RUN)
-async def get(request: Request) -> Response:
-    bodies.query(request)
-    return success(await _run_data((await _record(request)).id, state_of(request)))
+@router.get(_ONE, **answers(schemas.Run, "NOT_FOUND"))
+async def get_run(run: Requested, request: Request) -> Response:
+    """One run: its progress, or its result."""
+    return success(await _run_data(run.id, state_of(request)))
 
 
-@router.get("/api/runs/{id}/results", **openapi_runs.LIST_RESULTS)
-async def results(request: Request) -> Response:
-    given = bodies.query(request, "limit", "skip", "outcome", "q", "after")
-    limit, skip = bodies.page(given)
-    after = bodies.number(given, "after", -1, 0, None)
-    outcome = given.get("outcome")
-    if outcome is not None and outcome not in OUTCOMES:
-        raise invalid(f"Query parameter 'outcome' must be one of {', '.join(OUTCOMES)}")
-    query = ResultQuery(outcome, given.get("q", "").casefold(), after, skip, limit)
-    state, record = state_of(request), await _record(request)
+@router.get(f"{_ONE}/results", **answers(schemas.ResultPage, "NOT_FOUND"))
+async def list_results(
+    run_id: RunId, query: Annotated[ResultQuery, Query()], request: Request
+) -> Response:
+    """The results of a run, in the order of its cases."""
+    state, record = state_of(request), await requested_run(run_id, request)
     return success_json(await state.scan(partial(query.page, state.store, record), request))
 
 
-@router.get("/api/runs/{id}/events", **openapi_runs.FOLLOW_RUN)
-async def events(request: Request) -> Response:
-    bodies.query(request)
+@router.get(
+    f"{_ONE}/events",
+    **answers(None, "NOT_FOUND", content={EventStream.media_type: _STREAMED})
+    | {"response_class": EventStream},
+)
+async def follow_run(
+    run: Requested,
+    request: Request,
+    last: Annotated[
+        str,
+        Header(
+            alias="Last-Event-ID",
+            description="The `id` of the last event that the client has seen.",
+        ),
+    ] = "",
+) -> Response:
+    """The events of a run while it goes on, as server-sent events.
+
+    `progress`, `started`, `trial` and `notice`, `finished` at the end.
+    """
     state = state_of(request)
-    job = await state.jobs.settled((await _record(request)).id)
-    record = await _record(request)
+    job = await state.jobs.settled(run.id)
+    record = await requested_run(run.id, request)
     if request.method == "HEAD":  # no body, so nothing to wait for
         return StreamingResponse((), headers=_STREAM)
-    last = request.headers.get("last-event-id", "")
     stream = job.feed.follow(last) if job is not None else _poll(record, state)
     return StreamingResponse(_encode(stream), headers=_STREAM)
 
 
-@router.post("/api/runs/{id}/cancel", **openapi_runs.CANCEL_RUN)
-async def cancel(request: Request) -> Response:
-    raw, state = await bodies.read_body(request), state_of(request)
-    run_id = (await _record(request)).id
-    bodies.parse_fields(bodies.parse_object(raw), {})
+@router.post(f"{_ONE}/cancel", **answers(schemas.Run, "NOT_FOUND", *WITH_BODY, status=202))
+async def cancel_run(body: schemas.Empty, run: Requested, request: Request) -> Response:
+    """Stop a run: trials in flight may finish; a second time they may not."""
+    state, run_id = state_of(request), run.id
     job = await state.jobs.settled(run_id)
-    may_be_abandoned = job is None and is_unfinished(await _record(request))
+    may_be_abandoned = job is None and is_unfinished(await requested_run(run_id, request))
     if not (may_be_abandoned and await state.jobs.cancel_abandoned(run_id)):
-        record = await _record(request)  # it may have ended meanwhile
+        record = await requested_run(run_id, request)  # it may have ended meanwhile
         if job is None and not is_unfinished(record):
             raise invalid(f"The run is {record.status}; there is nothing to cancel")
         if record.door != SERVE:
@@ -103,13 +143,12 @@ async def cancel(request: Request) -> Response:
     return success(await _run_data(run_id, state), 202)
 
 
-@router.post("/api/runs/{id}/resume", **openapi_runs.RESUME_RUN)
-async def resume(request: Request) -> Response:
-    raw, state = await bodies.read_body(request), state_of(request)
-    run_id = (await _record(request)).id
-    bodies.parse_fields(bodies.parse_object(raw), {})
+@router.post(f"{_ONE}/resume", **answers(schemas.Run, "NOT_FOUND", *WITH_BODY, status=202))
+async def resume_run(body: schemas.Empty, run: Requested, request: Request) -> Response:
+    """Resume a run of a server that was cancelled or failed: only missing trials are repeated."""
+    state, run_id = state_of(request), run.id
     job = await state.jobs.settled(run_id)
-    record = await _record(request)
+    record = await requested_run(run_id, request)
     if record.status == "finished":
         raise invalid("The run is finished; there is nothing to resume")
     if job is not None or await asyncio.to_thread(state.store.held, run_id):
@@ -141,17 +180,6 @@ async def _poll(record: RunRecord, state: State) -> AsyncIterator[ServerSentEven
         number += 1
         await asyncio.sleep(POLL_SECONDS)
         record = await asyncio.to_thread(state.store.run, record.id)
-
-
-async def _record(request: Request) -> RunRecord:
-    """The run in the path."""
-    state, found = state_of(request), uuid_or_none(request.path_params["id"])
-    try:
-        if found is not None:
-            return await state.read(lambda: state.store.run(found))
-    except NotInStore:
-        pass
-    raise ApiError("NOT_FOUND", "Run not found")
 
 
 async def _run_data(run_id: str, state: State) -> dict[str, Any]:

@@ -3,97 +3,109 @@
 from __future__ import annotations
 
 from asyncio import wrap_future
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.errors import DuplicateId, NotInStore, Outdated
-from assay.model.test_case import (
-    MAX_DESCRIPTION,
-    MAX_TAG,
-    MAX_TAGS,
-    MAX_TEXT,
-    NewTestCase,
-    TestCase,
-    TestCaseChanges,
-)
+from assay.model.test_case import NewTestCase, TestCase, TestCaseChanges
 from assay.ports import Store
-from assay.server import bodies, openapi_test_cases
-from assay.server.bodies import (
-    Parser,
-    json_object,
-    parse_fields,
-    parse_object,
-    read_body,
-    uuid_or_none,
-)
-from assay.server.envelope import ApiError, invalid, success, success_json
+from assay.server import schemas
+from assay.server.envelope import WITH_BODY, ApiError, answers, invalid, success, success_json
+from assay.server.requests import Route
+from assay.server.schemas import LIMIT, CaseId, uuid_or_none
 from assay.server.state import state_of
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 
-#: The fields that clients write, in the order in which their problems are reported.
-WRITABLE: dict[str, Parser] = {
-    "input": bodies.text("Input", 1, MAX_TEXT),
-    "expected_output": bodies.text("Field 'expected_output'", 1, MAX_TEXT),
-    "description": bodies.optional(bodies.text("Field 'description'", 0, MAX_DESCRIPTION)),
-    "tags": bodies.texts("tags", MAX_TAGS, (1, MAX_TAG)),
-}
-NEW: dict[str, Parser] = {"id": bodies.uuid("Field 'id'"), **WRITABLE}
-REQUIRED = ("input", "expected_output")
+#: The fields that an update writes.
+WRITABLE = ("input", "expected_output", "description", "tags")
 #: Up to here a page is read so quickly that it needs no thread.
 QUICK_SKIP = 1000
+_PATH = "/api/test-cases"
+_ONE = f"{_PATH}/{{id}}"
+_LINKS = {
+    name: {"operationId": name, "parameters": {"id": "$response.body#/data/id"}}
+    for name in ("get_test_case", "update_test_case", "delete_test_case", "list_versions")
+}
 
 
-@router.post("/api/test-cases", **openapi_test_cases.CREATE_TEST_CASE)
-async def create(request: Request) -> Response:
-    given = parse_fields(await json_object(request), NEW, REQUIRED)
+@router.post(
+    _PATH,
+    **answers(
+        schemas.TestCase,
+        *("MISSING_FIELD", "INVALID_LENGTH", "DUPLICATE_ID", *WITH_BODY),
+        status=201,
+        links=_LINKS,
+    ),
+)
+async def create_test_case(body: schemas.NewTestCase, request: Request) -> Response:
+    """Create a new test case."""
     state = state_of(request)
+    texts = body.input, body.expected_output, body.description
+    new = NewTestCase(*texts, tuple(body.tags), body.id)
     try:
-        made = await wrap_future(state.store.test_cases.add(NewTestCase(**given), state.now()))
+        made = await wrap_future(state.store.test_cases.add(new, state.now()))
     except DuplicateId as error:
         raise ApiError("DUPLICATE_ID", f"ID {error.id} is taken by a test case") from None
     return success_json(_json(made), 201)
 
 
-@router.get("/api/test-cases", **openapi_test_cases.LIST_TEST_CASES)
-async def list_test_cases(request: Request) -> Response:
-    given = bodies.query(request, "limit", "skip", "tag")
-    limit, skip = bodies.page(given)
-    state, tag = state_of(request), given.get("tag")
-    quick = tag is None and skip < QUICK_SKIP and limit <= bodies.LIMIT
-    return success_json(
-        await state.read(lambda: _page_json(state.store, limit, skip, tag), quick=quick)
-    )
-
-
-@router.get("/api/test-cases/{id}", **openapi_test_cases.GET_TEST_CASE)
-async def get(request: Request) -> Response:
-    bodies.query(request)
-    return success_json(_json(await _requested_case(request)))
-
-
-@router.put("/api/test-cases/{id}", **openapi_test_cases.UPDATE_TEST_CASE)
-async def update(request: Request) -> Response:
+@router.get(_PATH, **answers(schemas.TestCasePage))
+async def list_test_cases(
+    query: Annotated[schemas.TestCaseQuery, Query()], request: Request
+) -> Response:
+    """Retrieve all test cases, the newest last."""
     state = state_of(request)
-    raw = await read_body(request)
-    current = await _requested_case(request)
-    # Read-only fields may be sent back, but only unchanged. `modified_at` can still change until
-    # the update is written, so the store compares it.
-    fields = {
-        "id": _unchanged("id", current.id),
-        **WRITABLE,
-        "created_at": _unchanged("created_at", current.created_at),
-        "modified_at": _timestamp,
-    }
-    given = parse_fields(parse_object(raw), fields)
-    changes = TestCaseChanges(**{name: given[name] for name in WRITABLE if name in given})
-    test_cases, known = state.store.test_cases, given.get("modified_at")
+    quick = query.tag is None and query.skip < QUICK_SKIP and query.limit <= LIMIT
+    return success_json(await state.read(lambda: _page_json(state.store, query), quick=quick))
+
+
+async def requested_case(case_id: CaseId, request: Request) -> TestCase:
+    """The test case in the path."""
+    state, found = state_of(request), _found_id(case_id)
     try:
-        changed = test_cases.change(current.id, changes, state.now(), known)
+        return await state.read(lambda: state.store.test_cases.get(found))
+    except NotInStore:
+        raise not_found() from None
+
+
+async def case_to_update(
+    case: Annotated[TestCase, Depends(requested_case)], request: Request
+) -> TestCase:
+    """The same; another `id` in the body is its first problem."""
+    body = await request.json()
+    if isinstance(body, dict) and "id" in body:
+        _check_unchanged("id", body["id"], case.id)
+    return case
+
+
+@router.get(_ONE, **answers(schemas.TestCase, "NOT_FOUND"))
+async def get_test_case(case: Annotated[TestCase, Depends(requested_case)]) -> Response:
+    """Retrieve a specific test case by ID."""
+    return success_json(_json(case))
+
+
+@router.put(_ONE, **answers(schemas.TestCase, "INVALID_LENGTH", "NOT_FOUND", *WITH_BODY))
+async def update_test_case(
+    body: schemas.TestCaseChanges,
+    current: Annotated[TestCase, Depends(case_to_update)],
+    request: Request,
+) -> Response:
+    """Update an existing test case (all fields optional)."""
+    state, given = state_of(request), body.model_dump(exclude_unset=True)
+    if "created_at" in given:
+        _check_unchanged("created_at", given["created_at"], current.created_at)
+    if "tags" in given:
+        given["tags"] = tuple(given["tags"])
+    changes = TestCaseChanges(**{name: given[name] for name in WRITABLE if name in given})
+    try:  # `modified_at` can still change until the update is written, so the store compares it
+        changed = state.store.test_cases.change(
+            current.id, changes, state.now(), given.get("modified_at")
+        )
         return success_json(_json(await wrap_future(changed)))
     except NotInStore:  # it was deleted meanwhile
         raise not_found() from None
@@ -101,32 +113,34 @@ async def update(request: Request) -> Response:
         raise _read_only("modified_at", error.modified_at) from None
 
 
-@router.delete("/api/test-cases/{id}", **openapi_test_cases.DELETE_TEST_CASE)
-async def delete(request: Request) -> Response:
-    bodies.query(request)
+@router.delete(_ONE, **answers(None, "NOT_FOUND", status=204))
+async def delete_test_case(case_id: CaseId, request: Request) -> Response:
+    """Delete a test case; its versions and results stay."""
     state = state_of(request)
     try:
-        await wrap_future(state.store.test_cases.remove(_id(request), state.now()))
+        await wrap_future(state.store.test_cases.remove(_found_id(case_id), state.now()))
     except NotInStore:
         raise not_found() from None
     return Response(status_code=204)
 
 
-@router.get("/api/test-cases/{id}/versions", **openapi_test_cases.LIST_VERSIONS)
-async def versions(request: Request) -> Response:
-    limit, skip = bodies.page(bodies.query(request, "limit", "skip"))
-    state, case_id = state_of(request), _id(request)
+@router.get(f"{_ONE}/versions", **answers(schemas.VersionPage, "NOT_FOUND"))
+async def list_versions(
+    case_id: CaseId, query: Annotated[schemas.Page, Query()], request: Request
+) -> Response:
+    """Every version of a test case, the first one first, also of a deleted one."""
+    state, found_id = state_of(request), _found_id(case_id)
     try:
         found, total = await state.read(
-            lambda: state.store.test_cases.versions(case_id, limit, skip), quick=False
+            lambda: state.store.test_cases.versions(found_id, query.limit, query.skip), quick=False
         )
     except NotInStore:
         raise not_found() from None
     return success({"versions": found, "count": len(found), "total": total})
 
 
-def _page_json(store: Store, limit: int, skip: int, tag: str | None) -> bytes:
-    page = store.test_cases.page(limit, skip, tag)
+def _page_json(store: Store, query: schemas.TestCaseQuery) -> bytes:
+    page = store.test_cases.page(query.limit, query.skip, query.tag)
     cases = b",".join(map(_json, page.test_cases))
     counts = b',"count":%d,"total":%d}' % (len(page.test_cases), page.total)
     return b'{"test_cases":[' + cases + b"]" + counts
@@ -136,36 +150,18 @@ def not_found() -> ApiError:
     return ApiError("NOT_FOUND", "Test case not found")
 
 
-async def _requested_case(request: Request) -> TestCase:
-    state, case_id = state_of(request), _id(request)
-    try:
-        return await state.read(lambda: state.store.test_cases.get(case_id))
-    except NotInStore:
-        raise not_found() from None
-
-
-def _id(request: Request) -> str:
+def _found_id(given: str) -> str:
     """The id in the path; if it is not a UUID, there is no such test case."""
-    found = uuid_or_none(request.path_params["id"])
+    found = uuid_or_none(given)
     if found is None:
         raise not_found()
     return found
 
 
-def _unchanged(name: str, current: str) -> Parser:
-    """Accepts only the current value of a read-only field."""
-
-    def parse(value: Any) -> None:
-        if current not in (value, uuid_or_none(value)):  # an id may be in upper case
-            raise _read_only(name, current)
-
-    return parse
-
-
-def _timestamp(value: Any) -> str:
-    if not isinstance(value, str):
-        raise invalid("Field 'modified_at' cannot be changed; leave it out")
-    return value
+def _check_unchanged(name: str, given: Any, current: str) -> None:
+    """Refuse another value of a read-only field; an id may be in upper case."""
+    if current not in (given, uuid_or_none(given)):
+        raise _read_only(name, current)
 
 
 def _read_only(name: str, current: str) -> ApiError:

@@ -1,0 +1,459 @@
+"""Parameters, bodies of requests and data of responses: FastAPI makes the OpenAPI document of them.
+
+Bodies and parameters are validated with these models. Responses are not, as they are made from
+checked records; tests compare them with the document.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any, Literal
+
+from fastapi import Path
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from assay.model.comparison import Decision, GateVerdict, LossStatus
+from assay.model.options import Gate
+from assay.model.run import RunStatus
+from assay.model.test_case import MAX_DESCRIPTION, MAX_TAG, MAX_TAGS, MAX_TEXT
+from assay.server.envelope import Closed
+from assay.service.trends import LAST
+
+#: The type of an error of ours; its message continues after the name of the field.
+OWN = "own"
+#: The largest `limit` of a page, and the default.
+MAX_LIMIT, LIMIT = 1000, 100
+MAX_IDS, MAX_PATHS, MAX_EVALUATORS = 20_000, 1000, 1000
+#: The longest path, the longest name of a target and that of a run, in code points.
+MAX_PATH, MAX_TARGET, MAX_RUN = 1000, 500, 200
+#: Matches text that every store can keep: without NUL. Lone surrogates are not valid text anyway.
+STORABLE = "^[^\\u0000]*$"
+CASE_ID = "550e8400-e29b-41d4-a716-446655440001"
+RUN_ID = "0198c0de-1111-7000-8000-000000000001"
+#: `int` refuses to parse many more digits than these.
+_NUMBER = re.compile(r"-?[0-9]{1,4000}")
+#: Larger than any count or position, and still fits a 64-bit column.
+_HUGE = 2**62
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"
+
+
+def uuid_or_none(value: Any) -> str | None:
+    """The UUID in lower case; None when `value` is not one."""
+    lower = value.lower() if isinstance(value, str) else ""
+    return lower if _UUID.fullmatch(lower) else None
+
+
+def _uuid(value: Any) -> str:
+    found = uuid_or_none(value)
+    if found is None:
+        raise PydanticCustomError(OWN, f"must be a UUID, such as {CASE_ID}")
+    return found
+
+
+def _digits(value: Any) -> Any:
+    """An integer; other text is left to pydantic as what no integer looks like."""
+    return min(int(value), _HUGE) if _NUMBER.fullmatch(str(value)) else ""
+
+
+def _encodable(value: Any) -> Any:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        message = "has half of a surrogate pair, which cannot be stored"
+        raise PydanticCustomError(OWN, message) from None
+    return value
+
+
+def _different(ids: list[str]) -> list[str]:
+    if len(set(ids)) != len(ids):
+        raise PydanticCustomError(OWN, "names a test case twice")
+    return ids
+
+
+#: The default of a field that may be left out, but not be null.
+OMITTED: Any = Field(default_factory=lambda: None)
+_UUID_SCHEMA = WithJsonSchema({"type": "string", "format": "uuid"})
+Uuid = Annotated[str, BeforeValidator(_uuid), _UUID_SCHEMA]
+Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=STORABLE)]
+Description = Annotated[str, Field(max_length=MAX_DESCRIPTION, pattern=STORABLE)]
+Tag = Annotated[str, Field(min_length=1, max_length=MAX_TAG, pattern=STORABLE)]
+Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS, examples=[["geography", "basic"]])]
+#: A field that may only be sent back unchanged. Without the format of a time, which adds nothing
+#: to the pattern: generators rarely satisfy both.
+_SENT_BACK = Annotated[Any, WithJsonSchema({"type": "string", "pattern": _TIME})]
+
+Whole = BeforeValidator(_digits)
+Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Max results."), Whole]
+Storable = Annotated[str, Field(pattern=STORABLE)]
+RunName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        pattern=STORABLE,
+        description="A run: its id or the start of it, the name of a baseline, or `latest`.",
+        examples=["latest"],
+    ),
+]
+#: Not validated here: without such a resource, the response is 404.
+_ID: dict[str, Any] = {"alias": "id", "json_schema_extra": {"format": "uuid"}}
+CaseId = Annotated[str, Path(**_ID, description="UUID of test case.", examples=[CASE_ID])]
+RunId = Annotated[str, Path(**_ID, description="The id of a run.", examples=[RUN_ID])]
+
+
+class Page(Closed):
+    """The query parameters of a list."""
+
+    limit: Limit = LIMIT
+    skip: Annotated[int, Field(ge=0, description="Number to skip."), Whole] = 0
+
+
+class TestCaseQuery(Page):
+    __test__ = False  # or pytest would collect the class for its name
+
+    tag: Annotated[
+        Storable,
+        Field(
+            description="Filter by tag: a part of one, in upper or lower case; empty: any tag.",
+            examples=["geography"],
+        ),
+    ] = OMITTED
+
+
+class RunQuery(Closed):
+    limit: Limit = LIMIT
+    before: Annotated[Uuid, Field(description="Only runs before this one: `next` of a page.")] = (
+        OMITTED
+    )
+
+
+class CompareQuery(Closed):
+    base: RunName
+    candidate: RunName
+    gate: Annotated[Gate, Field(description="What fails the comparison.")] = "regression"
+    margin: Annotated[
+        float,
+        Field(ge=0, le=1, description="The difference in pass rates that does not matter."),
+    ] = 0.02
+    strict: Annotated[
+        bool, Field(description="No clear decision fails it too."), BeforeValidator(_FLAGS.get)
+    ] = False
+
+
+class TrendQuery(Closed):
+    suite: Annotated[Storable, Field(description="Only this suite, by its file or its name.")] = (
+        OMITTED
+    )
+    target: Annotated[Storable, Field(description="Only runs of this target, by its name.")] = (
+        OMITTED
+    )
+    last: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="How many runs."), Whole] = LAST
+
+
+class Body(Closed):
+    """The body of a request."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class Empty(Body):
+    """No fields."""
+
+
+class Data(Closed):
+    """Data of a response, in the names of result files."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+
+Count = Annotated[int, Field(ge=0, examples=[1])]
+Time = Annotated[str, Field(examples=["2026-01-15T10:30:00.000Z"])]
+
+
+class NewTestCase(Body):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "input": "What is the capital of France?",
+                    "expected_output": "Paris",
+                    "description": "Basic geography question",
+                    "tags": ["geography", "basic"],
+                }
+            ]
+        }
+    )
+
+    id: Uuid = OMITTED
+    input: Text
+    expected_output: Text
+    description: Description | None = None
+    tags: Tags = Field([])
+
+
+class TestCaseChanges(Body):
+    """What is left out stays. `id`, `created_at` and `modified_at` may only be sent back unchanged.
+
+    If the request includes `modified_at` and it is out of date, the update is rejected.
+    """
+
+    __test__ = False
+    model_config = ConfigDict(json_schema_extra={"examples": [{"input": "Updated input text"}]})
+
+    id: Annotated[Any, _UUID_SCHEMA] = OMITTED
+    input: Text = OMITTED
+    expected_output: Text = OMITTED
+    description: Description | None = OMITTED
+    tags: Tags = OMITTED
+    created_at: _SENT_BACK = OMITTED
+    modified_at: Annotated[str, Field(json_schema_extra={"pattern": _TIME})] = OMITTED
+
+
+_Stamp = Annotated[
+    str,
+    Field(
+        pattern=_TIME,
+        json_schema_extra={"format": "date-time"},
+        examples=["2026-01-15T10:30:00.000000Z"],
+    ),
+]
+
+
+class TestCase(Closed):
+    __test__ = False
+
+    id: Annotated[str, Field(json_schema_extra={"format": "uuid"}, examples=[CASE_ID])]
+    input: Annotated[Text, Field(examples=["What is the capital of France?"])]
+    expected_output: Annotated[Text, Field(examples=["Paris"])]
+    description: Description | None
+    tags: Tags
+    created_at: _Stamp
+    modified_at: _Stamp
+
+
+class TestCaseVersion(TestCase):
+    version: Annotated[int, Field(ge=1)]
+
+
+class TestCasePage(Closed):
+    __test__ = False
+
+    test_cases: list[TestCase]
+    count: Count
+    total: Count
+
+
+class VersionPage(Data):
+    versions: list[TestCaseVersion]
+    count: Count
+    total: Count
+
+
+class NewRun(Body):
+    """Which cases to run: test cases by id or by tag, or suites by path. And how."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": [name]} for name in ("test_cases", "tag", "suites")],
+            "examples": [{"tag": "geography", "target": "agent", "options": {"repeat": 3}}],
+        }
+    )
+
+    test_cases: Annotated[
+        list[Uuid],
+        Field(min_length=1, max_length=MAX_IDS, json_schema_extra={"uniqueItems": True}),
+        AfterValidator(_different),
+    ] = OMITTED
+    tag: Tag = OMITTED
+    suites: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=MAX_PATH, pattern=STORABLE)]],
+        Field(min_length=1, max_length=MAX_PATHS),
+    ] = OMITTED
+    target: Annotated[str, Field(min_length=1, max_length=MAX_TARGET, pattern=STORABLE)] = OMITTED
+    evaluators: Annotated[
+        list[Any], Field(max_length=MAX_EVALUATORS), AfterValidator(_encodable)
+    ] = OMITTED
+    options: Annotated[dict[str, Any], AfterValidator(_encodable)] = OMITTED
+
+
+class OfRun(Data):
+    run_id: Annotated[str, Field(examples=[RUN_ID])]
+    started_at: Time
+    target: Annotated[str, Field(examples=["agent"])]
+
+
+class ListedRun(OfRun):
+    finished_at: Time | None
+    status: RunStatus
+    suites: list[str]
+    total_cases: Count | None
+    passed: Count | None
+    failed: Count | None
+    errored: Count | None
+    skipped: Count | None
+    verdict: GateVerdict | None
+    exit_code: int | None
+    baselines: list[str]
+
+
+class Progress(Data):
+    run_id: str
+    planned: Count | None
+    done: Count
+    passed: Count
+    failed: Count
+    errored: Count
+    skipped: Count
+    cost_usd: float
+
+
+class Run(ListedRun):
+    options: dict[str, Any]
+    environment: dict[str, Any]
+    summary: dict[str, Any] | None
+    reasons: list[str]
+    notes: list[str]
+    progress: Progress | None
+
+
+class RunPage(Data):
+    runs: list[ListedRun]
+    count: Count
+    next: str | None
+
+
+class Result(Data):
+    """A case as in a result file, with its suite and position; the document has its schema."""
+
+
+class ResultPage(Data):
+    results: list[Result]
+    count: Count
+    total: Count
+    next: Count | None
+
+
+class NewBaseline(Body):
+    run: Annotated[
+        str,
+        Field(min_length=1, max_length=MAX_RUN, pattern=STORABLE, examples=["latest"]),
+    ]
+    accept: bool = False
+
+
+class Baseline(OfRun):
+    name: Annotated[str, Field(examples=["main"])]
+    status: RunStatus
+
+
+class BaselineList(Data):
+    baselines: list[Baseline]
+    count: Count
+    total: Count
+
+
+class Estimate(Data):
+    estimate: float
+    low: float | None
+    high: float | None
+    level: float
+    method: str
+
+
+class Point(OfRun):
+    passed: Count
+    judged: Count
+    pass_rate: Estimate
+
+
+class Trend(Data):
+    points: list[Point]
+    count: Count
+
+
+class SignificanceTest(Data):
+    name: str
+    p_value: float
+    discordant: Annotated[list[Count], Field(min_length=2, max_length=2, examples=[[0, 0]])]
+    e_value: float | None = None
+
+
+class WorseTest(Data):
+    name: str
+    p_value: float
+    significant: bool
+
+
+class ScoreTest(Data):
+    value: float
+    method: str
+    adjusted: float
+
+
+class ScoreDifference(Data):
+    suite: str
+    pairs: Count
+    difference: Estimate
+    test: ScoreTest
+
+
+class Reasks(Data):
+    passed: Count
+    failed: Count
+    errored: Count
+
+
+class Loss(Data):
+    suite: str
+    id: str
+    status: LossStatus
+    critical: bool
+    reasks: Reasks
+    reason: str
+
+
+class AcceptedCase(Data):
+    suite: str
+    id: str
+    reason: str
+    until: str = ""
+
+
+class Comparison(Data):
+    base: Annotated[str, Field(examples=[RUN_ID])]
+    candidate: Annotated[str, Field(examples=[RUN_ID])]
+    verdict: GateVerdict
+    decision: Decision
+    pairs: Count
+    difference: Estimate | None
+    test: SignificanceTest | None
+    worse: WorseTest | None
+    scores: list[ScoreDifference]
+    losses: list[Loss]
+    accepted: list[AcceptedCase]
+    regressions: list[str]
+    new_passes: list[str]
+    still_failing: list[str]
+    added: list[str]
+    removed: list[str]
+    not_comparable: list[str]
+    unjudged: list[str]
+    flaky: list[str]
+    suites: dict[str, dict[str, list[str]]]
+    gate: Gate
+    gate_failures: list[str]
+    undecided: list[str]
+    explanation: str
+    warnings: list[str]
+    notes: list[str]
+    exit_code: int
+
+
+class Health(Data):
+    status: Literal["ok"]
+    version: str
+    runs: Count
