@@ -30,6 +30,7 @@ JSON = {"content-type": "application/json"}
 #: on how parts of the request go together. All else that is refused, a schema has to refuse.
 BEYOND = (
     "there is nothing to cancel",  # the run has ended meanwhile
+    "there is nothing to resume",  # the run has ended, or is still in progress
     "runs are under way",  # as many as a server takes
     "has no model that could be",  # the judge of the project
     # Evaluators
@@ -119,8 +120,19 @@ def _order(case: Any, store: Store, run: str) -> None:
     if "test_cases" in body:
         found = store.test_cases.page(len(body["test_cases"])).test_cases
         body["test_cases"] = [test_case.id for test_case in found]
+    _name_judges(body.get("evaluators"))
     if options := body.get("options"):
         _options(options, run)
+
+
+def _name_judges(evaluators: Any) -> None:
+    """Let every judge be the configured target, also those of members."""
+    for entry in evaluators if isinstance(evaluators, list) else ():
+        if isinstance(entry, dict):
+            if entry.get("target") is not None:
+                entry["target"] = "echo"
+            for value in entry.values():
+                _name_judges(value)
 
 
 def _options(options: dict[str, Any], run: str) -> None:

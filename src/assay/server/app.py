@@ -22,7 +22,7 @@ from assay.errors import AssayError, EvalFileErrors, NotInStore, UsageError
 from assay.ports import Store
 from assay.redaction import redacted
 from assay.roster.secrets import project_redactor
-from assay.server import openapi
+from assay.server import docs, openapi
 from assay.server.envelope import UNEXPECTED, ApiError, sentence
 from assay.server.jobs import Clock, Jobs, utc_now
 from assay.server.problems import refusal
@@ -71,6 +71,8 @@ def create_app(
     app.add_middleware(Guard, access=access or Access(), redactor=redactor)
     app.router.routes += [*openapi.ROUTES, *_heads()]
     app.add_route("/openapi.json", openapi.get_document, ["GET"], include_in_schema=False)
+    app.add_route("/docs", docs.get_page, ["GET"], include_in_schema=False)
+    app.add_route("/docs.css", docs.get_style, ["GET"], include_in_schema=False)
     app.openapi = openapi.document  # type: ignore[method-assign]
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)

@@ -60,9 +60,6 @@ def document() -> Schema:
     for path in made["paths"].values():
         for operation in path.values():
             operation["responses"].pop("422", None)
-            for described in (operation.get("requestBody", {}), *operation["responses"].values()):
-                for content in described.get("content", {}).values():
-                    content.setdefault("example", _example(content["schema"], schemas))
     made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     # A server on loopback may have no tokens, and then asks for none.
     made["security"] = [{"token": []}, {}]
@@ -104,23 +101,3 @@ def _options() -> Schema:
         "if": decided,
         "then": compared,
     }
-
-
-def _example(schema: Schema, schemas: dict[str, Schema]) -> Any:
-    """A value that fits the schema, made of the examples of its parts."""
-    if "$ref" in schema:
-        return _example(schemas[schema["$ref"].removeprefix(_REF)], schemas)
-    if "examples" in schema:
-        return schema["examples"][0]
-    if "const" in schema or "enum" in schema:
-        return schema["const"] if "const" in schema else schema["enum"][0]
-    if "anyOf" in schema:
-        return (
-            None if {"type": "null"} in schema["anyOf"] else _example(schema["anyOf"][0], schemas)
-        )
-    if schema["type"] == "object":
-        return {name: _example(p, schemas) for name, p in schema.get("properties", {}).items()}
-    if schema["type"] == "array":
-        return [_example(schema["items"], schemas)]
-    plain = {"string": "text", "boolean": True, "integer": 1, "number": 1.0}
-    return plain.get(schema["type"])

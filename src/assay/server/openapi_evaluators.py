@@ -13,6 +13,7 @@ from assay.service.schema import evaluator_shapes, spellings_of
 Schema = dict[str, Any]
 #: Matches text that does not end like a file name.
 _NO_FILE = r"^(?![\s\S]*\.[A-Za-z0-9]+\s*$)"
+_CONFIGURED = "The name of a target in the server's configuration; others are refused."
 #: Matches the name of a model without a provider.
 _NO_PROVIDER = "^[^:]*$"
 
@@ -24,6 +25,8 @@ def evaluator_schemas(ref: str) -> dict[str, Schema]:
         for name, pattern in (("prompt", _NO_FILE), ("model", _NO_PROVIDER)):
             if name in shape.get("properties", ()):
                 shape["properties"][name]["anyOf"][0]["pattern"] = pattern
+        if "target" in shape.get("properties", ()):
+            shape["properties"]["target"]["description"] = _CONFIGURED
     _remove_programs(shapes["Aggregator"])
     shapes["GivenEvaluator"] = {
         "anyOf": [{"enum": _types_without_keys()}, {"$ref": f"{ref}Evaluator"}]

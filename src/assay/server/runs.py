@@ -34,12 +34,6 @@ _LINKS = {
     name: {"operationId": name, "parameters": {"id": "$response.body#/data/runId"}}
     for name in ("get_run", "list_results", "cancel_run", "resume_run")
 }
-_STARTED = {"run_id": schemas.RUN_ID, "target": "agent", "planned": 2, "done": 0}
-_EVENTS = (
-    ServerSentEvent("started", "feed-1", _STARTED),
-    ServerSentEvent("finished", "feed-2", {"status": "finished"}),
-)
-_STREAMED = {"example": b"".join(event.encoded() for event in _EVENTS).decode()}
 
 
 class EventStream(StreamingResponse):
@@ -100,8 +94,7 @@ async def list_results(
 
 @router.get(
     f"{_ONE}/events",
-    **answers(None, "NOT_FOUND", content={EventStream.media_type: _STREAMED})
-    | {"response_class": EventStream},
+    **answers(None, "NOT_FOUND") | {"response_class": EventStream},
 )
 async def follow_run(
     run: Requested,

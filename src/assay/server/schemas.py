@@ -82,7 +82,7 @@ Uuid = Annotated[str, BeforeValidator(_uuid), _UUID_SCHEMA]
 Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=STORABLE)]
 Description = Annotated[str, Field(max_length=MAX_DESCRIPTION, pattern=STORABLE)]
 Tag = Annotated[str, Field(min_length=1, max_length=MAX_TAG, pattern=STORABLE)]
-Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS, examples=[["geography", "basic"]])]
+Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
 #: A field that may only be sent back unchanged. Without the format of a time, which adds nothing
 #: to the pattern: generators rarely satisfy both.
 _SENT_BACK = Annotated[Any, WithJsonSchema({"type": "string", "pattern": _TIME})]
@@ -163,6 +163,8 @@ class Body(Closed):
 class Empty(Body):
     """No fields."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{}]})
+
 
 class Data(Closed):
     """Data of a response, in the names of result files."""
@@ -170,8 +172,7 @@ class Data(Closed):
     model_config = ConfigDict(alias_generator=to_camel)
 
 
-Count = Annotated[int, Field(ge=0, examples=[1])]
-Time = Annotated[str, Field(examples=["2026-01-15T10:30:00.000Z"])]
+Count = Annotated[int, Field(ge=0)]
 
 
 class NewTestCase(Body):
@@ -213,22 +214,15 @@ class TestCaseChanges(Body):
     modified_at: Annotated[str, Field(json_schema_extra={"pattern": _TIME})] = OMITTED
 
 
-_Stamp = Annotated[
-    str,
-    Field(
-        pattern=_TIME,
-        json_schema_extra={"format": "date-time"},
-        examples=["2026-01-15T10:30:00.000000Z"],
-    ),
-]
+_Stamp = Annotated[str, Field(pattern=_TIME, json_schema_extra={"format": "date-time"})]
 
 
 class TestCase(Closed):
     __test__ = False
 
-    id: Annotated[str, Field(json_schema_extra={"format": "uuid"}, examples=[CASE_ID])]
-    input: Annotated[Text, Field(examples=["What is the capital of France?"])]
-    expected_output: Annotated[Text, Field(examples=["Paris"])]
+    id: Annotated[str, _UUID_SCHEMA]
+    input: Text
+    expected_output: Text
     description: Description | None
     tags: Tags
     created_at: _Stamp
@@ -247,7 +241,7 @@ class TestCasePage(Closed):
     total: Count
 
 
-class VersionPage(Data):
+class VersionPage(Closed):
     versions: list[TestCaseVersion]
     count: Count
     total: Count
@@ -273,7 +267,15 @@ class NewRun(Body):
         list[Annotated[str, Field(min_length=1, max_length=MAX_PATH, pattern=STORABLE)]],
         Field(min_length=1, max_length=MAX_PATHS),
     ] = OMITTED
-    target: Annotated[str, Field(min_length=1, max_length=MAX_TARGET, pattern=STORABLE)] = OMITTED
+    target: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_TARGET,
+            pattern=STORABLE,
+            description="The name of a target in the server's configuration; others are refused.",
+        ),
+    ] = OMITTED
     evaluators: Annotated[
         list[Any], Field(max_length=MAX_EVALUATORS), AfterValidator(_encodable)
     ] = OMITTED
@@ -281,13 +283,13 @@ class NewRun(Body):
 
 
 class OfRun(Data):
-    run_id: Annotated[str, Field(examples=[RUN_ID])]
-    started_at: Time
-    target: Annotated[str, Field(examples=["agent"])]
+    run_id: str
+    started_at: str
+    target: str
 
 
 class ListedRun(OfRun):
-    finished_at: Time | None
+    finished_at: str | None
     status: RunStatus
     suites: list[str]
     total_cases: Count | None
@@ -338,15 +340,14 @@ class ResultPage(Data):
 
 
 class NewBaseline(Body):
-    run: Annotated[
-        str,
-        Field(min_length=1, max_length=MAX_RUN, pattern=STORABLE, examples=["latest"]),
-    ]
+    model_config = ConfigDict(json_schema_extra={"examples": [{"run": "latest"}]})
+
+    run: Annotated[str, Field(min_length=1, max_length=MAX_RUN, pattern=STORABLE)]
     accept: bool = False
 
 
 class Baseline(OfRun):
-    name: Annotated[str, Field(examples=["main"])]
+    name: str
     status: RunStatus
 
 
@@ -378,7 +379,7 @@ class Trend(Data):
 class SignificanceTest(Data):
     name: str
     p_value: float
-    discordant: Annotated[list[Count], Field(min_length=2, max_length=2, examples=[[0, 0]])]
+    discordant: Annotated[list[Count], Field(min_length=2, max_length=2)]
     e_value: float | None = None
 
 
@@ -424,8 +425,8 @@ class AcceptedCase(Data):
 
 
 class Comparison(Data):
-    base: Annotated[str, Field(examples=[RUN_ID])]
-    candidate: Annotated[str, Field(examples=[RUN_ID])]
+    base: str
+    candidate: str
     verdict: GateVerdict
     decision: Decision
     pairs: Count

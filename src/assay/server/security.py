@@ -27,9 +27,10 @@ TOKENS_VARIABLE = "ASSAY_API_TOKENS"
 #: A Host header: an address in brackets or a name, and a port.
 _HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:@/]*))(?::[0-9]*)?")
 STOPPING = "The server was stopped before the request was answered"
+_POLICY = b"content-security-policy"
 API_HEADERS = [
+    (_POLICY, b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 ]
@@ -122,7 +123,10 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = [*message["headers"], *API_HEADERS]
+                # A page has a policy of its own.
+                own = [pair for pair in message["headers"] if pair[0] == _POLICY]
+                added = API_HEADERS[1:] if own else API_HEADERS
+                message["headers"] = [*message["headers"], *added]
             await send(message)
 
         try:
