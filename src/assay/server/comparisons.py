@@ -16,7 +16,7 @@ from assay.comparison.gate import Rules
 from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN, baseline_name
 from assay.errors import BaselineRefused, NotInStore, StoreError, UsageError
 from assay.model.run import RunRecord
-from assay.server import schemas
+from assay.server import responses, schemas
 from assay.server.envelope import WITH_BODY, ApiError, answers, invalid, sentence, success
 from assay.server.requests import Route
 from assay.server.state import state_of
@@ -42,7 +42,7 @@ NewName = Annotated[
 Name = Annotated[str, Path(description="The name of a baseline.", examples=["main"])]
 
 
-@router.get("/api/baselines", **answers(schemas.BaselineList))
+@router.get("/api/baselines", **answers(responses.BaselineList))
 async def list_baselines(request: Request) -> Response:
     """The runs that have a name to compare others with."""
     store = state_of(request).store
@@ -54,7 +54,7 @@ async def list_baselines(request: Request) -> Response:
 
 @router.put(
     "/api/baselines/{name}",
-    **answers(schemas.Baseline, "MISSING_FIELD", "INVALID_LENGTH", "NOT_FOUND", *WITH_BODY),
+    **answers(responses.Baseline, "MISSING_FIELD", "INVALID_LENGTH", "NOT_FOUND", *WITH_BODY),
 )
 async def set_baseline(name: NewName, body: schemas.NewBaseline, request: Request) -> Response:
     """Call a run by a name; refused if it is partial or lost cases, unless that is accepted."""
@@ -79,7 +79,7 @@ async def remove_baseline(name: Name, request: Request) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/api/compare", **answers(schemas.Comparison, "MISSING_FIELD", "NOT_FOUND"))
+@router.get("/api/compare", **answers(responses.Comparison, "MISSING_FIELD", "NOT_FOUND"))
 async def compare(query: Annotated[schemas.CompareQuery, Query()], request: Request) -> Response:
     """What changed between two runs, and whether it is chance."""
     state = state_of(request)
@@ -89,7 +89,7 @@ async def compare(query: Annotated[schemas.CompareQuery, Query()], request: Requ
     return success((await state.scan(comparing, request)).to_dict())
 
 
-@router.get("/api/trend", **answers(schemas.Trend, "NOT_FOUND"))
+@router.get("/api/trend", **answers(responses.Trend, "NOT_FOUND"))
 async def trend(query: Annotated[schemas.TrendQuery, Query()], request: Request) -> Response:
     """The pass rate of the finished runs with its interval, target by target, the newest last."""
     store = state_of(request).store
@@ -102,7 +102,7 @@ async def trend(query: Annotated[schemas.TrendQuery, Query()], request: Request)
     return success({"points": [point.to_dict() for point in points], "count": len(points)})
 
 
-@router.get("/api/health", **answers(schemas.Health, "UNAVAILABLE"))
+@router.get("/api/health", **answers(responses.Health, "UNAVAILABLE"))
 async def health(request: Request) -> Response:
     """Health check: the server and its store are up."""
     state = state_of(request)

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from assay.errors import NotInStore, StoreError
 from assay.model.run import RunRecord
-from assay.server import schemas
+from assay.server import responses, schemas
 from assay.server.envelope import WITH_BODY, ApiError, answers, invalid, success, success_json
 from assay.server.feed import ServerSentEvent
 from assay.server.jobs import SERVE, is_unfinished
@@ -56,7 +56,9 @@ Requested = Annotated[RunRecord, Depends(requested_run)]
 
 @router.post(
     "/api/runs",
-    **answers(schemas.Run, "MISSING_FIELD", "INVALID_LENGTH", *WITH_BODY, status=202, links=_LINKS),
+    **answers(
+        responses.Run, "MISSING_FIELD", "INVALID_LENGTH", *WITH_BODY, status=202, links=_LINKS
+    ),
 )
 async def start_run(body: schemas.NewRun, request: Request) -> Response:
     """Start a run of test cases, by id or by tag, or of suites, by path below the served root."""
@@ -66,7 +68,7 @@ async def start_run(body: schemas.NewRun, request: Request) -> Response:
     return success(await _run_data(run_id, state), 202)
 
 
-@router.get("/api/runs", **answers(schemas.RunPage))
+@router.get("/api/runs", **answers(responses.RunPage))
 async def list_runs(query: Annotated[schemas.RunQuery, Query()], request: Request) -> Response:
     """The runs, the newest first."""
     store = state_of(request).store
@@ -77,13 +79,13 @@ async def list_runs(query: Annotated[schemas.RunQuery, Query()], request: Reques
     return success({"runs": rows, "count": len(rows), "next": last})
 
 
-@router.get(_ONE, **answers(schemas.Run, "NOT_FOUND"))
+@router.get(_ONE, **answers(responses.Run, "NOT_FOUND"))
 async def get_run(run: Requested, request: Request) -> Response:
     """One run: its progress, or its result."""
     return success(await _run_data(run.id, state_of(request)))
 
 
-@router.get(f"{_ONE}/results", **answers(schemas.ResultPage, "NOT_FOUND"))
+@router.get(f"{_ONE}/results", **answers(responses.ResultPage, "NOT_FOUND"))
 async def list_results(
     run_id: RunId, query: Annotated[ResultQuery, Query()], request: Request
 ) -> Response:
@@ -120,7 +122,7 @@ async def follow_run(
     return StreamingResponse(_encode(stream), headers=_STREAM)
 
 
-@router.post(f"{_ONE}/cancel", **answers(schemas.Run, "NOT_FOUND", *WITH_BODY, status=202))
+@router.post(f"{_ONE}/cancel", **answers(responses.Run, "NOT_FOUND", *WITH_BODY, status=202))
 async def cancel_run(body: schemas.Empty, run: Requested, request: Request) -> Response:
     """Stop a run: trials in flight may finish; a second time they may not."""
     state, run_id = state_of(request), run.id
@@ -136,7 +138,7 @@ async def cancel_run(body: schemas.Empty, run: Requested, request: Request) -> R
     return success(await _run_data(run_id, state), 202)
 
 
-@router.post(f"{_ONE}/resume", **answers(schemas.Run, "NOT_FOUND", *WITH_BODY, status=202))
+@router.post(f"{_ONE}/resume", **answers(responses.Run, "NOT_FOUND", *WITH_BODY, status=202))
 async def resume_run(body: schemas.Empty, run: Requested, request: Request) -> Response:
     """Resume a run of a server that was cancelled or failed: only missing trials are repeated."""
     state, run_id = state_of(request), run.id

@@ -1,23 +1,16 @@
-"""Parameters, bodies of requests and data of responses: FastAPI makes the OpenAPI document of them.
-
-Bodies and parameters are validated with these models. Responses are not, as they are made from
-checked records; tests compare them with the document.
-"""
+"""Parameters and bodies of requests: FastAPI validates them, and generates their documentation."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Path
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
-from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from assay.model.comparison import Decision, GateVerdict, LossStatus
 from assay.model.options import Gate
-from assay.model.run import RunStatus
 from assay.model.test_case import MAX_DESCRIPTION, MAX_TAG, MAX_TAGS, MAX_TEXT
 from assay.server.envelope import Closed
 from assay.service.trends import LAST
@@ -39,7 +32,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,4000}")
 _HUGE = 2**62
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"
+TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"
 
 
 def uuid_or_none(value: Any) -> str | None:
@@ -77,15 +70,15 @@ def _different(ids: list[str]) -> list[str]:
 
 #: The default of a field that may be left out, but not be null.
 OMITTED: Any = Field(default_factory=lambda: None)
-_UUID_SCHEMA = WithJsonSchema({"type": "string", "format": "uuid"})
-Uuid = Annotated[str, BeforeValidator(_uuid), _UUID_SCHEMA]
+UUID_SCHEMA = WithJsonSchema({"type": "string", "format": "uuid"})
+Uuid = Annotated[str, BeforeValidator(_uuid), UUID_SCHEMA]
 Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=STORABLE)]
 Description = Annotated[str, Field(max_length=MAX_DESCRIPTION, pattern=STORABLE)]
 Tag = Annotated[str, Field(min_length=1, max_length=MAX_TAG, pattern=STORABLE)]
 Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
 #: A field that may only be sent back unchanged. Without the format of a time, which adds nothing
 #: to the pattern: generators rarely satisfy both.
-_SENT_BACK = Annotated[Any, WithJsonSchema({"type": "string", "pattern": _TIME})]
+_SENT_BACK = Annotated[Any, WithJsonSchema({"type": "string", "pattern": TIME})]
 
 Whole = BeforeValidator(_digits)
 Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Max results."), Whole]
@@ -166,15 +159,6 @@ class Empty(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{}]})
 
 
-class Data(Closed):
-    """Data of a response, in the names of result files."""
-
-    model_config = ConfigDict(alias_generator=to_camel)
-
-
-Count = Annotated[int, Field(ge=0)]
-
-
 class NewTestCase(Body):
     model_config = ConfigDict(
         json_schema_extra={
@@ -205,46 +189,13 @@ class TestCaseChanges(Body):
     __test__ = False
     model_config = ConfigDict(json_schema_extra={"examples": [{"input": "Updated input text"}]})
 
-    id: Annotated[Any, _UUID_SCHEMA] = OMITTED
+    id: Annotated[Any, UUID_SCHEMA] = OMITTED
     input: Text = OMITTED
     expected_output: Text = OMITTED
     description: Description | None = OMITTED
     tags: Tags = OMITTED
     created_at: _SENT_BACK = OMITTED
-    modified_at: Annotated[str, Field(json_schema_extra={"pattern": _TIME})] = OMITTED
-
-
-_Stamp = Annotated[str, Field(pattern=_TIME, json_schema_extra={"format": "date-time"})]
-
-
-class TestCase(Closed):
-    __test__ = False
-
-    id: Annotated[str, _UUID_SCHEMA]
-    input: Text
-    expected_output: Text
-    description: Description | None
-    tags: Tags
-    created_at: _Stamp
-    modified_at: _Stamp
-
-
-class TestCaseVersion(TestCase):
-    version: Annotated[int, Field(ge=1)]
-
-
-class TestCasePage(Closed):
-    __test__ = False
-
-    test_cases: list[TestCase]
-    count: Count
-    total: Count
-
-
-class VersionPage(Closed):
-    versions: list[TestCaseVersion]
-    count: Count
-    total: Count
+    modified_at: Annotated[str, Field(json_schema_extra={"pattern": TIME})] = OMITTED
 
 
 class NewRun(Body):
@@ -282,179 +233,8 @@ class NewRun(Body):
     options: Annotated[dict[str, Any], AfterValidator(_encodable)] = OMITTED
 
 
-class OfRun(Data):
-    run_id: str
-    started_at: str
-    target: str
-
-
-class ListedRun(OfRun):
-    finished_at: str | None
-    status: RunStatus
-    suites: list[str]
-    total_cases: Count | None
-    passed: Count | None
-    failed: Count | None
-    errored: Count | None
-    skipped: Count | None
-    verdict: GateVerdict | None
-    exit_code: int | None
-    baselines: list[str]
-
-
-class Progress(Data):
-    run_id: str
-    planned: Count | None
-    done: Count
-    passed: Count
-    failed: Count
-    errored: Count
-    skipped: Count
-    cost_usd: float
-
-
-class Run(ListedRun):
-    options: dict[str, Any]
-    environment: dict[str, Any]
-    summary: dict[str, Any] | None
-    reasons: list[str]
-    notes: list[str]
-    progress: Progress | None
-
-
-class RunPage(Data):
-    runs: list[ListedRun]
-    count: Count
-    next: str | None
-
-
-class Result(Data):
-    """A case as in a result file, with its suite and position; the document has its schema."""
-
-
-class ResultPage(Data):
-    results: list[Result]
-    count: Count
-    total: Count
-    next: Count | None
-
-
 class NewBaseline(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"run": "latest"}]})
 
     run: Annotated[str, Field(min_length=1, max_length=MAX_RUN, pattern=STORABLE)]
     accept: bool = False
-
-
-class Baseline(OfRun):
-    name: str
-    status: RunStatus
-
-
-class BaselineList(Data):
-    baselines: list[Baseline]
-    count: Count
-    total: Count
-
-
-class Estimate(Data):
-    estimate: float
-    low: float | None
-    high: float | None
-    level: float
-    method: str
-
-
-class Point(OfRun):
-    passed: Count
-    judged: Count
-    pass_rate: Estimate
-
-
-class Trend(Data):
-    points: list[Point]
-    count: Count
-
-
-class SignificanceTest(Data):
-    name: str
-    p_value: float
-    discordant: Annotated[list[Count], Field(min_length=2, max_length=2)]
-    e_value: float | None = None
-
-
-class WorseTest(Data):
-    name: str
-    p_value: float
-    significant: bool
-
-
-class ScoreTest(Data):
-    value: float
-    method: str
-    adjusted: float
-
-
-class ScoreDifference(Data):
-    suite: str
-    pairs: Count
-    difference: Estimate
-    test: ScoreTest
-
-
-class Reasks(Data):
-    passed: Count
-    failed: Count
-    errored: Count
-
-
-class Loss(Data):
-    suite: str
-    id: str
-    status: LossStatus
-    critical: bool
-    reasks: Reasks
-    reason: str
-
-
-class AcceptedCase(Data):
-    suite: str
-    id: str
-    reason: str
-    until: str = ""
-
-
-class Comparison(Data):
-    base: str
-    candidate: str
-    verdict: GateVerdict
-    decision: Decision
-    pairs: Count
-    difference: Estimate | None
-    test: SignificanceTest | None
-    worse: WorseTest | None
-    scores: list[ScoreDifference]
-    losses: list[Loss]
-    accepted: list[AcceptedCase]
-    regressions: list[str]
-    new_passes: list[str]
-    still_failing: list[str]
-    added: list[str]
-    removed: list[str]
-    not_comparable: list[str]
-    unjudged: list[str]
-    flaky: list[str]
-    suites: dict[str, dict[str, list[str]]]
-    gate: Gate
-    gate_failures: list[str]
-    undecided: list[str]
-    explanation: str
-    warnings: list[str]
-    notes: list[str]
-    exit_code: int
-
-
-class Health(Data):
-    status: Literal["ok"]
-    version: str
-    runs: Count
