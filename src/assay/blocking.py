@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ def _run_in_thread(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
             ended.set()
 
     try:
-        threading.Thread(target=run, name="assay").start()
+        threading.Thread(target=copy_context().run, args=(run,), name="assay").start()
         ended.wait()
     except BaseException:
         if started.wait(_START_SECONDS):

@@ -45,6 +45,8 @@ from assay.record import Record
 MAX_MESSAGE = 500
 #: How many errors, and how many warnings, are reported for one file.
 MAX_PROBLEMS = 1000
+#: How many reasons the message of a refused baseline has.
+MAX_REASONS = 20
 
 Severity = Literal["error", "warning"]
 
@@ -413,7 +415,10 @@ class BaselineRefused(AssayError):
     def __init__(self, name: str, run_id: str, reasons: Sequence[str]) -> None:
         self.head = f"the run {run_id} is refused as the baseline {name!r}"
         self.reasons = tuple(reasons)
-        super().__init__(f"{self.head}: {'; '.join(reasons)}")
+        shown = list(reasons[:MAX_REASONS])
+        if len(reasons) > MAX_REASONS:
+            shown.append(f"and {len(reasons) - MAX_REASONS:,} more")
+        super().__init__(f"{self.head}: {'; '.join(shown)}")
 
 
 class ResultFileError(AssayError):

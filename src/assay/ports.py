@@ -303,6 +303,13 @@ class Store(Cache, Protocol):
         """
         ...
 
+    def move_baseline(self, name: str, run_id: str, before: str | None) -> bool:
+        """Point a name to a run if it still points to `before`, or does not exist if that is None.
+
+        Returns whether the name points to the run now.
+        """
+        ...
+
     def baseline_history(self, name: str) -> list[str]:
         """The ids of the runs that the name has pointed to, the oldest first."""
         ...

@@ -13,17 +13,15 @@ to RE2, which also says where a match is.
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, Literal
-from urllib.parse import quote, quote_plus
 
+from assay.encodings import encodings, json_text, utf8
 from assay.quick_search import quick_search
 
 MARK = "[redacted]"
@@ -104,13 +102,17 @@ class Redactor:
     """Redacts the given secrets and what looks like one. Numbers stay as they are."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = _forms(secrets)
+        self._secrets = tuple(sorted(secrets))
+        known = _forms(self._secrets)
         #: How many characters at an end of an incomplete text may be part of a secret.
         self._margin = max([LONGEST_SECRET, *map(len, known)])
-        self._forms = [_bytes(form) for form in known]
-        in_json = dict.fromkeys(_json(form, ascii_only=False) for form in known)
+        self._forms = [utf8(form) for form in known]
+        in_json = dict.fromkeys(json_text(form, ascii_only=False) for form in known)
         self._text_checks = (*_fixed_checks(), *_literal_checks(known))
         self._json_checks = (*_fixed_checks(), quick_search(_ESCAPED), *_literal_checks(in_json))
+
+    def __reduce__(self) -> Any:
+        return _with_secrets, (self._secrets,)
 
     def text(self, text: str) -> str:
         """The text with every secret replaced; the same object if there is none."""
@@ -195,7 +197,7 @@ class Redactor:
             # Escapes stay escapes: one may be half of a surrogate pair.
             escaped = "\\u" in literal
             yield between
-            yield literal if new == value else f'"{_json(new, ascii_only=escaped)}"'
+            yield literal if new == value else f'"{json_text(new, ascii_only=escaped)}"'
             end = stop
         yield text[end:]
 
@@ -206,7 +208,7 @@ class Redactor:
         return self.text(text)
 
     def _redact(self, text: str) -> str:
-        data = _bytes(text)
+        data = utf8(text)
         for _ in range(_MAX_PASSES):
             before, data = data, _replace_spans(data, self._spans(data))
             if data == before:
@@ -233,6 +235,12 @@ def patterns_only() -> Redactor:
     return Redactor()
 
 
+@lru_cache(maxsize=8)
+def _with_secrets(secrets: tuple[str, ...]) -> Redactor:
+    """A redactor that was pickled: a worker process gets the same one with every request."""
+    return Redactor(secrets)
+
+
 _source: ContextVar[Callable[[], Redactor]] = ContextVar("redactor", default=patterns_only)
 
 
@@ -246,9 +254,14 @@ def redacting(source: Callable[[], Redactor]) -> Iterator[None]:
         _source.reset(token)
 
 
+def current() -> Redactor:
+    """The redactor of this context."""
+    return _source.get()()
+
+
 def redacted(text: str) -> str:
     """The whole text, redacted as `cut` does."""
-    return _source.get()().text(text)
+    return current().text(text)
 
 
 def cut(text: str, limit: int, keep: Literal["start", "both"] = "start") -> str:
@@ -258,7 +271,7 @@ def cut(text: str, limit: int, keep: Literal["start", "both"] = "start") -> str:
     """
     if len(text) <= limit:
         return text
-    redactor = _source.get()()
+    redactor = current()
     short = redactor.start(text, limit + 1)
     if len(short) <= limit:
         return short
@@ -270,7 +283,7 @@ def cut(text: str, limit: int, keep: Literal["start", "both"] = "start") -> str:
 
 def cut_to_end(text: str, limit: int, *, beheaded: bool = False) -> str:
     """The last `limit` characters of the redacted text; `beheaded` if its beginning was dropped."""
-    return _source.get()().end(text, limit, beheaded=beheaded)
+    return current().end(text, limit, beheaded=beheaded)
 
 
 class _Keys:
@@ -310,48 +323,10 @@ def _replace_spans(data: bytes, spans: Iterable[Span]) -> bytes:
 
 def _forms(secrets: Iterable[str]) -> list[str]:
     """The secrets in all usual encodings, the longest first."""
-    forms: set[str] = set()
-    for secret in {text for given in secrets for text in (given, given.strip())}:
-        if len(secret) < SHORTEST_SECRET:
-            continue
-        forms |= {secret, repr(secret)[1:-1], *_json_forms(secret)}
-        forms |= {*_url_forms(secret), *_base64_forms(_bytes(secret))}
+    whole = {text for given in secrets for text in (given, given.strip())}
+    forms = {form for text in whole if len(text) >= SHORTEST_SECRET for form in encodings(text)}
     # A part of the mark itself would be found again after every replacement.
     return sorted((form for form in forms if form not in MARK), key=lambda f: (-len(f), f))
-
-
-def _json_forms(secret: str) -> Iterator[str]:
-    """As a JSON string, and as JSON inside a JSON string: arguments of tool calls are sent so."""
-    for ascii_only in (True, False):
-        once = _json(secret, ascii_only=ascii_only)
-        yield from (once, _json(once, ascii_only=True), _json(once, ascii_only=False))
-
-
-def _url_forms(secret: str) -> Iterator[str]:
-    data = _bytes(secret)
-    for form in (quote(data, safe=""), quote(data), quote_plus(data)):
-        yield form
-        yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), form)
-
-
-def _base64_forms(data: bytes) -> Iterator[str]:
-    """On its own, and as a part of something longer, at each of the three alignments."""
-    for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        whole = encode(data).decode()
-        yield whole
-        yield whole.rstrip("=")
-        for offset, first in ((0, 0), (1, 2), (2, 3)):
-            last = (offset + len(data)) * 8 // 6
-            yield encode(b"\0" * offset + data).decode()[first:last]
-
-
-def _json(text: str, *, ascii_only: bool) -> str:
-    """The text as a JSON string, without the quotes."""
-    return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -374,7 +349,7 @@ def _fixed_checks() -> tuple[Check, ...]:
 
 
 def _literal_checks(literals: Iterable[str]) -> Iterator[Check]:
-    readable = [text for text in literals if _is_utf8(_bytes(text))]
+    readable = [text for text in literals if _is_utf8(utf8(text))]
     # A literal that contains another one need not be searched for itself.
     minimal = [t for t in readable if not any(other in t for other in readable if other != t)]
     patterns = [_literal(text) for text in minimal]

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from assay import redaction
 from assay.deadlines import DeadlineExceeded, within
 from assay.errors import AssayError, cause_of
 from assay.model.case import EvalCase
@@ -22,6 +23,7 @@ from assay.model.evaluator import EvaluatorSpec
 from assay.model.numbers import rounded
 from assay.model.score import PASS_FROM, EvaluationScore, reaches
 from assay.ports import Check, Resources
+from assay.redaction import Redactor, redacting
 from assay.threads import in_thread
 from assay.workers import LIMIT_SECONDS, compute
 
@@ -83,14 +85,15 @@ async def _computed(pickled: bytes, context: Context) -> EvaluationScore:
     case = EvalCase(context.case.id, (), (), expected_messages=context.case.expected_messages)
     try:
         seen = Context(case, context.observation, context.repeat)
-        return await compute(_score, pickled, seen, limit=LIMIT_SECONDS)
+        return await compute(_score, pickled, seen, redaction.current(), limit=LIMIT_SECONDS)
     except TimeoutError:
         return EvaluationScore.errored(_TOO_LONG.format(LIMIT_SECONDS))
 
 
-def _score(pickled: bytes, context: Context) -> Any:
+def _score(pickled: bytes, context: Context, redactor: Redactor) -> Any:
     """The score of a check, in a worker process."""
-    return _unpickled(pickled)(context)
+    with redacting(lambda: redactor):
+        return _unpickled(pickled)(context)
 
 
 @lru_cache(maxsize=64)

@@ -3,7 +3,7 @@
 A computation that takes too long, or whose caller is cancelled, is killed with its process. What
 counts is its processor time, so that a busy machine changes no result. The processes start Python
 anew: a fork can deadlock in a process with threads, and `multiprocessing` would import the script
-of the user again. They end with this process, however that ends.
+of the user again. The watchdog ends them with this process, however that ends.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ import signal
 import struct
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
 from typing import IO, Any, TypeVar, cast
 
+from assay import watchdog
 from assay.cores import a_core
 from assay.errors import ExecutorError
 from assay.threads import in_thread
@@ -94,8 +93,10 @@ class _Worker:
             [sys.executable, "-P", "-c", _MAIN, folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env={**os.environ, watchdog.MARK: watchdog.mark()},
             start_new_session=True,  # Ctrl-C is for us only
         )
+        watchdog.watch(self._process.pid)
         if self._killed:
             self._process.kill()
         self.ask(pickle.dumps((_ready, (), LIMIT_SECONDS)))
@@ -143,7 +144,9 @@ class _Worker:
             if pipe is not None:
                 with suppress(OSError):  # unsent data, and nobody reads it
                     pipe.close()
-        return process.wait()
+        code = process.wait()
+        watchdog.forget(process.pid)
+        return code
 
 
 #: The processes without work. List operations are atomic.
@@ -195,19 +198,9 @@ def serve() -> None:
         os.nice(_NICE)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the computation prints must not mix with replies
-    requests: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
-    while True:
-        _send(replies, _reply(requests.get()))
-
-
-def _listen(requests: SimpleQueue[bytes]) -> None:
-    """Receive requests; when the parent is gone, end at once, even in a computation."""
-    try:
+    with suppress(OSError, EOFError):  # the parent is gone
         while True:
-            requests.put(_receive(sys.stdin.buffer))
-    except (OSError, EOFError):
-        os._exit(0)
+            _send(replies, _reply(_receive(sys.stdin.buffer)))
 
 
 def _set_timer(seconds: float) -> None:

@@ -27,6 +27,7 @@ LAYERS: list[list[str]] = [
         "memory",
         "formulas",
         "quick_search",
+        "encodings",
         "redaction",
         "errors",
         "deadlines",

@@ -85,10 +85,20 @@ def test_text(store: None) -> None:
     assert "gate regression: failed" in text
 
 
-def test_the_explanation_fits_a_page(store: None) -> None:
-    lines = assay("compare", BASE, UNSURE).stdout.splitlines()
+@pytest.mark.parametrize(("candidate", "code"), [(UNSURE, 0), (WORSE, 1)])
+def test_texts_fit_a_page(store: None, project: Path, candidate: str, code: int) -> None:
+    entry = {"case": "case-19", "reason": "it is known, and " * 10}
+    (project / "assay.yaml").write_text(json.dumps({"accepted": [entry]}))
+    lines = assay("compare", BASE, candidate, code=code).stdout.splitlines()
     assert max(map(len, lines)) <= 100
-    assert any(line.startswith("Too early to tell") for line in lines)
+    assert lines[lines.index("accepted (1)") + 3].startswith("    it is known, and ")
+
+
+def test_a_small_p_is_not_zero(project: Path) -> None:
+    for name, score in (("old.jsonl", 1), ("new.jsonl", 0)):
+        lines = [json.dumps({"eval_id": f"c{n}", "score": score}) + "\n" for n in range(60)]
+        (project / name).write_text("".join(lines))
+    assert ", p < 0.0001\n" in assay("compare", "old.jsonl", "new.jsonl", code=1).stdout
 
 
 def test_baselines(store: None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from e2e.projects import Project
+from e2e.projects import Project, ended
 
 #: Of no filler and no text of ours, so that any five characters in a row of them are a leak.
 KNOWN = "Zq7Wx9Kv2Jp4Yt6Hn8Bm3Gf5Dc1Ls0R"
@@ -28,12 +28,19 @@ def answer(case):
     offset = case.metadata["offset"]
     text = placed(offset)
     call = {{"tool": text, "input": {{"q": text, text: [text]}}, "output": text, "error": text}}
+    if "large" in case.tags:  # checked by a worker process
+        return {{"response": text + "." * 100_000}}
+    if "unknown" in case.tags:
+        block = {{"type": placed(offset % 60), "x": 1}}
+        nameless = {{placed(offset % 60): 1}}
+        call = {{"function": {{"name": "f", placed(offset): {{}}}}}}
+        last = {{"role": "assistant", "content": [block, nameless], "tool_calls": [call]}}
+        return {{"messages": [{{"role": "assistant", placed(offset % 60): 1}}, last]}}
     if "raises" in case.tags:
         raise ValueError(text)
     if "broken" in case.tags:
         return {{"response": "x", "toolCalls": [{{"name": text, "params": {{}}, "success": text}}]}}
-    message = {{"role": "assistant", "content": text, "tool_calls": [call]}}
-    return {{"response": text, "output_messages": [message]}}
+    return {{"response": text, "toolCalls": [call]}}
 
 def judge(messages):
     prompt = str(messages)
@@ -82,8 +89,11 @@ def evaluators() -> list[dict[str, Any]]:
     ]
 
 
+EVALUATORS = {"answers": evaluators(), "large": [*evaluators()[4:5], *evaluators()[6:7]]}
+
+
 def check(home: Project, *texts: str) -> None:
-    own = {"agent.py", "fails.py", "assay.yaml", "one.eval.yaml"}
+    own = {"agent.py", "fails.py", "assay.yaml", "one.eval.yaml", "broken.json"}
     files = [f for f in home.root.rglob("*") if f.is_file() and f.name not in own]
     assert any(file.name == "assay.db" for file in files)
     found = {f.name: leaks(f.read_bytes().decode("latin-1")) for f in files if f.suffix != ".pyc"}
@@ -108,17 +118,20 @@ def test_no_cut_of_what_an_agent_says_leaves_part_of_a_secret(home: Project) -> 
     write_project(home)
     cases = [
         {"id": f"{kind}-{n}", "input": "x", "tags": [kind], "metadata": {"offset": n}}
-        | {"evaluators": evaluators() if kind == "answers" else evaluators()[:1]}
-        for kind in ("answers", "raises", "broken")
-        for n in (OFFSETS if kind == "answers" else OFFSETS[::3])
+        | {"evaluators": EVALUATORS.get(kind, evaluators()[:1])}
+        for kind in ("answers", "large", "unknown", "raises", "broken")
+        for n in (OFFSETS if kind in ("answers", "unknown") else OFFSETS[::3])
     ]
     cases += [
         {"id": f"judged-{n}", "input": f"offset={n};", "metadata": {"offset": 0}}
         | {"evaluators": [{"type": "llm_judge"}]}
         for n in range(440, 505, 5)
     ]
-    shown = run(home, cases, "python:agent:answer")
+    shown = run(home, cases, "python:agent:answer", code=1)
     assert "[redacted]" in shown
+    notes = (home.root / "report.json").read_text()
+    for note in ("no content that can be read", "of the unknown type"):
+        assert note in notes
 
 
 JUDGE_STDOUT = range(940, 1005, 4)
@@ -164,3 +177,53 @@ def test_no_message_on_stderr_has_part_of_a_secret(home: Project) -> None:
         done = home.run(*command, code=2, env={"KEY": KNOWN})
         assert not leaks(done.stdout + done.stderr)
         assert "[redacted]" in done.stdout + done.stderr
+
+
+GATED = """
+import os
+def answer(case):
+    return "x" if not os.path.exists("worse") else "y"
+"""
+
+
+def test_no_sink_of_the_gate_has_part_of_a_secret(home: Project) -> None:
+    texts = {
+        f"c{n}": "".join("." * n + secret + "." * 600 for secret in (KNOWN, BY_PATTERN))
+        for n in OFFSETS
+        if n < 505
+    }
+    text = texts["c60"]
+    write_project(home)
+    home.write("gated.py", GATED)
+    target = {"name": "t", "provider": "command", "command": ["true"], "env": ["KEY"]}
+    accepted = [{"case": name, "reason": reason} for name, reason in texts.items()]
+    accepted += [{"case": f"gone {reason}", "reason": reason} for reason in texts.values()]
+    home.write("assay.yaml", {"targets": [target], "accepted": accepted[1:]})
+    expect = {"responseContains": ["x"]}
+    cases = [
+        {"id": name, "input": "x", "description": reason, "expect": expect}
+        for name, reason in texts.items()
+    ]
+    home.write("one.eval.yaml", {"cases": cases})
+    shown: list[str] = []
+
+    def call(*words: str) -> None:
+        done = ended(home.start(*words, env={"KEY": KNOWN}))
+        shown.extend((done.stdout, done.stderr))
+
+    run = ("run", ".", "--target", "python:gated:answer")
+    call(*run)
+    call("baseline", "set", "main")
+    home.write("worse", "")
+    outputs = [word for suffix in REPORTS for word in ("-o", f"report.{suffix}")]
+    call(*run, "--baseline", "main", *outputs)
+    for words in (["baseline", "set", "main"], ["baseline", "update", "main"]):
+        call(*words)
+    for flag in ([], ["--json"]):
+        call("compare", "main", "latest", *flag)
+        call("trend", *flag)
+    home.write("broken.json", f'{{"runId": "{text}", "suites": ["{text}"]}}')
+    call("runs", "merge", "broken.json", text, f"{text}.json")
+    (home.root / "broken.json").unlink()
+    check(home, *shown)
+    assert "[redacted]" in "".join(shown)

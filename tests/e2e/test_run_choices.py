@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import tempfile
 from collections.abc import Callable
 from itertools import chain
@@ -288,6 +289,29 @@ def test_confirmations_that_were_made_before_a_kill_are_not_made_again(
     done = critical.call("run", ".", "--baseline", "main", "--json", "--resume", code=1)
     assert [body["message"] for body in agent.seen] == ["c1"] * 2
     assert len(cases_of(done.stdout)["c1"]["details"]["trials"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(signal.SIGKILL, "INCOMPLETE: "), (signal.SIGINT, "INTERRUPTED: ")]
+)
+def test_a_loss_is_not_confirmed_by_some_of_its_re_asks(
+    critical: Project, agent: Agent, number: signal.Signals, shown: str
+) -> None:
+    agent.reply = flips(lambda times: "no")
+    process = critical.start("run", ".", "--baseline", "main", "-o", "run.json")
+    agent.arrived = lambda count: process.send_signal(number) if count == 4 else None
+    process.communicate()
+    run_id, _ = max(critical.runs())
+    assert critical.call("runs", "show", run_id).stdout.startswith(shown)
+    for candidate in [run_id] if number == signal.SIGKILL else [run_id, "run.json"]:
+        found = json.loads(critical.call("compare", "main", candidate, "--json", code=3).stdout)
+        assert (found["verdict"], found["losses"][0]["status"]) == ("inconclusive", "unconfirmed")
+    agent.reply = flips(lambda times: "yes")
+    agent.arrived = lambda count: None
+    done = critical.call("run", ".", "--baseline", "main", "--json", "--resume")
+    assert json.loads(done.stdout)["verdict"] == "passed"
+    left = 4 if number == signal.SIGKILL else 3
+    assert f"asking 1 case again that passed in the baseline: up to {left} trials" in done.stderr
 
 
 @pytest.mark.parametrize("value", ["inf", "nan"])

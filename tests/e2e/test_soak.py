@@ -156,7 +156,14 @@ def test_a_server_under_mixed_load_stays_well(project: Project) -> None:
         assert health["runs"] == 0
         left = descriptors(pid)
     print(f"{load.ended} runs ended, {len(load.cancelled)} of them cancelled")
-    print(f"cancelled within {max(load.cancelled):.1f} s, health {median(load.health_ms):.1f} ms")
+    print(f"cancelled within {max(load.cancelled):.1f} s (median {median(load.cancelled):.1f} s)")
+    for name, times in (("idle", idle_health), ("under load", load.health_ms)):
+        most = quantiles(times, n=100)[-1]
+        print(f"health {name}: median {median(times):.1f} ms, 99th percentile {most:.1f} ms")
+    for place, (memory, files) in zip(("first", "last"), (samples[1], samples[-1]), strict=True):
+        print(f"{place} sample: {memory:.0f} MB, {files} descriptors")
+    print(f"most: {max(m for m, _ in samples):.0f} MB, {max(d for _, d in samples)} descriptors")
+    print(f"idle: {idle} descriptors before, {left} after")
     assert load.ended >= CLIENTS
     assert max(load.cancelled) < GRACE_SECONDS + ENDING
     assert median(load.health_ms) < HEALTH_MS

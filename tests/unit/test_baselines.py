@@ -13,9 +13,11 @@ import pytest
 import assay
 from assay.errors import BaselineRefused, StoreError
 from assay.service.baselines import baseline, set_baseline, update_baseline
-from assay.service.history import compare, remove_runs
+from assay.service.history import compare, remove_runs, show
 from assay.service.store import open_store
 from assay.settings import Settings
+from assay.stores.sqlite import SqliteStore
+from unit.conftest import invoke
 
 
 @pytest.fixture(autouse=True)
@@ -168,6 +170,24 @@ def test_an_older_run_does_not_become_the_baseline() -> None:
     assert set_baseline("main", older.id).id == older.id, "a person may decide so"
 
 
+def test_an_update_does_not_undo_that_of_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    run()
+    update_baseline("main")
+    older, newer = run(), run()
+    moved: list[bool] = []
+    move = SqliteStore.move_baseline
+
+    def late(store: SqliteStore, name: str, run_id: str, before: str | None) -> bool:
+        if not moved:
+            moved.append(move(store, name, newer.id, before))
+        return move(store, name, run_id, before)
+
+    monkeypatch.setattr(SqliteStore, "move_baseline", late)
+    found = update_baseline("main", older.id)
+    assert found.reasons == (f"it is older than {newer.id}, which is the baseline now",)
+    assert (moved, baseline("main").run.id) == ([True], newer.id)
+
+
 def test_set_refuses_lost_cases_with_the_list() -> None:
     run()
     set_baseline("main")
@@ -179,6 +199,23 @@ def test_set_refuses_lost_cases_with_the_list() -> None:
     assert list(refused.value.reasons) == [f"s.eval.jsonl: {name}: {why}" for name in ("c1", "c2")]
     set_baseline("main", accept=True)
     assert baseline("main").history == (worse.id,)
+
+
+@pytest.mark.parametrize("command", [["set"], ["update", "--strict"]])
+def test_a_refusal_prints_the_first_lost_cases(command: list[str]) -> None:
+    write(60)
+    run()
+    set_baseline("main")
+    run(*(f"c{n}" for n in range(30)), baseline="main")
+    with pytest.raises(BaselineRefused) as refused:
+        set_baseline("main")
+    assert len(refused.value.reasons) == 30
+    assert str(refused.value).endswith("; not asked again; and 10 more")
+    done = invoke("baseline", *command, "main")
+    assert done.exit_code == 1
+    lines = done.stderr.splitlines()
+    assert sum(line.startswith("  - ") for line in lines) == 20
+    assert any(line.endswith("more; `assay compare --json` lists them all") for line in lines)
 
 
 def test_a_slow_decline_is_a_warning() -> None:
@@ -205,6 +242,9 @@ def test_a_slow_decline_is_a_warning() -> None:
         assert found.comparison.warnings == (expected if step == 5 else ())
     assert expected[0] in found.report("md").replace("&#39;", "'").replace("&#58;", ":")
     assert compare("main", found.id).warnings == expected
+    shown = show(found.id).comparison
+    assert shown is not None
+    assert shown.warnings == expected
     set_baseline("main", accept=True)
     assert compare("main", found.id).warnings == ()
 

@@ -1,4 +1,4 @@
-"""The blocking door, beside a loop that runs already."""
+"""Calls of the async core from blocking code, with a running event loop."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from assay.blocking import wait_for
+from assay.redaction import Redactor, cut, redacting
 
 
 def in_a_notebook(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -38,7 +39,15 @@ def test_a_result_and_an_error_come_through() -> None:
         in_a_notebook(broken)
 
 
-def test_who_is_interrupted_takes_the_work_down_too() -> None:
+def test_the_work_sees_the_context_of_the_caller() -> None:
+    async def redacted() -> str:
+        return cut("." * 20 + "a-secret-of-the-project" + "." * 20, 30)
+
+    with redacting(lambda: Redactor(["a-secret-of-the-project"])):
+        assert in_a_notebook(redacted) == "." * 20 + "[redact..."
+
+
+def test_an_interrupted_wait_cancels_the_work() -> None:
     left: list[str] = []
 
     async def forever() -> None:

@@ -450,6 +450,25 @@ def test_an_entry_that_no_longer_applies_is_a_warning(
     assert len(found.losses) == letters.count("F")
 
 
+@pytest.mark.parametrize("second", ["case-1", f"{SUITE}: case-1"])
+def test_a_second_entry_for_a_case_is_a_warning(second: str) -> None:
+    entries = [AcceptedLoss(case=name, reason=name) for name in ("case-1", second)]
+    found = compare(run_of("PP"), run_of("PF"), Rules(accepted=tuple(entries)))
+    assert [case.reason for case in found.accepted] == ["case-1"]
+    why = "an earlier entry accepts the case"
+    assert found.warnings == (
+        f"accepted case {second!r} in the configuration: {why}; remove the entry",
+    )
+
+
+def test_a_secret_in_the_reason_of_an_entry_is_redacted() -> None:
+    key = "sk-proj-" + "a1B2" * 10
+    entry = AcceptedLoss(case="case-1", reason=f"fails since we use {key}")
+    found = compare(run_of("PP"), run_of("PF"), Rules(accepted=(entry,)))
+    assert key not in found.accepted[0].reason
+    assert found.accepted[0].reason.startswith("fails since we use ")
+
+
 def test_an_entry_counts_on_its_last_day() -> None:
     found = compare(run_of("PP"), run_of("PF"), accepting("case-1", "2026-11-18"))
     assert (found.verdict, found.warnings) == ("passed", ())

@@ -17,6 +17,7 @@ from assay.model.comparison import Comparison, Reasks
 from assay.model.events import Event, Notice
 from assay.service.history import show
 from assay.service.runs import Door, Order, carry_out
+from unit.numbered_cases import good_but, numbered, write
 
 Agent = Callable[[str], Any]
 
@@ -26,19 +27,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("assay.yaml").touch()
     return tmp_path
-
-
-def write(*cases: dict[str, Any]) -> None:
-    lines = [json.dumps({"expected_output": "good", **case}) + "\n" for case in cases]
-    Path("s.eval.jsonl").write_text("".join(lines))
-
-
-def numbered(count: int, **more: Any) -> list[dict[str, Any]]:
-    return [{"id": f"c{i}", "input": f"c{i}", **more} for i in range(count)]
-
-
-def good_but(*bad: str) -> Agent:
-    return lambda message: "bad" if message in bad else "good"
 
 
 class Scripted:
@@ -176,7 +164,7 @@ def test_critical_cases_are_asked_first_and_at_most_fifty_cases() -> None:
     assert len(again) == MAX_CASES
     assert f"c{2 * count - 1}" in again
     assert Counter(statuses(found).values()) == {"excused": MAX_CASES, "unconfirmed": 5}
-    assert found.notes == ("5 lost cases were not asked again: at most 50 cases are",)
+    assert found.notes == ("at most 50 lost cases are asked again; there were more",)
     assert ending(found) == ("inconclusive", 0)
 
 
@@ -373,6 +361,23 @@ def tiered(folder: Path) -> None:
     Path("assay.yaml").write_text(json.dumps({"judge": judge}))
 
 
+def answers_of(agent: Agent) -> Agent:
+    return lambda message: {"response": agent(message), "toolCalls": []}
+
+
+def test_at_most_fifty_cases_are_asked_again_before_and_after_the_rubric_cases(
+    folder: Path,
+) -> None:
+    tiered(folder)
+    count = MAX_CASES + 5
+    write(*numbered(2 * count))
+    base = assay.run(".", target=answers_of(good_but(*(f"c{n}" for n in range(count)))))
+    agent = Scripted(**{f"c{n}": ["bad", "good"] for n in range(count, 2 * count)})
+    found = assay.run(".", target=answers_of(agent), baseline=base)
+    assert sum(times > 1 for times in agent.asked.values()) == MAX_CASES
+    assert found.notes == ("at most 50 lost cases are asked again; there were more",)
+
+
 @pytest.mark.parametrize(
     ("answers", "asked", "outcome"),
     [(["bad", "good"], 4, "passed"), (["bad"], 4, "skipped")],
@@ -381,10 +386,6 @@ def test_a_flaky_deterministic_case_does_not_hold_rubric_cases_back(
     folder: Path, answers: list[str], asked: int, outcome: str
 ) -> None:
     tiered(folder)
-
-    def answers_of(agent: Scripted) -> Agent:
-        return lambda message: {"response": agent(message), "toolCalls": []}
-
     base = assay.run(".", target=answers_of(Scripted()))
     assert [case.outcome for suite in base.suites for case in suite.cases] == ["passed"] * 3
     agent = Scripted(g1=answers)

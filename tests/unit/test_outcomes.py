@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN, check_name, outcomes_of
 from assay.errors import NotInStore, ResultFileError, UsageError
+from assay.model.comparison import Reasks
 from assay.model.run import RunStatus
 from assay.ports import Store
 from assay.stores.memory import MemoryStore
@@ -52,6 +53,21 @@ def test_runs_of_the_store(store: Store, tmp_path: Path, reference: str, run_id:
     assert (found.run_id, found.name, found.label) == (run_id, run_id, reference)
     assert [case.outcome for case in found] == ["passed", "failed"]
     assert len(list(found)) == 2
+
+
+@pytest.mark.parametrize(
+    ("number", "reasks"),
+    [(0, Reasks(0, 2)), (2, Reasks(0, 2, 3)), (3, Reasks(0, 2, 3))],
+    ids=["finished", "interrupted", "running"],
+)
+def test_re_asks_that_an_unfinished_run_has_left_are_errored(
+    store: Store, tmp_path: Path, number: int, reasks: Reasks
+) -> None:
+    for repeat in (1, 2):
+        again = a_trial(1, repeat, run_id=IDS[number], outcome="failed", confirms=True)
+        saved(store, again)
+    passed, failed = outcomes_of(IDS[number], store, tmp_path)
+    assert (passed.reasks, failed.reasks) == (Reasks(), reasks)
 
 
 def test_a_run_that_is_not_complete_says_so(store: Store, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import string
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -253,11 +254,18 @@ secrets = st.lists(
     max_size=4,
 )
 texts = st.text(st.characters(codec="utf-8"), max_size=60)
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
-    max_leaves=12,
+# Without letters or colons a text neither looks like a secret nor names one.
+harmless_texts = st.text(
+    st.characters(codec="utf-8", exclude_characters=string.ascii_letters + ":"), max_size=60
 )
+
+
+def json_values(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    return st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+        max_leaves=12,
+    )
 
 
 @given(secrets, st.data())
@@ -273,7 +281,7 @@ def test_no_secret_survives_and_hiding_again_changes_nothing(
     assert redactor.text(once) == once
 
 
-@given(secrets, values, st.data(), st.booleans())
+@given(secrets, json_values(texts), st.data(), st.booleans())
 def test_json_stays_valid_and_both_ways_agree(
     known: list[str], value: Any, data: st.DataObject, ascii_only: bool
 ) -> None:
@@ -299,7 +307,7 @@ def _texts(value: Any) -> Any:
         yield value
 
 
-@given(values)
+@given(json_values(harmless_texts))
 def test_what_has_no_secret_is_unchanged(value: Any) -> None:
     redactor = Redactor(["never-in-such-a-value-1"])
     assert redactor.json(value) == value

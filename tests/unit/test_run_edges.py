@@ -26,6 +26,7 @@ from assay.service.store import open_store
 from assay.service.test_cases import import_test_cases
 from assay.settings import Settings
 from assay.stats.planning import one_way_difference, paired_power
+from unit.numbered_cases import good_but, numbered, write
 
 
 @pytest.fixture(autouse=True)
@@ -33,19 +34,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("assay.yaml").touch()
     return tmp_path
-
-
-def write(*cases: dict[str, Any]) -> None:
-    lines = [json.dumps({"expected_output": "good", **case}) + "\n" for case in cases]
-    Path("s.eval.jsonl").write_text("".join(lines))
-
-
-def numbered(count: int, **more: Any) -> list[dict[str, Any]]:
-    return [{"id": f"c{i}", "input": f"c{i}", **more} for i in range(count)]
-
-
-def good_but(*bad: str) -> Callable[[str], str]:
-    return lambda message: "bad" if message in bad else "good"
 
 
 def run(target: Callable[[str], str], **options: Any) -> assay.Run:
@@ -167,7 +155,7 @@ def test_a_budget_that_is_spent_during_re_asks_confirms_nothing(critical: bool, 
     )
     assert found.comparison is not None
     assert [loss.status for loss in found.comparison.losses] == ["unconfirmed"] * 2
-    assert found.notes == ("lost cases were not asked again: the budget of $0.55 is spent",)
+    assert found.notes == ("not every re-ask was made: the budget of $0.55 is spent",)
     assert show(found.id).comparison == found.comparison
     assert "2 lost cases could not be confirmed: not every re-ask was judged" in found.report()
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
-from assay.errors import BaselineRefused, printable
+from assay.errors import MAX_REASONS, BaselineRefused, printable
 from assay.service import baselines
 from assay.service.baselines import Baseline
 
@@ -32,7 +32,7 @@ def command() -> None:
 @command.command("set")
 @click.argument("name")
 @click.argument("run", default="latest", metavar="[RUN]")
-@click.option("--accept", is_flag=True, help="Set it in any case, and start the history anew.")
+@click.option("--accept", is_flag=True, help="Set it anyway, and restart the history of the name.")
 @store_option
 def set_name(name: str, run: str, accept: bool, store: str | None) -> None:
     """Give a run a name, taking it from the run that had it.
@@ -50,7 +50,9 @@ def set_name(name: str, run: str, accept: bool, store: str | None) -> None:
         record = baselines.set_baseline(name, run, accept=accept, store=store)
     except BaselineRefused as error:
         _print_reasons(f"{error.head}:", error.reasons)
-        click.echo("to set it nevertheless, give --accept; its history then starts anew", err=True)
+        click.echo(
+            "to set it anyway, give --accept; this restarts the history of the name", err=True
+        )
         raise SystemExit(error.exit_code) from None
     partial = f"; {record.partial}" if record.partial else ""
     click.echo(printable(f"{name} is now {record.id}{partial}"))
@@ -82,10 +84,13 @@ def update(name: str, run: str, strict: bool, store: str | None) -> None:
     raise SystemExit(1 if strict else 0)
 
 
-def _print_reasons(head: str, reasons: Iterable[str]) -> None:
+def _print_reasons(head: str, reasons: Sequence[str]) -> None:
     click.echo(printable(head), err=True)
-    for reason in reasons:
+    for reason in reasons[:MAX_REASONS]:
         click.echo(printable(f"  - {reason}"), err=True)
+    if len(reasons) > MAX_REASONS:
+        more = f"  and {len(reasons) - MAX_REASONS:,} more; `assay compare --json` lists them all"
+        click.echo(more, err=True)
 
 
 @command.command("show")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any, get_args
 
 import click
 
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
-from assay.model.comparison import Comparison
+from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
 from assay.reporters.words import accepted, count, moved
 from assay.service import history
@@ -87,32 +86,40 @@ def _print(found: Comparison, base: str, candidate: str) -> None:
     for role, reference, name in (("base", base, found.base), ("now", candidate, found.candidate)):
         known = "" if reference == name else f" ({name})"
         click.echo(safe(f"{role:5} {reference}{known}"))
-    _print_list("lost", [(str(loss.ref), f"  {loss.reason}") for loss in found.losses])
-    _print_list("accepted", [(str(case.ref), f"  {accepted(case)}") for case in found.accepted])
+    _print_list("lost", [(loss.ref, loss.reason) for loss in found.losses])
+    _print_list("accepted", [(case.ref, accepted(case)) for case in found.accepted])
     for name, title in _TITLES.items():
-        _print_list(title, [(str(ref),) for ref in found.lists[name]])
+        _print_list(title, [(ref, "") for ref in found.lists[name]])
     for score in found.scores:
         click.echo("\n" + safe(_score_line(score)))
     click.echo()
     for label, texts in (("warning", found.warnings), ("note", found.notes)):
         for text in texts:
-            click.echo(safe(f"{label}: {text}"))
+            _print_wrapped("", f"{label}: {text}")
     numbers = f": {_numbers(found)}" if found.pairs else ""
-    click.echo(f"pass rate alone: {found.decision.replace('_', ' ')}{numbers}")
-    for line in wrap(safe(found.explanation), Terminal.of(sys.stdout).width):
-        click.echo(line)
+    _print_wrapped("", f"pass rate alone: {found.decision.replace('_', ' ')}{numbers}")
+    _print_wrapped("", found.explanation)
     click.echo(f"gate {found.gate}: {click.style(found.verdict, fg=colour, bold=True)}")
     for reason in (*found.gate_failures, *found.undecided):
-        click.echo(safe(f"  - {reason}"))
+        _print_wrapped("  - ", reason)
 
 
-def _print_list(title: str, entries: Sequence[tuple[str, ...]]) -> None:
-    """Print the first entries, each of one or more lines."""
+def _print_wrapped(head: str, text: str) -> None:
+    """Print a text that must be read, in lines that fit the terminal."""
+    width = max(Terminal.of(sys.stdout).width, 40) - len(head)
+    for number, line in enumerate(wrap(safe(text), width)):
+        click.echo((" " * len(head) if number else head) + line)
+
+
+def _print_list(title: str, entries: Sequence[tuple[CaseRef, str]]) -> None:
+    """Print the first cases, each with its reason, if it has one."""
     if not entries:
         return
     click.echo(f"\n{title} ({len(entries):,})")
-    for line in chain.from_iterable(entries[:MAX_LISTED]):
-        click.echo(safe(f"  {line}"))
+    for ref, reason in entries[:MAX_LISTED]:
+        click.echo(safe(f"  {ref}"))
+        if reason:
+            _print_wrapped("    ", reason)
     if len(entries) > MAX_LISTED:
         click.echo(f"  ... {len(entries) - MAX_LISTED:,} more; --json names all")
 
@@ -124,7 +131,7 @@ def _numbers(found: Comparison) -> str:
     low, middle, high = (100 * found.difference[name] for name in ("low", "estimate", "high"))
     return (
         f"{cases}, pass rate {middle:+.1f} points ({low:+.1f} to {high:+.1f}), "
-        f"p = {found.test['pValue']:.2g}"
+        f"{_p(found.test['pValue'])}"
     )
 
 
@@ -134,6 +141,9 @@ def _score_line(score: dict[str, Any]) -> str:
     ends = [difference["low"], difference["high"]]
     spread = "" if None in ends else f" ({ends[0]:+.3f} to {ends[1]:+.3f})"
     change = f"{difference['estimate']:+.3f}{spread}"
-    return (
-        f"mean score{suite}: {change}, p = {test['adjusted']:.2g}; it does not affect the decision"
-    )
+    return f"mean score{suite}: {change}, {_p(test['adjusted'])}; it does not affect the decision"
+
+
+def _p(value: float) -> str:
+    """A p-value; it is never 0."""
+    return "p < 0.0001" if value < 0.0001 else f"p = {value:.2g}"

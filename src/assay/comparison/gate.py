@@ -112,7 +112,7 @@ def loss_of(now: CaseOutcome) -> Loss:
         shown = f"{reasks.passed} of {_counted(reasks.judged, 're-ask')} passed"
         if now.critical:
             shown += " (critical: more than half must pass)"
-        if reasks.errored:
+        if reasks.errored and status != "excused":
             shown += f", {reasks.errored} could not be judged"
     words = {
         "excused": "flaky, so excused",

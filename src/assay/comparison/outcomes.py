@@ -13,6 +13,7 @@ from assay.comparison.tally import fold
 from assay.errors import NotInStore, UsageError
 from assay.model.comparison import CaseOutcome
 from assay.model.names import normal_name, same_name
+from assay.model.options import CONFIRM
 from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.results.files import read_results
@@ -93,9 +94,28 @@ def in_file(file: Path) -> Outcomes:
 def stored(run: RunRecord, store: Store, label: str = "") -> Outcomes:
     """A run in the store."""
     baseline = _stored_name(label, store.baselines()) or ""
-    return Outcomes(
-        label or run.id, run.id, lambda: fold(store.facts(run.id)), run.partial, baseline
-    )
+
+    def read() -> Iterator[CaseOutcome]:
+        cases = fold(store.facts(run.id))
+        compared = run.status == "finished" or run.verdict.baseline is not None
+        return cases if compared else _with_missing_reasks(cases, run)
+
+    return Outcomes(label or run.id, run.id, read, run.partial, baseline)
+
+
+def _with_missing_reasks(cases: Iterator[CaseOutcome], run: RunRecord) -> Iterator[CaseOutcome]:
+    """The cases of a run that goes on, or was killed, while it asks losses again.
+
+    It has not recorded the re-asks that it has yet to make; they count as errored.
+    """
+    chosen = run.options.get("confirm")
+    times = chosen if isinstance(chosen, int) else CONFIRM
+    for case in cases:
+        found = case.reasks
+        if found and not found.settle(times, critical=case.critical):
+            missing = max(times - sum(found), 0)
+            case = case._replace(reasks=found._replace(errored=found.errored + missing))
+        yield case
 
 
 def find_run(reference: str, store: Store) -> RunRecord:

@@ -54,13 +54,18 @@ def open_losses(
     return sorted(found, key=lambda loss: not loss.planned.case.critical)
 
 
-def expected_cost(losses: Iterable[Loss], facts_of: Callable[[int], Iterator[TrialFacts]]) -> float:
-    """What asking again costs at most, if each re-ask costs what a trial of the case did."""
+def expected_cost(
+    left: Iterable[tuple[Loss, int]], facts_of: Callable[[int], Iterator[TrialFacts]]
+) -> float:
+    """What asking again costs at most, if each re-ask costs what a trial of the case did.
+
+    `left` is how often each loss may still be asked.
+    """
     total = 0.0
-    for loss in losses:
+    for loss, times in left:
         costs = [
             (trial.cost_usd or 0.0) + (trial.judge_cost_usd or 0.0)
             for trial in facts_of(loss.planned.position)
         ]
-        total += loss.times * max(costs, default=0.0)
+        total += times * max(costs, default=0.0)
     return total

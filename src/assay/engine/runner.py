@@ -157,8 +157,8 @@ class Runner:
     async def ask_again(self, losses: Sequence[Loss]) -> None:
         """Ask lost cases again, several at once, but the trials of one case one after the other.
 
-        Re-asks that are not made because the run gave up are recorded as errored, so that the loss
-        is not confirmed. If the run is stopped, they are left for the resumed run.
+        Re-asks that are not made because the run gave up or was stopped are recorded as errored, so
+        that the loss is not confirmed. A resumed run makes them.
         """
         waiting = iter(losses)
 
@@ -167,17 +167,19 @@ class Runner:
                 await self._ask_one_again(loss)
 
         await self._run_lanes([lane() for _ in range(min(self._workers, len(losses)))])
+        for loss in losses if self.gave_up or self.stopped else ():
+            made = self.reasks_of(loss.planned)
+            for repeat in () if loss.is_settled(made) else loss.repeats:
+                if repeat not in made:
+                    why = self.gave_up or "the run was stopped"
+                    await self.skip_reask(loss.planned, repeat, why)
 
     async def _ask_one_again(self, loss: Loss) -> None:
         planned, made = loss.planned, self.reasks_of(loss.planned)
         for repeat in loss.repeats:
-            if self.stopped or loss.is_settled(made):
+            if self.stopped or self.gave_up or loss.is_settled(made):
                 return
             if repeat in made:
-                continue
-            if self.gave_up:
-                await self.skip_reask(planned, repeat, self.gave_up)
-                made[repeat] = "errored"
                 continue
             finished = await self._ask(planned, repeat, confirms=True)
             await self._finish(finished, planned)

@@ -82,6 +82,8 @@ class _Session:
         #: Does the baseline have cases that still exist, but were not selected?
         self.narrowed = False
         self.early: Early | None = None
+        #: How many lost cases were asked again.
+        self.reasked = 0
         # Read before the first case is asked: a broken file should not cost a run.
         self.calibrations = calibrations.read(job.settings.root)
 
@@ -209,7 +211,7 @@ class _Session:
         job = self.job
         done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
         planned = None if self.plan.streams else self.plan.planned
-        if planned is not None:  # reruns that confirm a regression are not planned
+        if planned is not None:  # re-asks are not planned
             done = min(done, planned)
         job.listen(RunStarted(record.id, record.target, planned, done))
         await self.streams.run(record, runner)
@@ -227,7 +229,7 @@ class _Session:
 
     async def _ask_losses_again(self, runner: Runner, record: RunRecord) -> None:
         """Ask the cases again that the gate needs to know more about."""
-        if runner.stopped or self.job.options.gate != "regression":
+        if runner.stopped or self.job.options.gate != "regression" or not self.lineup.is_live:
             return
         found = self._compare(record)
         if found is None or found.is_worse:  # then the gate fails whatever they would show
@@ -235,26 +237,30 @@ class _Session:
         files = [header.file for header in record.suites]
         known = open_losses(found, self.plan, files.__getitem__, self._confirm_times)
         losses = [loss for loss in known if not loss.is_settled(runner.reasks_of(loss.planned))]
-        chosen, rest = losses[:MAX_REASKED], losses[MAX_REASKED:]
+        room = MAX_REASKED - self.reasked
+        chosen, rest = losses[:room], losses[room:]
+        self.reasked += len(chosen)
         if chosen and not runner.gave_up:
-            self.job.listen(Notice(self._announce(chosen, record)))
+            left = [(loss, loss.times - len(runner.reasks_of(loss.planned))) for loss in chosen]
+            self.job.listen(Notice(self._announce(left, record)))
         if chosen:
             await runner.ask_again(chosen)
-        why = f"at most {MAX_REASKED} cases are"
         for loss in rest:
+            why = f"at most {MAX_REASKED} cases are"
             await runner.skip_reask(loss.planned, loss.repeats[0], why)
         if runner.gave_up and losses:
-            self._add_note(f"lost cases were not asked again: {runner.gave_up}")
+            self._add_note(f"not every re-ask was made: {runner.gave_up}")
         elif rest:
-            self._add_note(f"{len(rest):,} lost cases were not asked again: {why}")
+            self._add_note(f"at most {MAX_REASKED} lost cases are asked again; there were more")
 
-    def _announce(self, losses: Sequence[Loss], record: RunRecord) -> str:
-        """How many re-asks there will be, and what they may cost."""
+    def _announce(self, left: Sequence[tuple[Loss, int]], record: RunRecord) -> str:
+        """How many re-asks there will be, of those that each loss has left, and their cost."""
         facts = self.job.store.facts
-        cost = expected_cost(losses, lambda position: facts(record.id, only(position)))
-        times = sum(loss.times for loss in losses)
-        cases = "1 case" if len(losses) == 1 else f"{len(losses)} cases"
-        text = f"asking {cases} again that passed in the baseline: up to {times} trials"
+        cost = expected_cost(left, lambda position: facts(record.id, only(position)))
+        times = sum(times for _, times in left)
+        cases = "1 case" if len(left) == 1 else f"{len(left)} cases"
+        trials = "1 trial" if times == 1 else f"up to {times} trials"
+        text = f"asking {cases} again that passed in the baseline: {trials}"
         return f"{text}, at most about ${cost:.2g}" if cost else text
 
     def _confirm_times(self, planned: Planned) -> int:
@@ -330,8 +336,10 @@ class _Session:
         return RedactedJudge(self.roster.judge(target, model), self.redactor)
 
     def _add_note(self, note: str) -> None:
-        self.notes.append(note)
-        self.job.listen(Notice(note))
+        """Add a note and report it at once, unless it is there already."""
+        if note not in self.notes:
+            self.notes.append(note)
+            self.job.listen(Notice(note))
 
 
 def _with_spools(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:

@@ -21,6 +21,7 @@ from assay.model.message import ToolCall
 from assay.observations.calls import read_chat_call
 from assay.observations.pairing import REFUSED, Result
 from assay.observations.records import Record, as_text, joined, outcome
+from assay.redaction import cut
 
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 #: Kinds that are neither said, called nor returned. The AI SDK has data for pages in `data-NAME`.
@@ -109,7 +110,7 @@ def _read(block: Record, found: Blocks) -> None:
     elif _MEDIA.search(kind):
         found.media.append(block.raw)
     elif not _SILENT.fullmatch(kind):
-        found.notes.append(f"a content block of the unknown type {kind[:40]!r} was left out")
+        found.notes.append(f"a content block of the unknown type {cut(kind, 40)!r} was left out")
 
 
 def _kind(block: Record) -> tuple[str, Record]:
@@ -121,7 +122,7 @@ def _kind(block: Record) -> tuple[str, Record]:
             return kind, Record(block.get(key), block.place(key))
     if isinstance(block.get("text"), str):
         return "reasoning" if block.get("thought") is True else "text", block
-    return ", ".join(str(key)[:20] for key in block.raw), block
+    return ", ".join(cut(str(key), 20) for key in block.raw), block
 
 
 def _result(block: Record) -> Result:

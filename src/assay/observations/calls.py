@@ -16,6 +16,7 @@ from assay.observations.records import (
     free_text,
     outcome,
 )
+from assay.redaction import cut
 
 _INPUT = ("params", "input", "args", "arguments")
 _OUTPUT = ("result", "output")
@@ -109,5 +110,5 @@ def _without_arguments(record: Record) -> tuple[str, ...]:
         if isinstance(value, dict) and key not in _NOT_ARGUMENTS
     ]
     known = " or ".join(map(repr, _ARGUMENTS))
-    fault = f"no arguments were found: the call has {', '.join(others)[:100]}, not {known}"
+    fault = f"no arguments were found: the call has {cut(', '.join(others), 100)}, not {known}"
     return (fault,) if others else ()

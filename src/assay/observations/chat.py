@@ -20,6 +20,7 @@ from assay.observations.records import (
     outcome,
     records,
 )
+from assay.redaction import cut
 
 #: Begins a reply of the model in a message of the AI SDK.
 _STEP = {"type": "step-start"}
@@ -119,9 +120,9 @@ def _without_text(record: Record, notes: list[str]) -> Any:
     """The content of a message that has none: known to be empty, or None if it is not recorded."""
     if "content" in record.raw and not any(map(record.get, ("content", "parts", "audio"))):
         return ""
-    keys = ", ".join(repr(str(key)[:40]) for key in record.raw if key != "role")
+    keys = ", ".join(repr(cut(str(key), 40)) for key in record.raw if key != "role")
     if keys and not notes:
-        notes.append(f"a message has no content that can be read, only {keys[:200]}")
+        notes.append(f"a message has no content that can be read, only {cut(keys, 200)}")
     return None
 
 

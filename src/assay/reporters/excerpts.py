@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from assay.model.comparison import CaseRef
+from assay.model.comparison import CaseRef, Reasks
 from assay.model.diff import render_diff
 from assay.model.result import Outcome
 from assay.model.run_result import RunResult
@@ -169,9 +169,8 @@ def _notes(case: CaseResult) -> list[str]:
 
 def _reasks(case: CaseResult) -> str:
     """How often it passed when it was asked again, if the comparison is not known."""
-    trials = [trial for trial in case.trials if trial.get("confirms", False)]
-    passed = sum(trial["outcome"] == "passed" for trial in trials)
-    return f"{passed} of {count(len(trials), 're-ask')} passed" if trials else ""
+    found = Reasks.of(t["outcome"] for t in case.trials if t.get("confirms", False))
+    return f"{found.passed} of {count(found.judged, 're-ask')} passed" if found.judged else ""
 
 
 def _diffs(

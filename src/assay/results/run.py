@@ -222,6 +222,8 @@ def conclude(
         reasons[comparison.exit_code] = [*comparison.gate_failures, *comparison.undecided]
     elif options.baseline is None and (failure := _failure(summary, options.min_pass_rate)):
         reasons[1] = [failure]  # with a baseline the gate decides, after the comparison
+    if result.record.status == "running":
+        reasons[3] = ["the run has not ended: it is still running, or its process was killed"]
     if options.require_calibrated and (unknown := _uncalibrated(result)):
         reasons.setdefault(1, []).extend(unknown)
     coverage = 1.0 if summary.coverage is None else summary.coverage

@@ -51,7 +51,7 @@ async def set_baseline(request: Request) -> Response:
     try:
         record = await state.scan(setting, request)
     except BaselineRefused as error:
-        raise invalid(f"{sentence(error)}; send 'accept': true to set it nevertheless") from None
+        raise invalid(f"{sentence(error)}; send 'accept': true to set it anyway") from None
     return success(_baseline(name, record))
 
 

@@ -75,15 +75,16 @@ def update_baseline(name: str, run: str = "latest", *, store: str | None = None)
     with project_store(store) as opened:
         name = baseline_name(name, opened)
         found = find_run(run, opened)
-        before = opened.baselines().get(name)
-        if before == found.id:
-            return Update(found, False, (f"{found.id} is this baseline already",))
-        reasons = tuple(_objections(name, found, opened, settings))
-        if reasons:
-            kept = None if before is None else opened.run(before)
-            return Update(kept, False, reasons)
-        opened.set_baseline(name, found.id)
-        return Update(found, True)
+        while True:
+            before = opened.baselines().get(name)
+            if before == found.id:
+                return Update(found, False, (f"{found.id} is this baseline already",))
+            if reasons := tuple(_objections(name, found, opened, settings)):
+                kept = None if before is None else opened.run(before)
+                return Update(kept, False, reasons)
+            # Another process may have moved it since: then the run is compared with its run.
+            if opened.move_baseline(name, found.id, before):
+                return Update(found, True)
 
 
 def baselines(*, store: str | None = None) -> list[Baseline]:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from assay.comparison.gate import Rules
 from assay.comparison.outcomes import (
     Outcomes,
+    baseline_name,
     find_run,
     in_file,
     names_file,
@@ -129,8 +130,6 @@ def _compare_again(
     """The comparison that the run ended with, if its baseline still exists, and notes."""
     verdict = record.verdict
     notes = list(verdict.notes)
-    if verdict.exit_code is None and record.status == "running":
-        notes.append("the run has not ended: it is still running, or its process was killed")
     base = verdict.baseline
     if base is None:
         return None, notes
@@ -147,14 +146,19 @@ def _compare_again(
 
 def _find_base(base: str, options: RunOptions, store: Store) -> Outcomes:
     """The baseline of a run. If it is not in the store, the options may name a file with it."""
+    asked = options.baseline
     try:
-        return outcomes_of(base, store, working_directory())
+        found = outcomes_of(base, store, working_directory())
     except NotInStore:
-        if options.baseline is not None and names_file(options.baseline):
-            found = in_file(working_directory() / options.baseline)
+        if asked is not None and names_file(asked):
+            found = in_file(working_directory() / asked)
             if found.name == base:
                 return found
         raise
+    name = baseline_name(asked, store) if asked is not None else ""
+    if name in store.baselines() and base in store.baseline_history(name):
+        return replace(found, baseline=name)  # it may have moved since
+    return found
 
 
 def _accepted_then(record: RunRecord) -> tuple[AcceptedLoss, ...]:

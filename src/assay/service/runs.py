@@ -28,7 +28,7 @@ from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.errors import Problem, StoreError, UsageError, refusal_of
 from assay.model.case import EvalCase, Suite
-from assay.model.comparison import CaseRef
+from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Listener, Notice
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord
@@ -45,6 +45,7 @@ from assay.service.project import project, working_directory
 from assay.service.result import Run
 from assay.service.store import open_store
 from assay.settings import Settings
+from assay.stats.sequential import Sequential
 from assay.suites import snapshot
 from assay.suites.test_cases import is_reference, suite_of
 
@@ -305,9 +306,13 @@ def _comparer(
     if base is None:
         return None
     rules, today = partial(rules_of, options, settings.config.accepted), date.today()
-    return lambda run_id, sequential: against(
-        base, store.run(run_id), store, rules(today, sequential)
-    )
+
+    def compare(run_id: str, sequential: Sequential | None) -> Comparison:
+        # It still runs, but there is nothing left to ask when its own process compares it.
+        run = replace(store.run(run_id), status="finished")
+        return against(base, run, store, rules(today, sequential))
+
+    return compare
 
 
 def _may_stream(order: Order, options: RunOptions, settings: Settings) -> bool:

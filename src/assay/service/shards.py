@@ -78,7 +78,7 @@ def _found(run: AnyRun, store: Store) -> Shard | str:
         try:
             record = find_run(run, store)
         except NotInStore:
-            if file.is_file():
+            if os.path.isfile(file):  # false for a name that is too long for a file
                 return _of_file(file)
             raise
         return Shard(f"the run {record.id}", record, partial(_stored_trials, record.id))

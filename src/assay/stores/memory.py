@@ -145,6 +145,13 @@ class MemoryStore:
                 known = [*known, run_id]
             self._baselines[name] = known
 
+    def move_baseline(self, name: str, run_id: str, before: str | None) -> bool:
+        with self._open():
+            self.run(run_id)
+            if self.baselines().get(name) == before:
+                self.set_baseline(name, run_id)
+            return self.baselines().get(name) == run_id
+
     def baseline_history(self, name: str) -> list[str]:
         with self._open():
             if name not in self._baselines:

@@ -42,6 +42,11 @@ _SET_BASELINE = (
     "INSERT INTO baseline (name, run_id) VALUES (?, ?)"
     " ON CONFLICT (name) DO UPDATE SET run_id = excluded.run_id"
 )
+#: Both return a row if the name did point to the expected run, or did not exist.
+_MOVE_BASELINE = "UPDATE baseline SET run_id = ? WHERE name = ? AND run_id = ? RETURNING name"
+_CREATE_BASELINE = (
+    "INSERT INTO baseline (run_id, name) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING name"
+)
 _LAST_ENTRY = (
     "SELECT number, run_id FROM baseline_history WHERE name = ? ORDER BY number DESC LIMIT 1"
 )
@@ -230,11 +235,24 @@ class SqlStore:
             connection.execute(_SET_BASELINE, (name, run_id))
             if anew:
                 connection.execute("DELETE FROM baseline_history WHERE name = ?", (name,))
-            number, last = connection.execute(_LAST_ENTRY, (name,)).fetchone() or (0, None)
-            if last != run_id:
-                connection.execute(_ADD_ENTRY, (name, number + 1, run_id))
+            _add_to_history(connection, name, run_id)
 
         self._act(Repeatable(act))
+
+    def move_baseline(self, name: str, run_id: str, before: str | None) -> bool:
+        def act(connection: Connection) -> bool:
+            if not _has_run(connection, run_id):
+                raise NotInStore("run", run_id)
+            if before is None:
+                found = connection.execute(_CREATE_BASELINE, (run_id, name)).fetchone()
+            else:
+                found = connection.execute(_MOVE_BASELINE, (run_id, name, before)).fetchone()
+            if found:
+                _add_to_history(connection, name, run_id)
+            query = "SELECT 1 FROM baseline WHERE name = ? AND run_id = ?"
+            return connection.execute(query, (name, run_id)).fetchone() is not None
+
+        return bool(self._act(Repeatable(act)))
 
     def baseline_history(self, name: str) -> list[str]:
         self.baseline(name)
@@ -316,8 +334,8 @@ class SqlStore:
 
         self._act(Repeatable(act))
 
-    def _act(self, action: Action) -> None:
-        self._writer.submit(action).result()
+    def _act(self, action: Action) -> Any:
+        return self._writer.submit(action).result()
 
     def _submit_for_test_cases(self, action: Action) -> Future[Any]:
         def act(connection: Connection) -> Any:
@@ -404,6 +422,13 @@ def _perform(connection: Connection, writes: list[Write[Work]]) -> None:
 def _lease_lost(run_id: str) -> StoreError:
     lost = f"the connection that held the run {run_id} was lost"
     return StoreError(f"{lost}, and another process may be at work on it: resume it if none is")
+
+
+def _add_to_history(connection: Connection, name: str, run_id: str) -> None:
+    """Add the run to the history of a baseline, unless it is its last one."""
+    number, last = connection.execute(_LAST_ENTRY, (name,)).fetchone() or (0, None)
+    if last != run_id:
+        connection.execute(_ADD_ENTRY, (name, number + 1, run_id))
 
 
 def _has_run(connection: Connection, run_id: str) -> bool:

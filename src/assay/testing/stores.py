@@ -162,6 +162,7 @@ class StoreConformance(ABC):
             lambda: store.reopen("run-9"),
             lambda: store.delete("run-9"),
             lambda: store.set_baseline("main", "run-9"),
+            lambda: store.move_baseline("main", "run-9", None),
             lambda: store.save(a_trial(0, run_id="run-9")).result(SECONDS),
         ]
         for call in calls:
@@ -359,6 +360,16 @@ class StoreConformance(ABC):
         store.remove_baseline("main")
         store.set_baseline("main", "run-3")
         assert store.baseline_history("main") == ["run-3"], "the old history went with the name"
+
+    def test_a_baseline_moves_only_from_the_run_that_it_points_to(self, store: Store) -> None:
+        for number in (1, 2, 3):
+            store.begin(a_run(f"run-{number}"))
+        assert store.move_baseline("main", "run-1", None)
+        assert not store.move_baseline("main", "run-2", None)
+        assert store.move_baseline("main", "run-3", "run-1")
+        assert not store.move_baseline("main", "run-2", "run-1")
+        assert store.move_baseline("main", "run-3", "run-1"), "it is there already"
+        assert store.baseline_history("main") == ["run-1", "run-3"]
 
     def test_runs_between_the_first_and_the_last_of_a_history_can_be_deleted(
         self, store: Store
