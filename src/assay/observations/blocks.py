@@ -49,6 +49,7 @@ _TYPED_OUTPUT = {
     "execution-denied": True,
 }
 _FAILED = "the tool failed"
+_UNWRITTEN = "audio without a transcript was left out"
 
 
 class Blocks(msgspec.Struct):
@@ -107,6 +108,8 @@ def _read(block: Record, found: Blocks) -> None:
         found.results.append(_result(block))
     elif _MEDIA.search(kind) and (spoken := block.text("transcript")):
         found.texts.append(spoken)
+    elif "audio" in kind:
+        found.notes.append(_UNWRITTEN)
     elif _MEDIA.search(kind):
         found.media.append(block.raw)
     elif not _SILENT.fullmatch(kind):

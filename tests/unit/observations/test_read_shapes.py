@@ -111,6 +111,10 @@ KNOWN = {
         unknown=f"{NO_CONTENT}; a message has no content that can be read, only 'content', 'audio'",
     ),
     "openai_realtime_items": Known(SPOKEN),
+    "openai_realtime_unwritten": Known(
+        notes=("audio without a transcript was left out",),
+        unknown=f"{NO_CONTENT}; audio without a transcript was left out",
+    ),
     "openai_assistants_message": Known(SPOKEN),
     "openai_refusal": Known("I can't assist with that.", notes=(REFUSED,), usage=Usage(30, 9)),
     "openai_text_completion": Known(" and they lived happily", notes=(CUT,), usage=Usage(5, 4)),
