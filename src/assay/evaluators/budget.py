@@ -28,6 +28,7 @@ class _BudgetSpec(EvaluatorSpec):
 class LatencyEvaluator(_BudgetSpec):
     """The answer came within `threshold` milliseconds."""
 
+    type: str = "latency"
     threshold: Limit
 
     def runs_in(self) -> Place:
@@ -40,6 +41,7 @@ class LatencyEvaluator(_BudgetSpec):
 class CostEvaluator(_BudgetSpec):
     """The answer cost at most `budget` US dollars."""
 
+    type: str = "cost"
     budget: Limit
 
     def runs_in(self) -> Place:
@@ -58,6 +60,7 @@ class TokenUsageEvaluator(_BudgetSpec, Ruled):
 
     rules: ClassVar[tuple[Rule, ...]] = _needs_one("max_total", "max_input", "max_output")
 
+    type: str = "token_usage"
     max_total: Count | None = None
     max_input: Count | None = None
     max_output: Count | None = None
@@ -82,6 +85,7 @@ class ExecutionMetricsEvaluator(_BudgetSpec, Ruled):
         "max_tool_calls", "max_llm_calls", "max_tokens", "max_cost_usd", "max_duration_ms"
     )
 
+    type: str = "execution_metrics"
     max_tool_calls: Count | None = None
     max_llm_calls: Count | None = None
     max_tokens: Count | None = None
