@@ -123,6 +123,7 @@ class ContainsEvaluator(_TextSpec):
     """The answer contains the text, case-sensitive."""
 
     verb = "contain", "contains"
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "contains"
 
     def texts_to_contain(self) -> list[str]:
@@ -140,6 +141,7 @@ class IContainsEvaluator(_TextSpec):
 
     verb = "contain in any case", "contains in any case"
     pattern = "(?i)%s"
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "icontains"
 
     def texts_to_contain(self) -> list[str]:
@@ -155,6 +157,7 @@ class StartsWithEvaluator(_TextSpec):
 
     verb = "start with", "starts with"
     pattern = "^%s"
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "starts_with"
 
     def finder(self, value: str) -> Callable[[str], bool]:
@@ -171,6 +174,7 @@ class EndsWithEvaluator(_TextSpec):
 
     verb = "end with", "ends with"
     pattern = "%s$"
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "ends_with"
 
     def finder(self, value: str) -> Callable[[str], bool]:
@@ -186,6 +190,7 @@ class RegexEvaluator(_TextSpec):
     """The regular expression is found in the answer."""
 
     free_text: ClassVar[str] = ""  # it must be an expression
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "regex"
     value: Regex | None = None
     values: Annotated[list[Annotated[Regex, Field(min_length=1)]], Field(min_length=1)] | None = (
@@ -237,6 +242,7 @@ class _ManySpec(NegatableSpec):
 class ContainsAnyEvaluator(_ManySpec):
     """The answer contains at least one of the texts."""
 
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "contains_any"
 
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
@@ -265,6 +271,7 @@ class ContainsAnyEvaluator(_ManySpec):
 class IContainsAnyEvaluator(_ManySpec):
     """The answer contains at least one of the texts, whatever the case."""
 
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "icontains_any"
 
     def prepare(self, resources: Resources) -> Check:
@@ -288,6 +295,7 @@ class IContainsAnyEvaluator(_ManySpec):
 class ContainsAllEvaluator(_ManySpec):
     """The answer contains all of the texts."""
 
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "contains_all"
 
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
@@ -330,6 +338,7 @@ class _ComparingSpec(NegatableSpec, Ruled):
 class EqualsEvaluator(_ComparingSpec):
     """The answer equals the value, or the case's expected output when none is given."""
 
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "equals"
     value: Json = None
     values: Annotated[list[Json], Field(min_length=1)] | None = None
@@ -370,6 +379,7 @@ _EQUALITY = {False: "equals the expected output", True: "does not equal the expe
 class SimilarityEvaluator(_ComparingSpec):
     """How near the answer is to the value by edit distance; no value: to the expected output."""
 
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "similarity"
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from assay import registry
 from assay.comparison.outcomes import find_run, names_file
 from assay.errors import NotInStore
 from assay.model.evaluator import TYPE_ALIASES
@@ -30,16 +31,6 @@ MAX_WORKERS, MAX_REPEATS = 1000, 1000
 MAX_IDS, MAX_PATHS, MAX_EVALUATORS = 20_000, 1000, 1000
 #: The longest path and the longest name of a target, in code points.
 MAX_PATH, MAX_TARGET = 1000, 500
-#: Evaluators that only compare, or ask a judge of the server's own configuration.
-SAFE_EVALUATORS = frozenset(
-    (
-        *("expect", "equals", "contains", "contains_any", "contains_all", "icontains"),
-        "icontains_any",
-        *("starts_with", "ends_with", "regex", "is_json", "json_schema", "similarity"),
-        *("tool_trajectory", "rubric", "llm_judge", "composite", "field_accuracy"),
-        *("latency", "cost", "token_usage", "execution_metrics"),
-    )
-)
 #: The keys under which an evaluator has others.
 _MEMBERS = ("evaluators", "assert", "assertions")
 #: A prompt that ends like this may be taken for a file name.
@@ -126,6 +117,12 @@ def _may_be_file(reference: str, store: Store) -> bool:
     return False
 
 
+def allowed_evaluators() -> set[str]:
+    """The types of the evaluators that a request may contain."""
+    usable = registry.evaluators.usable()
+    return {name for name, cls in usable.items() if cls.allowed_in_requests}
+
+
 def _check_evaluator(entry: Any) -> None:
     """Refuse an evaluator that would run a program or read a file."""
     if isinstance(entry, str):
@@ -134,8 +131,8 @@ def _check_evaluator(entry: Any) -> None:
         raise invalid("Field 'evaluators' must be an array of types, or of objects with a 'type'")
     kind = str(entry.get("type")).replace("-", "_").removeprefix("not_")
     kind = TYPE_ALIASES.get(kind, kind)
-    if kind not in SAFE_EVALUATORS:
-        known = ", ".join(sorted(SAFE_EVALUATORS))
+    if kind not in (allowed := allowed_evaluators()):
+        known = ", ".join(sorted(allowed))
         raise invalid(
             f"Evaluator {bodies.quoted(kind)} cannot be given in a request; known: {known}"
         )
