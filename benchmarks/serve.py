@@ -290,7 +290,7 @@ def bare(file: Path) -> None:
             print(f"bare on http://127.0.0.1:{port}", flush=True)
 
     AnnouncingServer(
-        uvicorn.Config(app, port=0, loop="uvloop", http="httptools", log_level="error")
+        uvicorn.Config(app, port=0, loop="auto", http="httptools", log_level="error")
     ).run()
 
 
