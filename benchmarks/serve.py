@@ -1,6 +1,6 @@
 """The cost of the server: requests per second, relative to bare FastAPI handlers with the same SQL.
 
-    python benchmarks/serve.py [--requests 3000] [--cases 100000] [--seconds 30] [--long-tags]
+    python benchmarks/serve.py [--requests 3000] [--cases 100000] [--seconds 30]
 
 The same client asks both alternately, over persistent connections. A bare handler checks nothing,
 returns a dict, and commits every test case by itself.
@@ -11,23 +11,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import random
 import re
 import sqlite3
-import string
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
-from urllib.parse import quote, unquote
 
 from pydantic import BaseModel
 
@@ -37,12 +33,6 @@ from assay.stores.sqlite import SqliteStore
 CONNECTIONS = 16
 ROUNDS = 5
 WRITERS = 32
-#: For tags of the maximum length.
-ALPHABETS = {
-    "ASCII letters": string.ascii_lowercase,
-    "Greek letters": [chr(code) for code in range(0x3B1, 0x3CA) if code != 0x3C2],
-    "characters of four bytes": [chr(code) for code in range(0x20000, 0x2A6D0)],
-}
 BODY = {"input": "What is the capital of France?", "expected_output": "Paris", "tags": ["geo"]}
 
 
@@ -51,16 +41,12 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=3000)
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--long-tags", action="store_true", help="only these; takes 10 minutes")
     parser.add_argument("--bare", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.bare:
         bare(options.bare)
         return
     with tempfile.TemporaryDirectory() as folder:
-        if options.long_tags:
-            longest_tags(Path(folder), options.cases)
-            return
         beside_bare(Path(folder), options.requests)
         pages(Path(folder), options.cases)
         writers(Path(folder), options.seconds)
@@ -96,19 +82,7 @@ def pages(folder: Path, cases: int) -> None:
         tagged(many, "few tags", "geo", "tag-7", "7", "none")
     with served(home(folder / "different", cases, own_tags)) as different:
         what = f"{10 * cases:,} different tags"
-        tagged(different, what, "none", "tag-9-9", "9-9", "tag", "tag-", "t", "%C3%A9")
-    with served(home(folder / "late", cases, partial(late_tags, cases))) as late:
-        tagged(late, "tags of which the newest three tenths have one kind", "lat", "late")
-
-
-def longest_tags(folder: Path, cases: int) -> None:
-    """The first page with a tag, when all tags are different and of the maximum length."""
-    for kind, alphabet in ALPHABETS.items():
-        with served(home(folder / kind, cases, partial(long_tags, alphabet, cases))) as long:
-            tag = long_tags(alphabet, cases, cases // 2)[5]
-            parts = [tag[0], tag[:2], tag[:3], tag[:6], tag, tag[:5] * 2, "lat", "late", "common"]
-            what = f"{10 * cases:,} different tags of 50 {kind}"
-            tagged(long, what, *map(quote, parts))
+        tagged(different, what, "none", "tag-9-9", "9-9", "tag")
 
 
 def tagged(port: int, what: str, *tags: str) -> None:
@@ -121,7 +95,7 @@ def tagged(port: int, what: str, *tags: str) -> None:
             found = asyncio.run(one(port, request))
             times.append(time.perf_counter() - start)
         total = found["data"]["total"]
-        shown = f"first page with the tag {unquote(tag)!r}, of {total:,}, among {what}"
+        shown = f"first page with the tag {tag!r}, of {total:,}, among {what}"
         print(f"{1000 * median(times):6.1f} ms  {shown}", flush=True)
 
 
@@ -209,18 +183,6 @@ def few_tags(number: int) -> tuple[str, ...]:
 
 def own_tags(number: int) -> tuple[str, ...]:
     return tuple(f"tag-{number}-{i}" for i in range(10))
-
-
-def late_tags(cases: int, number: int) -> tuple[str, ...]:
-    """The newest three tenths have a kind of tag that no others have."""
-    return (f"late-{number}" if 10 * number >= 7 * cases else f"early-{number}",)
-
-
-def long_tags(alphabet: Sequence[str], cases: int, number: int) -> tuple[str, ...]:
-    """Ten tags of 50 characters; two of them share a prefix with those of other test cases."""
-    chance = random.Random(number)
-    begins = ["common", *late_tags(cases, number), *[""] * 8]
-    return tuple(begin + "".join(chance.choices(alphabet, k=50 - len(begin))) for begin in begins)
 
 
 def home(folder: Path, cases: int, tags: Callable[[int], tuple[str, ...]] = few_tags) -> Path:
@@ -328,7 +290,7 @@ def bare(file: Path) -> None:
             print(f"bare on http://127.0.0.1:{port}", flush=True)
 
     AnnouncingServer(
-        uvicorn.Config(app, port=0, loop="uvloop", http="httptools", log_level="error")
+        uvicorn.Config(app, port=0, loop="auto", http="httptools", log_level="error")
     ).run()
 
 

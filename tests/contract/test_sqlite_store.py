@@ -361,13 +361,6 @@ def test_a_damaged_file_is_told_of_or_read(seed: int, file: Path) -> None:
         read_all(file)
 
 
-def test_a_sqlite_without_fts5_is_told_of(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    lacking = ["CREATE VIRTUAL TABLE tag_part USING fts5_that_is_not_there (parts);"]
-    monkeypatch.setattr("assay.stores.sqlite_file.scripts", lambda kind: lacking)
-    with pytest.raises(StoreError, match="this Python has a SQLite without FTS5; use one that"):
-        SqliteStore(file)
-
-
 def test_damaged_json_is_told_of(file: Path) -> None:
     filled(file)
     with closing(sqlite3.connect(file)) as other:

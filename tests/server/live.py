@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import uvloop
 from fastapi import FastAPI
 
 from assay.server.serving import listen, make_server
@@ -20,7 +20,7 @@ def live(app: FastAPI) -> Iterator[str]:
     server = make_server(app, ready.set)
     with listen("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
-        thread = threading.Thread(target=lambda: uvloop.run(server.serve([listener])))
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
         thread.start()
         try:
             assert ready.wait(PATIENCE)

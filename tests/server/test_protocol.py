@@ -16,7 +16,7 @@ from assay.server import protocol, requests
 from assay.server.app import create_app
 from assay.server.jobs import utc_now
 from assay.server.protocol import LimitedHttpProtocol
-from assay.server.serving import KEEP_ALIVE_SECONDS
+from assay.server.serving import KEEP_ALIVE_SECONDS, listen
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from server.conftest import PATIENCE
@@ -335,3 +335,13 @@ def test_a_body_that_nobody_reads_is_not_waited_for(
         else:
             pytest.fail("the server waited for all of it")
     assert received.startswith(b"HTTP/1.1 404 ")
+
+
+def test_responses_are_sent_without_delay() -> None:
+    # Otherwise the body waits for the client's acknowledgement of the head: about 40 ms.
+    with (
+        listen("127.0.0.1", 0) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -13,8 +13,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from assay.errors import StoreError
+from assay.evaluators.text import ContainsEvaluator
 from assay.model.run import RunRecord
 from assay.ports import Store
+from assay.registry import evaluators
 from assay.server import run_requests
 from assay.server.app import create_app
 from assay.settings import Settings
@@ -649,8 +651,11 @@ def test_a_run_that_cannot_be_resumed_is_called_interrupted(
     assert note.startswith("it could not be resumed: ")
 
 
-def test_every_safe_evaluator_is_one_of_ours() -> None:
-    from assay.registry import evaluators
+def test_an_evaluator_says_whether_a_request_may_contain_it() -> None:
+    built_in = set(evaluators.usable())
+    assert built_in - run_requests.allowed_evaluators() == {"code_judge", "python"}
 
-    assert set(evaluators) >= run_requests.SAFE_EVALUATORS
-    assert {"code_judge", "python"}.isdisjoint(run_requests.SAFE_EVALUATORS)
+    class RunsAProgram(ContainsEvaluator):
+        pass
+
+    assert not RunsAProgram.allowed_in_requests, "a subclass has to say so itself"

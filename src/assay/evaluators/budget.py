@@ -28,6 +28,8 @@ class _BudgetSpec(EvaluatorSpec):
 class LatencyEvaluator(_BudgetSpec):
     """The answer came within `threshold` milliseconds."""
 
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "latency"
     threshold: Limit
 
     def runs_in(self) -> Place:
@@ -40,6 +42,8 @@ class LatencyEvaluator(_BudgetSpec):
 class CostEvaluator(_BudgetSpec):
     """The answer cost at most `budget` US dollars."""
 
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "cost"
     budget: Limit
 
     def runs_in(self) -> Place:
@@ -58,6 +62,8 @@ class TokenUsageEvaluator(_BudgetSpec, Ruled):
 
     rules: ClassVar[tuple[Rule, ...]] = _needs_one("max_total", "max_input", "max_output")
 
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "token_usage"
     max_total: Count | None = None
     max_input: Count | None = None
     max_output: Count | None = None
@@ -82,6 +88,8 @@ class ExecutionMetricsEvaluator(_BudgetSpec, Ruled):
         "max_tool_calls", "max_llm_calls", "max_tokens", "max_cost_usd", "max_duration_ms"
     )
 
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "execution_metrics"
     max_tool_calls: Count | None = None
     max_llm_calls: Count | None = None
     max_tokens: Count | None = None

@@ -78,6 +78,7 @@ class _OpenSpelling(Spelling):
 class CodeJudgeEvaluator(EvaluatorSpec):
     """Runs a program: the case and the observation go in as JSON, a score comes out."""
 
+    type: str = "code_judge"
     script: Script
     cwd: Annotated[Text, AfterValidator(_folder)] | None = None
     timeout_seconds: Positive = 60.0

@@ -64,6 +64,8 @@ class CompositeEvaluator(EvaluatorSpec):
     """Members are evaluators of any type; the aggregator combines them."""
 
     depends_on_case: ClassVar[bool] = True
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "composite"
     evaluators: SomeEvaluators = Key(aliases=("assert", "assertions"))
     aggregator: Aggregator = Aggregator()
 

@@ -27,6 +27,7 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
     rules: ClassVar[tuple[Rule, ...]] = (*Expect.rules, ASSERTED)
     depends_on_case: ClassVar[bool] = True
     reads: ClassVar[frozenset[Expectation]] = NOTHING
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "expect"
     required: Required = True
 

@@ -73,6 +73,8 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
     compares_with_expected: ClassVar[bool] = True
     version: ClassVar[int] = 2
     reads: ClassVar[frozenset[Expectation]] = frozenset({"expected_output"})
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "field_accuracy"
     fields: Annotated[list[FieldRule], Field(min_length=1)]
     aggregation: Literal["weighted_average", "all_or_nothing"] = "weighted_average"
 

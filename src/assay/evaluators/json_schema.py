@@ -24,6 +24,8 @@ class IsJsonEvaluator(NegatableSpec):
     """The answer is valid JSON."""
 
     reads: ClassVar[frozenset[Expectation]] = NOTHING
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "is_json"
 
     def runs_in(self) -> Place:
         return "loop"
@@ -48,6 +50,8 @@ class JsonSchemaEvaluator(NegatableSpec):
     """The answer is JSON that the schema accepts."""
 
     reads: ClassVar[frozenset[Expectation]] = NOTHING
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "json_schema"
     value: Annotated[Any, BeforeValidator(_schema, json_schema_input_type=dict[str, Any] | bool)]
 
     def runs_in(self) -> Place:

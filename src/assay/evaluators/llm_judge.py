@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec.structs import replace
 from pydantic import AfterValidator, ValidationInfo
@@ -84,6 +84,7 @@ Prompt = Annotated[Text, AfterValidator(_prompt)]
 class LlmJudgeEvaluator(EvaluatorSpec):
     """Asks a judge for a score; `prompt` is text or the path of a file with it."""
 
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "llm_judge"
     prompt: Prompt | None = Key(None, aliases=("value",))
     model: Text | None = None

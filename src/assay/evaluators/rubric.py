@@ -27,6 +27,7 @@ class RubricEvaluator(EvaluatorSpec):
     """One judge call decides all items; a required item that is not met fails the case."""
 
     reads: ClassVar[frozenset[Expectation]] = SHOWN
+    allowed_in_requests: ClassVar[bool] = True
     type: str = "rubric"
     rubrics: Rubrics = Key(aliases=("criteria",))
     model: Text | None = None

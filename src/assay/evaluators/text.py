@@ -123,6 +123,8 @@ class ContainsEvaluator(_TextSpec):
     """The answer contains the text, case-sensitive."""
 
     verb = "contain", "contains"
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "contains"
 
     def texts_to_contain(self) -> list[str]:
         return [] if self.negate else self.wanted
@@ -139,6 +141,8 @@ class IContainsEvaluator(_TextSpec):
 
     verb = "contain in any case", "contains in any case"
     pattern = "(?i)%s"
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "icontains"
 
     def texts_to_contain(self) -> list[str]:
         return [] if self.negate else self.wanted
@@ -153,6 +157,8 @@ class StartsWithEvaluator(_TextSpec):
 
     verb = "start with", "starts with"
     pattern = "^%s"
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "starts_with"
 
     def finder(self, value: str) -> Callable[[str], bool]:
         return lambda text: text.startswith(value)
@@ -168,6 +174,8 @@ class EndsWithEvaluator(_TextSpec):
 
     verb = "end with", "ends with"
     pattern = "%s$"
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "ends_with"
 
     def finder(self, value: str) -> Callable[[str], bool]:
         return lambda text: text.endswith(value)
@@ -182,6 +190,8 @@ class RegexEvaluator(_TextSpec):
     """The regular expression is found in the answer."""
 
     free_text: ClassVar[str] = ""  # it must be an expression
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "regex"
     value: Regex | None = None
     values: Annotated[list[Annotated[Regex, Field(min_length=1)]], Field(min_length=1)] | None = (
         None
@@ -232,6 +242,9 @@ class _ManySpec(NegatableSpec):
 class ContainsAnyEvaluator(_ManySpec):
     """The answer contains at least one of the texts."""
 
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "contains_any"
+
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
         if self.negate:
             return {"responseNotContains": self.values}
@@ -258,6 +271,9 @@ class ContainsAnyEvaluator(_ManySpec):
 class IContainsAnyEvaluator(_ManySpec):
     """The answer contains at least one of the texts, whatever the case."""
 
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "icontains_any"
+
     def prepare(self, resources: Resources) -> Check:
         listed = f"{_listing(self.values)} (ignoring case)"
         folded = [value.casefold() for value in self.values]
@@ -278,6 +294,9 @@ class IContainsAnyEvaluator(_ManySpec):
 
 class ContainsAllEvaluator(_ManySpec):
     """The answer contains all of the texts."""
+
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "contains_all"
 
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
         return {} if self.negate else {"responseContains": self.values}
@@ -319,6 +338,8 @@ class _ComparingSpec(NegatableSpec, Ruled):
 class EqualsEvaluator(_ComparingSpec):
     """The answer equals the value, or the case's expected output when none is given."""
 
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "equals"
     value: Json = None
     values: Annotated[list[Json], Field(min_length=1)] | None = None
 
@@ -358,6 +379,8 @@ _EQUALITY = {False: "equals the expected output", True: "does not equal the expe
 class SimilarityEvaluator(_ComparingSpec):
     """How near the answer is to the value by edit distance; no value: to the expected output."""
 
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "similarity"
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
 

@@ -247,6 +247,8 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
     )
 
     reads: ClassVar[frozenset[Expectation]] = frozenset({"tool_calls"})
+    allowed_in_requests: ClassVar[bool] = True
+    type: str = "tool_trajectory"
     mode: Literal["any_order", "in_order", "exact", "superset", "subset"] = "in_order"
     expected: list[Step] = Empty(list)
     minimums: dict[str, Count] = Empty(dict)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from msgspec.structs import asdict, replace
 
+from assay.errors import Problem
+from assay.model.evaluator import EvaluatorSpec
 from assay.model.expectations import Expected
+from assay.model.message import Message, ToolCall
+from assay.model.rubric import Rubric
 from assay.record import Record
-
-if TYPE_CHECKING:
-    from assay.errors import Problem
-    from assay.model.evaluator import EvaluatorSpec
-    from assay.model.message import Message, ToolCall
-    from assay.model.rubric import Rubric
 
 Tier = Literal["golden", "labeled", "regression", "rubric", "suite"]
 #: Cases of these tiers are critical by default.

@@ -94,6 +94,9 @@ class EvaluatorSpec(Shape):
     depends_on_case: ClassVar[bool] = False
     #: the key that takes any text but an empty one, if an entry may have just that and its type
     free_text: ClassVar[str] = ""
+    #: it runs no program and reads no file, so that a REST request may contain it; not inherited,
+    #: as a subclass may do either
+    allowed_in_requests: ClassVar[bool] = False
     #: incremented when the same answer may get another score than before
     version: ClassVar[int] = 1
 
@@ -106,6 +109,7 @@ class EvaluatorSpec(Shape):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         cls.depends_on_case = cls.depends_on_case or cls.compares_with_expected
+        cls.allowed_in_requests = cls.__dict__.get("allowed_in_requests", False)
 
     @property
     def members(self) -> tuple[EvaluatorSpec, ...]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-if TYPE_CHECKING:
-    from assay.model.message import Message, ToolCall
+from assay.model.message import Message, ToolCall
 
 Expectation = Literal["expected_output", "expected_outcome", "tool_calls"]
 EVERYTHING: frozenset[Expectation] = frozenset(get_args(Expectation))

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay import registry
-from assay.server.run_requests import SAFE_EVALUATORS
+from assay.server.run_requests import allowed_evaluators
 from assay.service.schema import evaluator_shapes, spellings_of
 
 Schema = dict[str, Any]
@@ -20,7 +20,7 @@ _NO_PROVIDER = "^[^:]*$"
 
 def evaluator_schemas(ref: str) -> dict[str, Schema]:
     """A schema for each evaluator, and `GivenEvaluator` for an entry of the list."""
-    shapes: dict[str, Schema] = bounded(evaluator_shapes(SAFE_EVALUATORS, ref))
+    shapes: dict[str, Schema] = bounded(evaluator_shapes(allowed_evaluators(), ref))
     for shape in shapes.values():
         for name, pattern in (("prompt", _NO_FILE), ("model", _NO_PROVIDER)):
             if name in shape.get("properties", ()):
@@ -56,7 +56,7 @@ def _types_without_keys() -> list[str]:
     """The types that need no keys, in all their spellings: such an entry may be just its type."""
     found: list[str] = []
     for name, cls in registry.evaluators.usable().items():
-        if name in SAFE_EVALUATORS and _needs_no_keys(cls, name):
+        if cls.allowed_in_requests and _needs_no_keys(cls, name):
             found += spellings_of(name, cls)
     return sorted(found)
 

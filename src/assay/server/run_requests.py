@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from assay import registry
 from assay.comparison.outcomes import find_run, names_file
 from assay.errors import NotInStore
 from assay.model.evaluator import TYPE_ALIASES
@@ -26,16 +27,6 @@ from assay.suites import test_cases
 
 #: More workers or repeats do not help, and take memory before the first trial.
 MAX_WORKERS, MAX_REPEATS = 1000, 1000
-#: Evaluators that only compare, or ask a judge of the server's own configuration.
-SAFE_EVALUATORS = frozenset(
-    (
-        *("expect", "equals", "contains", "contains_any", "contains_all", "icontains"),
-        "icontains_any",
-        *("starts_with", "ends_with", "regex", "is_json", "json_schema", "similarity"),
-        *("tool_trajectory", "rubric", "llm_judge", "composite", "field_accuracy"),
-        *("latency", "cost", "token_usage", "execution_metrics"),
-    )
-)
 #: The names under `options` of a request.
 OPTIONS = tuple(name for name in RunOptions.model_fields if name not in ("target", "evaluators"))
 #: The keys under which an evaluator has others.
@@ -125,6 +116,12 @@ def _may_be_file(reference: str, store: Store) -> bool:
     return False
 
 
+def allowed_evaluators() -> set[str]:
+    """The types of the evaluators that a request may contain."""
+    usable = registry.evaluators.usable()
+    return {name for name, cls in usable.items() if cls.allowed_in_requests}
+
+
 def _check_evaluator(entry: Any) -> None:
     """Refuse an evaluator that would run a program or read a file."""
     if isinstance(entry, str):
@@ -133,8 +130,8 @@ def _check_evaluator(entry: Any) -> None:
         raise invalid("Field 'evaluators' must be an array of types, or of objects with a 'type'")
     kind = str(entry.get("type")).replace("-", "_").removeprefix("not_")
     kind = TYPE_ALIASES.get(kind, kind)
-    if kind not in SAFE_EVALUATORS:
-        known = ", ".join(sorted(SAFE_EVALUATORS))
+    if kind not in (allowed := allowed_evaluators()):
+        known = ", ".join(sorted(allowed))
         raise invalid(f"Evaluator {quoted(kind)} cannot be given in a request; known: {known}")
     _check_prompt(entry, ("prompt", "value") if kind == "llm_judge" else ("prompt",))
     for key in _MEMBERS:

@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -90,7 +89,7 @@ def make_server(
         app,
         http=LimitedHttpProtocol,
         ws="none",
-        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        loop="auto",  # uvloop if it is installed
         log_config=None,
         access_log=False,
         server_header=False,
@@ -154,7 +153,10 @@ def listen(host: str, port: int) -> socket.socket:
     host = host.strip("[]")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        # Connections inherit it. asyncio sets it only on sockets that were made for TCP by number.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except (OSError, OverflowError) as error:
         reason = str(getattr(error, "strerror", None) or error).partition(" (")[0]
         raise UsageError(f"{host}:{port} cannot be served: {reason}") from None

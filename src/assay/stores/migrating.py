@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assay.errors import StoreError
-from assay.stores.tag_parts import tag_parts
 
 #: Marks a file as ours, in the header field that SQLite has for this.
 APPLICATION_ID = int.from_bytes(b"Assy", "big")
@@ -35,12 +34,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def migrate(connection: sqlite3.Connection, name: str, migrations: Sequence[str]) -> None:
-    """Run the migrations that the file lacks, all in one transaction.
-
-    Every connection that writes needs this call: triggers use the function it registers.
-    """
-    connection.execute("PRAGMA trusted_schema = ON")
-    connection.create_function("tag_parts", 1, tag_parts, deterministic=True)
+    """Run the migrations that the file lacks, all in one transaction."""
     if _version(connection, name, len(migrations)) == len(migrations):
         return
     with transaction(connection):

@@ -117,16 +117,6 @@ class PostgresDatabase:
 
     contains = "position(? IN folded) > 0"
 
-    # CASE makes the planner expect few sets. For the bare condition it would expect a third of all,
-    # and read all test cases instead of looking some up.
-    _SETS_MATCHING = f"""
-        sets AS MATERIALIZED (
-            SELECT number, total FROM tag_set
-            WHERE CASE WHEN length(folded) > 0 AND {contains} THEN 1 ELSE 0 END = 1
-        ),
-        n AS (SELECT sum(total) AS total FROM sets)
-    """
-
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
         self.translating_errors = server.translating_errors
@@ -137,9 +127,6 @@ class PostgresDatabase:
         self._lock = threading.Lock()
         with server.translating_errors(), closing(server.connect()) as connection:
             migrate(connection, server.name, scripts("postgres"))
-
-    def sets_matching(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
-        return self._SETS_MATCHING, (needle,)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

@@ -21,7 +21,7 @@ from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.test_case import storable
 from assay.stores.group_commit import GroupCommit, Write
-from assay.stores.sql_test_cases import Connection, SqlTestCases, TagSearch
+from assay.stores.sql_test_cases import Connection, SqlTestCases
 
 _TRIAL = ", ".join(TrialRecord.__struct_fields__)
 _FACTS = ", ".join(TrialFacts.__struct_fields__)
@@ -87,8 +87,11 @@ class Repeatable:
         return self._action(connection)
 
 
-class Database(TagSearch, Protocol):
+class Database(Protocol):
     """The database that has the tables."""
+
+    #: A condition: the column `folded` contains the value.
+    contains: str
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection for reading; a StoreError when the store is closed."""
@@ -143,7 +146,9 @@ class SqlStore:
         self._lock = threading.Lock()
         #: Cached replies that are not committed yet.
         self._unwritten: dict[str, bytes] = {}
-        self.test_cases = SqlTestCases(database.reading, self._submit_for_test_cases, database)
+        self.test_cases = SqlTestCases(
+            database.reading, self._submit_for_test_cases, database.contains
+        )
 
     # Runs
 

@@ -37,12 +37,6 @@ _HUGE = 2**62
 
 #: How many keys are looked up by one query.
 _KEYS_PER_QUERY = 500
-#: A tag is common if one in this many test cases has it.
-_COMMON = 4
-#: How many more of the oldest test cases are scanned than an even spread of the tag would need.
-_SPARE = 200
-#: A page that needs more than this many is looked up.
-_MAX_SCANNED = 5000
 
 _TEXTS = "v.input, v.expected_output, v.description, v.tags"
 _FIELDS = f"c.id, {_TEXTS}, c.created_at, v.modified_at, v.version"
@@ -69,29 +63,17 @@ _PAGE = f"""
     SELECT n.total, {_FIELDS}
     FROM test_case_count n LEFT JOIN (page c {_NEWEST}) ON TRUE ORDER BY c.number
 """
-# The oldest test cases are scanned first: those with a common tag fill the page, and all others
-# need only be counted. If they do not fill it, all test cases that have the tag are looked up by
-# their sets of tags, and sorted.
+# Every set of tags is looked at, and the test cases of those that match are sorted.
 _TAGGED = f"""
-    WITH scanned AS MATERIALIZED (
-        SELECT c.number FROM test_case c CROSS JOIN tag_set t
-        WHERE c.deleted_at IS NULL AND c.number < ? + (
-            SELECT min(number) FROM test_case WHERE deleted_at IS NULL
-        ) AND t.number = c.tag_set AND length(folded) > 0 AND {{contains}} {_IN_ORDER}
+    WITH sets AS MATERIALIZED (
+        SELECT number, total FROM tag_set WHERE length(folded) > 0 AND {{contains}}
     ),
-    unfilled AS (SELECT 1 WHERE (SELECT count(*) FROM scanned) < ?),
-    {{matching}},
     page AS (
-        SELECT number FROM scanned WHERE NOT EXISTS (SELECT 1 FROM unfilled)
-        UNION ALL
-        SELECT number FROM (
-            SELECT c.number FROM sets t CROSS JOIN test_case c
-            WHERE EXISTS (SELECT 1 FROM unfilled) AND c.tag_set = t.number {_IN_ORDER}
-        ) looked_up
+        SELECT {_SHOWN} FROM sets t CROSS JOIN test_case c WHERE c.tag_set = t.number {_IN_ORDER}
     )
-    SELECT coalesce(n.total, 0), {_FIELDS}
-    FROM n LEFT JOIN (page p JOIN test_case c ON c.number = p.number {_NEWEST}) ON TRUE
-    ORDER BY c.number
+    SELECT n.total, {_FIELDS}
+    FROM (SELECT coalesce(sum(total), 0) AS total FROM sets) n
+    LEFT JOIN (page c {_NEWEST}) ON TRUE ORDER BY c.number
 """
 _ADD = "INSERT INTO test_case (id, version, created_at, tag_set) VALUES (?, ?, ?, ?)"
 _ADD += " RETURNING number"
@@ -114,21 +96,6 @@ class Connection(Protocol):
     def execute(self, statement: str, values: Sequence[Any], /) -> Cursor: ...
 
 
-class TagSearch(Protocol):
-    """How a database finds tags."""
-
-    #: A condition: the column `folded` contains the value.
-    contains: str
-
-    def sets_matching(self, needle: bytes) -> tuple[str, tuple[str | bytes, ...]]:
-        """CTEs that find the sets with the needle in a tag, and their values.
-
-        `n` has the `total` of all test cases in these sets, and `sets` the `number` of each. Only
-        if the CTE `unfilled` has a row are the sets needed.
-        """
-        ...
-
-
 #: Queues an action for the writer; the future has its result once that is on disk. If the action
 #: raises a StoreError, only it fails; it must not have written anything then.
 Submit = Callable[[Callable[[Connection], Any]], Future[Any]]
@@ -141,9 +108,10 @@ class SqlTestCases:
         self,
         reading: Callable[[], AbstractContextManager[Connection]],
         submit: Submit,
-        tags: TagSearch,
+        contains: str,
     ) -> None:
-        self._reading, self._submit, self._tags = reading, submit, tags
+        self._reading, self._submit = reading, submit
+        self._tagged = _TAGGED.format(contains=contains)
 
     def add(self, new: NewTestCase, now: datetime) -> Future[TestCase]:
         refuse_unfit(new)
@@ -179,11 +147,7 @@ class SqlTestCases:
             if needle is None:
                 rows = connection.execute(_PAGE, bounds).fetchall()
             else:
-                matching, needles = self._tags.sets_matching(needle)
-                query = _TAGGED.format(matching=matching, contains=self._tags.contains)
-                scanned = min(_COMMON * sum(bounds) + _SPARE, _MAX_SCANNED)
-                values = (scanned, needle, *bounds, bounds[0], *needles, *bounds)
-                rows = connection.execute(query, values).fetchall()
+                rows = connection.execute(self._tagged, (needle, *bounds)).fetchall()
         return TestCasePage([_case(row[1:]) for row in rows if row[1] is not None], int(rows[0][0]))
 
     def change(

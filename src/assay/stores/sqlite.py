@@ -23,7 +23,6 @@ from assay.stores.migrating import scripts, transaction
 from assay.stores.sql import KEEP_FIRST, SqlStore
 from assay.stores.sql_test_cases import Connection
 from assay.stores.sqlite_file import SqliteFile
-from assay.stores.tag_parts import sets_matching
 
 #: How long to wait for a lock of another process.
 LOCK_TIMEOUT_SECONDS = 30.0
@@ -61,7 +60,6 @@ class SqliteDatabase:
     """The `Database` of a file."""
 
     contains = "instr(folded, ?) > 0"
-    sets_matching = staticmethod(sets_matching)
 
     def __init__(self, path: Path, file: SqliteFile) -> None:
         self._path, self._file = path, file

@@ -19,7 +19,6 @@ from assay.stores.migrating import migrate, scripts
 #: Existing files keep their page size.
 _PAGE_BYTES = 16384
 _DAMAGED = "it is damaged; put a copy of it in its place, or move it away"
-_WITHOUT_FTS5 = "this Python has a SQLite without FTS5; use one that has it, as most do"
 _LOCKED = "another process keeps it locked; wait for that one to end"
 #: What SQLite's result codes mean, for those that are about the file and not the statement.
 FAULTS = {
@@ -82,8 +81,6 @@ class SqliteFile:
             yield
         except sqlite3.Error as error:
             fault = FAULTS.get(_result_code(error), otherwise)
-            if "no such module: fts5" in str(error):
-                fault = _WITHOUT_FTS5
             if fault is None:
                 raise
             raise StoreError(f"{self.name}: {fault} ({error})") from error

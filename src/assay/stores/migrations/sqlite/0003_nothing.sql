@@ -1,0 +1,1 @@
+-- This made an index of tags, which schema 5 drops: a new store never has it.
