@@ -99,6 +99,7 @@ def test_what_there_is_to_say_stands_in_the_order_of_a_result_file() -> None:
         "verdict": "fail",
         "response": "r",
         "failures": ["no"],
+        "trials": [],
         "toolsCalled": ["t"],
         "usage": {"inputTokens": 1},
         "costUsd": 0.5,

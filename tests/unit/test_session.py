@@ -190,7 +190,7 @@ def test_a_run_that_is_stopped_during_re_asks_has_no_verdict_yet(job: Job) -> No
     assert target.asked == [("a", 2), ("a", 3), ("a", 4), ("a", 5)]
     assert (whole.exit_code, whole.reasons) == (1, ("1 lost case failed every re-ask",))
     trials = next(case for case in whole.suites[0].cases if case.id == "a").trials
-    assert [trial.get("confirms", False) for trial in trials] == [False, *[True] * 5]
+    assert [trial.confirms for trial in trials] == [False, *[True] * 5]
 
 
 def test_a_resumed_run_is_running_again_while_it_is_at_work(job: Job) -> None:

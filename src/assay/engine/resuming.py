@@ -102,6 +102,6 @@ def _find_newest(job: Job) -> RunRecord:
 
 def _has_same_cases(one: SuiteHeader, other: SuiteHeader) -> bool:
     """Compares hashes and counts; the count of a stream is unknown until it has been read."""
-    hashes = {header.metadata.get("evalFileHash") for header in (one, other)}
+    hashes = {header.metadata.eval_file_hash for header in (one, other)}
     counts = {one.selected, other.selected} - {None}
     return len(hashes) == 1 and len(counts) < 2

@@ -10,7 +10,7 @@ import msgspec
 from assay.judges.calibrations import statistics_of
 from assay.model.calibration import Calibration, JudgeUse
 from assay.model.comparison import CaseRef
-from assay.model.result import JUDGED
+from assay.model.result import JUDGED, decode_trial
 from assay.model.run import RunRecord, place_of
 from assay.ports import Store
 
@@ -23,29 +23,6 @@ class Judgement(NamedTuple):
     judge_id: str
     evaluator: str
     passed: bool
-
-
-class _Details(msgspec.Struct, frozen=True):
-    #: A plugin's evaluator may write anything here.
-    judgeId: Any = ""
-
-
-class _Evaluator(msgspec.Struct, frozen=True):
-    name: str = ""
-    verdict: str | None = None
-    failedGate: str = ""
-    details: _Details = _Details()
-
-
-class _CaseDetails(msgspec.Struct, frozen=True):
-    evaluators: list[_Evaluator] = []
-
-
-class _Entry(msgspec.Struct, frozen=True):
-    details: _CaseDetails
-
-
-_ENTRY = msgspec.json.Decoder(_Entry)
 
 
 def uses_of(record: RunRecord) -> list[JudgeUse]:
@@ -68,11 +45,11 @@ def judgements(store: Store, run_id: str) -> Iterator[Judgement]:
     for trial in store.trials(run_id, JUDGED):
         if trial.repeat or trial.confirms:
             continue
-        for found in _ENTRY.decode(trial.result).details.evaluators:
-            judge_id = found.details.judgeId
+        for found in decode_trial(trial.result).details.evaluators:
+            judge_id = found.details.get("judgeId")  # a plugin's evaluator may write anything here
             if isinstance(judge_id, str) and judge_id and found.verdict is not None:
                 ref = CaseRef(trial.suite, trial.case_id)
-                passed = found.verdict == "pass" and not found.failedGate
+                passed = found.verdict == "pass" and not found.failed_gate
                 yield Judgement(ref, trial.position, judge_id, found.name, passed)
 
 

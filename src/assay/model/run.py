@@ -13,7 +13,7 @@ import msgspec
 from assay.model.case import Tier
 from assay.model.comparison import CaseRef, GateVerdict
 from assay.model.options import narrowing
-from assay.model.result import Outcome
+from assay.model.result import Count, Outcome
 from assay.quick_search import quick_search
 from assay.stats.sequential import Sequential
 
@@ -62,6 +62,15 @@ MERGED_FROM = "mergedFrom"
 RunStatus = Literal["running", "finished", "interrupted"]
 
 
+class SuiteMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    """The tool and the eval file at the time of the run; what is not known is empty, or 0."""
+
+    tool_version: str
+    description_hash: str
+    registry_size: Count
+    eval_file_hash: str
+
+
 class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What a run records about a suite, besides its cases.
 
@@ -74,7 +83,7 @@ class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     tier: Tier = "suite"
     tool_name: str = ""
     target: str = ""
-    metadata: dict[str, Any] = {}
+    metadata: SuiteMetadata = SuiteMetadata("", "", 0, "")
     staleness_warnings: list[str] = []
     selected: int | None = None
     notes: list[str] = []

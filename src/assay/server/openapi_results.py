@@ -70,7 +70,7 @@ _LISTS = dict.fromkeys(_UNCHANGED.lists, TEXTS)
 def schemas() -> dict[str, Schema]:
     """All of them. A result is a case as in a result file, with its suite and position."""
     shapes = case_shapes(ref("{name}")["$ref"])
-    case = shapes.pop("Case")
+    case = shapes.pop("CaseResult")
     properties = {"suite": TEXT, "position": COUNT, **case["properties"]}
     required = ["suite", "position", *case["required"]]
     result = case | {"title": "Result", "properties": properties, "required": required}

@@ -8,9 +8,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from assay.model.result import Outcome
+from assay.model.result import Outcome, decode_case
 from assay.model.run import RunRecord, TrialFacts, TrialRecord
-from assay.model.suite_result import CaseResult
 from assay.ports import Store
 from assay.results.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.server.feed import Progress
@@ -18,7 +17,6 @@ from assay.server.feed import Progress
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 #: Larger than any position.
 _END = 2**62
-_CASE = msgspec.json.Decoder(CaseResult)
 
 
 class ResultQuery(msgspec.Struct, frozen=True):
@@ -111,9 +109,9 @@ def _entry(trials: list[TrialRecord]) -> bytes:
 
 def _searchable(entry: bytes) -> str:
     """The text of a result that is searched."""
-    case = _CASE.decode(entry)
-    response = case.details.get("response") or ""
-    return "\n".join((case.id, case.description, case.error or "", str(response), *case.failures))
+    case = decode_case(entry)
+    texts = (case.id, case.description, case.error or "", case.details.response)
+    return "\n".join((*texts, *case.failures))
 
 
 def progress_of(store: Store, record: RunRecord) -> dict[str, Any]:
