@@ -25,6 +25,7 @@ from assay.model.options import RunOptions
 from assay.model.run import CANCELLED, RunRecord, TrialRecord
 from assay.model.run_result import RunResult
 from assay.ports import Request
+from assay.results.finishing import RunResults
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from unit.conftest import Project
@@ -61,7 +62,9 @@ def job(project: Project) -> Job:
     suite = project.suite(SUITE)
     target = Target(lambda name, count: "yes")
     options = RunOptions(workers=1)
-    return Job(Settings(project.root), [suite], options, MemoryStore(), target=target)
+    settings = Settings(project.root)
+    results = RunResults(settings)
+    return Job(settings, [suite], options, MemoryStore(), results, target=target)
 
 
 def asking(job: Job, answer: Callable[[str, int], Any], **changes: Any) -> tuple[Job, Target]:

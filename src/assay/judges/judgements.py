@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from assay.judges.calibrations import statistics_of
-from assay.model.calibration import Calibration, JudgeUse
+from assay.model.calibration import Calibration
 from assay.model.comparison import CaseRef
 from assay.model.result import JUDGED, decode_trial
 from assay.model.run import RunRecord, place_of
@@ -23,21 +21,6 @@ class Judgement(NamedTuple):
     judge_id: str
     evaluator: str
     passed: bool
-
-
-def uses_of(record: RunRecord) -> list[JudgeUse]:
-    """The judges of a run, as it recorded them."""
-    return msgspec.convert(record.environment.get("judges", []), list[JudgeUse])
-
-
-def recorded_uses(uses: Iterable[JudgeUse]) -> list[dict[str, Any]]:
-    """The judges as a run records them: each once; it counts if it counts for any case."""
-    found: dict[tuple[str, str], JudgeUse] = {}
-    for use in uses:
-        key = (use.evaluator, use.id)
-        if key not in found or use.counts:
-            found[key] = use
-    return [found[key].to_dict() for key in sorted(found)]
 
 
 def judgements(store: Store, run_id: str) -> Iterator[Judgement]:
@@ -57,7 +40,7 @@ class JudgeStatistics:
     """How often each judge of a run passed an answer, by suite and in total."""
 
     def __init__(self, store: Store, record: RunRecord, known: Sequence[Calibration]) -> None:
-        self._uses, self._known = uses_of(record), known
+        self._uses, self._known = record.judges, known
         self._counts: dict[tuple[int, str, str], list[int]] = {}
         for found in judgements(store, record.id) if self._uses else ():
             key = (place_of(found.position)[0], found.judge_id, found.evaluator)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from assay.model.calibration import JudgeUse
 from assay.model.case import Tier
 from assay.model.comparison import CaseRef, GateVerdict
 from assay.model.options import narrowing
@@ -146,6 +147,11 @@ class RunRecord(msgspec.Struct, frozen=True):
     def shard(self) -> str | None:
         """The part of its plan that it asked, such as 1/4; None if it asked all of it."""
         return self.plan.get("shard")
+
+    @property
+    def judges(self) -> list[JudgeUse]:
+        """The judges of the run, as it recorded them."""
+        return msgspec.convert(self.environment.get("judges", []), list[JudgeUse])
 
     @property
     def merged_from(self) -> list[str]:

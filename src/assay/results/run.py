@@ -25,9 +25,9 @@ from assay.model.run import (
 from assay.model.run_result import RunResult
 from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, ResultHead, Summary
+from assay.model.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.ports import Store
 from assay.results.statistics import Measure
-from assay.results.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.stats.means import DRAWS
 from assay.stats.sequential import Sequential
 

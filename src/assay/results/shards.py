@@ -14,7 +14,6 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from assay.errors import ResultFileError, printable
-from assay.judges.judgements import uses_of
 from assay.model.result import decode_trial
 from assay.model.run import RunRecord, SuiteHeader, place_of
 from assay.model.shard import ShardRun, ShardTrial
@@ -53,7 +52,7 @@ def read_shard(file: Path) -> ShardFile:
     shard, name = _read(file), shown_path(file)
     record = shard.run.record()
     with _blaming(f"{name}: the judges of the shard"):
-        uses_of(record)
+        _ = record.judges
     deque(_checked(shard, name), maxlen=0)
     return ShardFile(record, partial(_trials, file))
 

@@ -10,8 +10,8 @@ import msgspec
 
 from assay.model.result import Outcome, decode_case
 from assay.model.run import RunRecord, TrialFacts, TrialRecord
+from assay.model.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.ports import Store
-from assay.results.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.server.feed import Progress
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)

@@ -20,9 +20,9 @@ from assay.model.names import same_name
 from assay.model.observation import Observation
 from assay.model.result import Outcome, decode_trial
 from assay.model.run import RunRecord, only
+from assay.model.trials import by_case, outcome_of, repeats_of
 from assay.observations.reading import read_json
 from assay.ports import Store
-from assay.results.trials import by_case, outcome_of, repeats_of
 from assay.service import regressions
 from assay.service.eval_files import load
 from assay.service.evaluation import evaluate

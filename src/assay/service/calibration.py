@@ -16,7 +16,7 @@ from assay.comparison.outcomes import find_run
 from assay.engine.plan import Defaults
 from assay.errors import AssayError, NotInStore, UsageError
 from assay.judges import calibrations, labels
-from assay.judges.judgements import Judgement, judgements, uses_of
+from assay.judges.judgements import Judgement, judgements
 from assay.judges.labels import Label
 from assay.model.calibration import Calibration, JudgeUse
 from assay.model.case import EvalCase
@@ -271,7 +271,7 @@ class Desk:
 
 def _select_judge(record: RunRecord, evaluator: str | None) -> JudgeUse:
     """The judge of the evaluator, or the only one of the run."""
-    uses = uses_of(record)
+    uses = record.judges
     found = [use for use in uses if evaluator in (None, use.evaluator)]
     if not uses:
         raise UsageError(f"no judge judged in the run {record.id}: there is nothing to calibrate")
