@@ -54,7 +54,7 @@ LAYERS: list[list[str]] = [
         "functions",
     ],
     ["loaders", "evaluators", "targets", "executors", "stores", "reporters"],
-    ["suites", "roster", "judges", "results", "comparison", "engine"],
+    ["suites", "roster", "engine", "judges", "results", "comparison"],
     ["service"],
     ["testing", "server", "cli", "", "__main__"],
 ]

@@ -1,4 +1,4 @@
-"""`assay schema config` and `result`: what is written fits them, and what is wrong does not."""
+"""`assay schema config`: what is written fits it, and what is wrong does not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.service.schema import schema
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -26,48 +25,6 @@ def test_the_command_prints_a_schema_of_the_dialect(place: Any, name: str) -> No
     printed = place.json("schema", name)
     assert printed["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     Draft202012Validator.check_schema(printed)
-
-
-def result_files(place: Any) -> list[Any]:
-    files = sorted((place.root / ".assay" / "runs").glob("*/*.json"))
-    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
-
-
-def test_result_files_of_a_run_fit_the_schema(place: Any) -> None:
-    line = {"id": "cold", "error": "it broke"}
-    place.write("seen.jsonl", (place.root / "seen.jsonl").read_text() + json.dumps(line))
-    place.run("--repeat", "2")
-    place.assay("baseline", "set", "main")
-    place.run("--repeat", "2", "--baseline", "main", code=0)
-    found = result_files(place)
-    assert len(found) == 2
-    assert "baselineRunId" in found[1]
-    for document in found:
-        assert faults("result", document) == []
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"tier": "bronze"},
-        {"cases": [{"id": "a"}]},
-        {"summary": {}},
-        {"runId": 3},
-        {"more": 1},
-    ],
-)
-def test_a_wrong_result_file_does_not_fit(place: Any, change: dict[str, Any]) -> None:
-    place.run()
-    (document,) = result_files(place)
-    assert faults("result", document | change)
-
-
-def test_the_schema_names_every_key_of_a_result_file() -> None:
-    found = schema("result")["$defs"]
-    suite = EvalSuiteResult("", "", "", "", "suite", "", {}, lambda: iter(()), Summary(), (), "b")
-    assert set(found["Result"]["properties"]) == set(suite.to_dict())
-    costs = Summary(coverage=1.0, estimated_cost_usd=1.0, judge_cost_usd=1.0)
-    assert set(found["Summary"]["properties"]) == set(costs.to_dict())
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*/assay.yaml")), ids=lambda f: f.parent.name)

@@ -11,9 +11,10 @@ import pytest
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord, RunStatus
 from assay.model.run_result import RunResult
-from assay.model.suite_result import EvalSuiteResult, Summary
+from assay.model.suite_result import Summary
 from assay.results.run import conclude
 from e2e.projects import Agent, Gate, Project, ended
+from unit import runs
 
 STALE = {"toolName": "t", "toolVersion": "1", "descriptionHash": "0" * 12, "registrySize": 1}
 
@@ -169,15 +170,10 @@ def code_of(
     gave_up: str = "",
     baseline: str | None = None,
 ) -> int:
-    summary = Summary(total, total - failed - errored, failed, errored)
     judged = total - errored
-    summary = Summary(
-        total, judged - failed, failed, errored, coverage=judged / total if total else None
-    )
-    warnings = ["it changed"] if stale else []
-    suite = EvalSuiteResult(
-        "r", "", "s", "f", "suite", "s", {}, lambda: iter(()), summary, staleness_warnings=warnings
-    )
+    coverage = judged / total if total else None
+    summary = Summary(total, judged - failed, failed, errored, 0, 0, 0.0, coverage)
+    suite = runs.suite(summary=summary, staleness_warnings=["it changed"] if stale else [])
     result = RunResult(RunRecord("r", "", status, "a"), (suite,), summary)
     return conclude(result, RunOptions(strict=True, baseline=baseline), gave_up=gave_up).exit_code
 

@@ -10,6 +10,7 @@ import uuid
 import pytest
 
 from e2e.projects import Agent, Gate, Process, Project, ended, outcomes
+from e2e.workplace import checked_result
 from unit.test_process import all_die, all_live
 
 IDS = "abcdefgh"
@@ -52,8 +53,10 @@ def test_the_first_signal_lets_trials_in_flight_finish(
     assert set(outcomes(done.stdout).values()) == {"passed"}
     assert len(held.finished()) == len(outcomes(done.stdout)) >= in_flight
     assert held.runs() == [(document["runId"], "interrupted")]
-    [file] = held.result_files(document["runId"]).values()
-    assert json.loads(file)["summary"]["coverage"] == len(agent.seen) / len(IDS)
+    [file] = (held.root / ".assay" / "runs" / document["runId"]).glob("*.json")
+    summary = checked_result(file.read_bytes())["summary"]
+    assert summary["coverage"] == len(agent.seen) / len(IDS)
+    assert summary["selected"] == len(IDS)
     kept = {body["message"] for body in agent.seen}
     agent.seen.clear()
     whole = held.call("run", "evals", "--json", "--resume").stdout

@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from click.testing import CliRunner, Result
+from jsonschema import Draft202012Validator
 
 from assay.cli.app import app
+from assay.model.suite_result import ResultFile
+from assay.service.schema import schema
 
 SUITE = """\
 cases:
@@ -60,6 +64,18 @@ class Workplace:
         """The JSON document of a run of the sample suite on recorded answers."""
         options = ("--target", "replay:seen.jsonl", "--json", *arguments)
         return self.json("run", "evals", *options, code=code)
+
+
+def checked_result(data: bytes | str) -> dict[str, Any]:
+    """The document of a result file, which must fit its schema and be read as it was written."""
+    document: dict[str, Any] = msgspec.json.decode(data)
+    faults = Draft202012Validator(schema("result")).iter_errors(document)
+    assert [f"{list(fault.path)}: {fault.message}" for fault in faults] == []
+    result = msgspec.json.decode(data, type=ResultFile)
+    again = msgspec.json.encode(result)
+    assert msgspec.json.decode(again) == document  # every key is declared
+    assert msgspec.json.decode(again, type=ResultFile) == result
+    return document
 
 
 def outcomes(document: Any) -> dict[str, str]:

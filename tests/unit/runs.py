@@ -11,7 +11,7 @@ import msgspec
 from assay.comparison.gate import loss_of
 from assay.model.comparison import AcceptedCase, CaseOutcome, CaseRef, Comparison, Reasks
 from assay.model.result import Outcome
-from assay.model.run import RunRecord
+from assay.model.run import RunRecord, SuiteMetadata
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Reporter
@@ -19,6 +19,15 @@ from assay.registry import reporters
 
 RUN_ID = "01938c4e-0000-7000-8000-000000000001"
 BEGAN, ENDED = "2026-01-31T12:00:00Z", "2026-01-31T12:00:08.500Z"
+
+
+_EVALUATOR: dict[str, Any] = {"weight": 1.0, "score": None, "verdict": None}
+_EVALUATOR |= {"hits": [], "misses": []}
+_TRIAL: dict[str, Any] = {"score": None, "durationMs": 1.0}
+_LISTS = (
+    *("staleness_warnings", "regressions", "new_passes", "added", "removed"),
+    *("not_comparable", "unjudged"),
+)
 
 
 def entry(id: str, outcome: Outcome = "passed", *failures: str, **details: Any) -> dict[str, Any]:  # noqa: A002
@@ -33,7 +42,10 @@ def entry(id: str, outcome: Outcome = "passed", *failures: str, **details: Any) 
     }
     if failures:
         result["error"] = "; ".join(failures)
-    known: dict[str, Any] = {"outcome": outcome, "score": score, "failures": list(failures)}
+    known: dict[str, Any] = {"outcome": outcome, "score": score, "verdict": None}
+    known |= {"evaluators": [], "failures": list(failures), "trials": [], "response": ""}
+    known["evaluators"] = [_EVALUATOR | e for e in details.pop("evaluators", ())]
+    known["trials"] = [_TRIAL | {"repeat": n} | t for n, t in enumerate(details.pop("trials", ()))]
     if line:
         known["source"] = f"{file}:{line}"
     return result | {"details": known | details}
@@ -56,6 +68,7 @@ def summary(entries: Iterable[dict[str, Any]], **more: Any) -> Summary:
     planned, judged = total - counts["skipped"], counts["passed"] + counts["failed"]
     coverage = judged / planned if planned else None
     known = {"total_cases": total, "total_duration_ms": spent, "coverage": coverage}
+    known["skipped_assertions"] = 0
     return Summary(**{**known, **counts, **more})
 
 
@@ -72,10 +85,14 @@ def suite(*entries: dict[str, Any], name: str = "weather", **more: Any) -> EvalS
         "file": f"evals/{name}.eval.yaml",
         "tier": "suite",
         "tool_name": name,
-        "metadata": {},
+        "metadata": SuiteMetadata("", "", 0, ""),
         "entries": encoded,
         "summary": summary(entries),
         "target": "echo",
+        "options": {},
+        "environment": {},
+        "statistics": {},
+        **dict.fromkeys(_LISTS, ()),
     }
     return EvalSuiteResult(**fields | more)
 
@@ -91,14 +108,13 @@ def run(*suites: EvalSuiteResult, comparison: Comparison | None = None, **more: 
 
 def together(summaries: Iterable[Summary]) -> Summary:
     """The sum of some summaries."""
-    totals: dict[str, Any] = {}
+    totals: dict[str, Any] = dict.fromkeys(Summary.__struct_fields__[:7], 0)
     for one in summaries:
         for name in Summary.__struct_fields__:
             value = getattr(one, name)
             if value is not None:
                 totals[name] = totals.get(name, 0) + value
-    totals.pop("coverage", None)
-    whole = Summary(**totals)
+    whole = Summary(**totals | {"coverage": None})
     coverage = whole.judged / whole.planned if whole.planned else None
     return msgspec.structs.replace(whole, coverage=coverage)
 

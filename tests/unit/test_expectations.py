@@ -106,7 +106,7 @@ def test_another_default_takes_the_place_of_an_added_one(project: Project) -> No
     options = {"evaluators": ({"type": "similarity"},)}
     result = runs.run("suite.yaml", target=lambda question: "It is Paris", **options)
     (case,) = result.suites[0].cases
-    found = [(e["name"], round(e["score"], 2)) for e in case.details["evaluators"]]
+    found = [(e.name, round(e.score or 0, 2)) for e in case.details.evaluators]
     assert found == [("similarity", 0.0), ("similarity_2", 0.92)]
 
 

@@ -17,6 +17,7 @@ from assay.errors import StoreError
 from assay.model.events import Event, TrialFinished
 from assay.model.options import RunOptions
 from assay.model.run import TrialRecord
+from assay.results.finishing import RunResults
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from assay.testing.stores import a_run, a_trial
@@ -173,7 +174,9 @@ def job_of(
     store, target = Held(), Target(lambda name, count: answer)
     events: list[Event] = []
     suite = project.suite(f"cases:\n{cases}")
-    job = Job(Settings(project.root), [suite], RunOptions.model_validate(options), store)
+    settings = Settings(project.root)
+    results = RunResults(settings)
+    job = Job(settings, [suite], RunOptions.model_validate(options), store, results)
     return replace(job, target=target, listen=events.append), store, target, events
 
 

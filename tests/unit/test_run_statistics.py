@@ -87,7 +87,7 @@ def test_a_case_may_pass_with_some_of_its_attempts(project: Project) -> None:
     found = run(project, RIGHT, case={"repeat": 3, "min_pass_rate": 0.6})
     cases = {case.id: case for suite in found.suites for case in suite.cases}
     assert [cases[name].outcome for name in RIGHT] == ["passed", "passed", "failed", "passed"]
-    assert cases["c1"].details["passRate"] == pytest.approx(2 / 3)
+    assert cases["c1"].details.pass_rate == pytest.approx(2 / 3)
     assert found.statistics["passRate"]["estimate"] == 0.75
     # How often all attempts pass does not depend on how many must.
     assert found.statistics["repeats"]["headline"]["estimate"] == 0.5

@@ -25,6 +25,7 @@ from assay.model.options import RunOptions
 from assay.model.run import CANCELLED, RunRecord, TrialRecord
 from assay.model.run_result import RunResult
 from assay.ports import Request
+from assay.results.finishing import RunResults
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from unit.conftest import Project
@@ -61,7 +62,9 @@ def job(project: Project) -> Job:
     suite = project.suite(SUITE)
     target = Target(lambda name, count: "yes")
     options = RunOptions(workers=1)
-    return Job(Settings(project.root), [suite], options, MemoryStore(), target=target)
+    settings = Settings(project.root)
+    results = RunResults(settings)
+    return Job(settings, [suite], options, MemoryStore(), results, target=target)
 
 
 def asking(job: Job, answer: Callable[[str, int], Any], **changes: Any) -> tuple[Job, Target]:
@@ -190,7 +193,7 @@ def test_a_run_that_is_stopped_during_re_asks_has_no_verdict_yet(job: Job) -> No
     assert target.asked == [("a", 2), ("a", 3), ("a", 4), ("a", 5)]
     assert (whole.exit_code, whole.reasons) == (1, ("1 lost case failed every re-ask",))
     trials = next(case for case in whole.suites[0].cases if case.id == "a").trials
-    assert [trial.get("confirms", False) for trial in trials] == [False, *[True] * 5]
+    assert [trial.confirms for trial in trials] == [False, *[True] * 5]
 
 
 def test_a_resumed_run_is_running_again_while_it_is_at_work(job: Job) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from assay.errors import ConfigError, ToolRegistryError
 from assay.model.case import Suite
+from assay.model.run import SuiteMetadata
 from assay.model.tool import ToolEntry
 from assay.settings import Settings
 from assay.suites import staleness
@@ -108,16 +109,13 @@ def test_without_a_registry_or_a_tier_nothing_is_stale() -> None:
 
 
 def test_metadata_are_the_current_values() -> None:
-    assert suite_metadata(suite(toolVersion="1.0"), registry(*TOOLS)) == {
-        "toolVersion": "2.1.0",
-        "descriptionHash": HASH,
-        "registrySize": 2,
-        "evalFileHash": "",
-    }
-    unknown = {"toolVersion": "", "descriptionHash": "", "registrySize": 0, "evalFileHash": ""}
+    assert suite_metadata(suite(toolVersion="1.0"), registry(*TOOLS)) == SuiteMetadata(
+        tool_version="2.1.0", description_hash=HASH, registry_size=2, eval_file_hash=""
+    )
+    unknown = SuiteMetadata("", "", 0, "")
     assert suite_metadata(suite(toolVersion="1.0"), None) == unknown
     assert suite_metadata(suite("gone"), registry()) == unknown
-    assert suite_metadata(suite("old"), registry(*TOOLS))["descriptionHash"] == ""
+    assert suite_metadata(suite("old"), registry(*TOOLS)).description_hash == ""
 
 
 def test_hashes_are_the_first_twelve_digits(project: Project) -> None:

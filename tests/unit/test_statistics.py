@@ -9,9 +9,9 @@ import pytest
 
 from assay.model.result import Outcome
 from assay.model.run import TrialFacts
+from assay.model.trials import outcome_of
 from assay.results.run import draws_of
 from assay.results.statistics import MAX_FLAKY, Measure
-from assay.results.trials import outcome_of
 from assay.stats.means import score_mean
 
 

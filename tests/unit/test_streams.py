@@ -33,6 +33,7 @@ from assay.model.run import TrialRecord
 from assay.ports import Chunk
 from assay.registry import executors
 from assay.replacement import Nameless
+from assay.results.run import Count
 from assay.service import eval_files
 from assay.service.calibration import Desk
 from assay.service.project import project as find_project
@@ -430,7 +431,7 @@ def added(spool: Spool, chunk: int, trials: list[TrialRecord]) -> None:
 
 
 def test_a_spool_has_the_order_of_the_file(tmp_path: Path) -> None:
-    found = Spool(tmp_path / "new", b"head")
+    found = Spool(tmp_path / "new", b"head", Count())
     for chunk in (1, 5, 9):
         found.announce(chunk)
     added(found, 9, [trial(9)])
@@ -450,7 +451,7 @@ def test_a_spool_has_the_order_of_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("can_be_named", [True, False])
 def test_a_spool_becomes_the_result_file(tmp_path: Path, can_be_named: bool) -> None:
-    found = Spool(tmp_path, b"[")
+    found = Spool(tmp_path, b"[", Count())
     assert found._entries is not None
     found._entries.can_be_named &= can_be_named
     found.announce(1)
@@ -493,7 +494,7 @@ def test_a_spool_that_would_hold_too_much_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "MAX_WAITING", 2)
-    found = Spool(tmp_path, b"")
+    found = Spool(tmp_path, b"", Count())
     for chunk in range(5):
         found.announce(chunk)
     for chunk in range(1, 5):
@@ -514,11 +515,11 @@ def test_a_spool_on_a_full_disk_gives_up_or_is_left_in_peace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "Nameless", _OnAFullDisk)
-    found = Spool(tmp_path, b"head")
+    found = Spool(tmp_path, b"head", Count())
     found.announce(0)
     added(found, 0, [trial(n) for n in range(200)])
     assert not found.is_complete
-    Spool(tmp_path, b"head").close()
+    Spool(tmp_path, b"head", Count()).close()
 
 
 def test_without_a_spool_the_store_is_read(

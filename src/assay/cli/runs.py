@@ -9,16 +9,16 @@ from functools import partial
 from typing import Any
 
 import click
-import msgspec
 from msgspec.structs import replace
 
 from assay.cli.completion import files
 from assay.cli.documents import print_report, store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
+from assay.model.result import CaseResult, decode_case
 from assay.model.run import MERGED_FROM
 from assay.model.run_result import RunResult
-from assay.model.suite_result import CaseResult, EvalSuiteResult
+from assay.model.suite_result import EvalSuiteResult
 from assay.reporters.words import count
 from assay.service import history
 from assay.service.merging import merge_runs
@@ -152,8 +152,7 @@ def _only_unpassed(suite: EvalSuiteResult) -> EvalSuiteResult:
 
 
 def _unpassed(entries: Callable[[], Iterator[bytes]]) -> Iterator[bytes]:
-    decode = msgspec.json.Decoder(CaseResult).decode
-    return (entry for entry in entries() if decode(entry).outcome in ("failed", "errored"))
+    return (entry for entry in entries() if decode_case(entry).outcome in ("failed", "errored"))
 
 
 def _case_line(suite: EvalSuiteResult, case: CaseResult) -> str:

@@ -15,8 +15,8 @@ from assay.comparison.pairs import pair
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison, Reasks, comparable
 from assay.model.result import JUDGED, Outcome
 from assay.model.run import TrialFacts
+from assay.model.trials import by_case, mean_score, outcome_of, repeats_of
 from assay.results.statistics import few_clusters
-from assay.results.trials import by_case, mean_score, outcome_of, repeats_of
 from assay.stats.paired import Pairs
 
 #: With more suites than this, the scores of all are compared together.

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from assay.comparison.accepted import AcceptedLosses
 from assay.model.comparison import CaseOutcome, CaseRef, comparable
 from assay.model.result import JUDGED
 from assay.model.run import TrialFacts, TrialRecord
-from assay.results.trials import outcome_of
+from assay.model.trials import outcome_of
 from assay.stats.sequential import Sequential
 
 
 class Early:
     """The sequential test of a run against its base; `repeats_of` maps positions to repeats.
 
-    Accepted losses count as unchanged.
+    Losses that `accepts` is true of count as unchanged.
     """
 
     def __init__(
@@ -27,10 +26,10 @@ class Early:
         base: Iterable[CaseOutcome],
         order: Sequence[int],
         repeats_of: Callable[[int], int],
-        accepted: AcceptedLosses | None = None,
+        accepts: Callable[[CaseRef], bool] = lambda ref: False,
         alpha: float = 0.05,
     ) -> None:
-        self._accepted = accepted or AcceptedLosses(())
+        self._accepts = accepts
         self.test = Sequential(alpha)
         #: How many pairs were tested.
         self.pairs = 0
@@ -82,7 +81,7 @@ class Early:
             return
         self.pairs += 1
         now = outcome == "passed"
-        if before and not now and self._accepted.entry_for(ref):
+        if before and not now and self._accepts(ref):
             return
         if before != now and first.cluster is not None:
             # Cases of a cluster are not independent: only the first change counts.

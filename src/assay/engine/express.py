@@ -22,7 +22,7 @@ from assay.model.evaluator import at_once
 from assay.model.plain import TextEntry, TextLine
 from assay.model.result import Outcome, recorded_pass
 from assay.model.run import TrialRecord, entry_with, position_of
-from assay.model.score import EvaluationScore, WrittenScore, full_marks
+from assay.model.score import EvaluationScore, EvaluatorEntry, full_marks
 from assay.observations.own import PlainRecord, of_plain
 from assay.ports import CaseStream
 
@@ -255,7 +255,7 @@ class _Template(msgspec.Struct, frozen=True):
             return None
         if spec.required is not False or not spec.weight or spec.free_text not in ("", "value"):
             return None
-        score = WrittenScore(spec.name, spec.type, spec.weight, 1.0, "pass", (_BLANK,), ())
+        score = EvaluatorEntry(spec.name, spec.type, spec.weight, 1.0, "pass", (_BLANK,), ())
         blank = spec.model_copy(update={"value": _BLANK})
         return cls(spec, _around_blank(_encode(score)), _around_blank(blank.fingerprint()))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from assay.engine.plan import Plan
 from assay.model.comparison import Reasks
 from assay.model.run import place_of
+from assay.model.trials import by_case, outcome_of, repeats_of
 from assay.ports import Store
-from assay.results.trials import by_case, outcome_of, repeats_of
 
 DETERMINISTIC = ("golden", "labeled", "regression")
 

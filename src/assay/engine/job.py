@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -14,14 +14,14 @@ from assay.engine.brake import Brake
 from assay.engine.gating import ungated_rubrics
 from assay.engine.plan import Plan
 from assay.model.case import EvalCase, Suite
-from assay.model.comparison import CaseOutcome, Comparison
+from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.events import Listener
 from assay.model.options import RunOptions
 from assay.model.run import MADE, TEST_CASES, RunRecord, SuiteHeader
+from assay.model.run_result import RunResult
 from assay.ports import Store, Target
 from assay.redaction import Redactor
-from assay.results.folder import results_folder
 from assay.settings import Settings
 from assay.stats.sequential import Sequential
 from assay.suites import staleness
@@ -29,6 +29,27 @@ from assay.suites import staleness
 #: Compares a run with its baseline. Takes the id of the run, and the sequential test of a run that
 #: stops when it is decided.
 Compare = Callable[[str, Sequential | None], Comparison]
+
+
+class Results(Protocol):
+    """Makes the result of a run; `results` lies above the engine, so the engine is handed it."""
+
+    @property
+    def folder(self) -> Path:
+        """Where result files are written."""
+        ...
+
+    def finish(self, ending: Ending) -> RunResult:
+        """The result with its exit code and the summary to store; its files are written."""
+        ...
+
+    def head_of(self, record: RunRecord, header: SuiteHeader) -> bytes:
+        """The beginning of the result file of a suite."""
+        ...
+
+    def new_count(self) -> Any:
+        """Counts the cases of a suite."""
+        ...
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -43,6 +64,7 @@ class Job(msgspec.Struct, frozen=True):
     suites: Sequence[Suite]
     options: RunOptions
     store: Store
+    results: Results
     paths: Sequence[str] = ()
     target: Target | None = None
     judge: Target | None = None
@@ -56,6 +78,8 @@ class Job(msgspec.Struct, frozen=True):
     nothing_wanted: str = ""
     compare: Compare | None = None
     base: Iterable[CaseOutcome] = ()
+    #: May a case fail that passed before?
+    accepts: Callable[[CaseRef], bool] = lambda ref: False
     listen: Listener = lambda event: None
     brake: Brake = msgspec.field(default_factory=Brake)
     door: str = ""
@@ -66,10 +90,23 @@ class Job(msgspec.Struct, frozen=True):
     def plan(self) -> Plan:
         return Plan(self.suites, self.options, self.defaults, self.wanted)
 
-    @property
-    def folder(self) -> Path:
-        """Where result files are written."""
-        return results_folder(self.settings)
+
+class Ending(msgspec.Struct, frozen=True):
+    """What is known of a run when nothing more is asked; its trials are in the store.
+
+    `gave_up` is why it stopped early, and `faults` are errors in the configuration. It is
+    `narrowed` if the baseline has cases that still exist, but were not selected.
+    """
+
+    job: Job
+    record: RunRecord
+    comparison: Comparison | None
+    notes: tuple[str, ...]
+    gave_up: str
+    faults: Sequence[str]
+    narrowed: bool
+    sequential: Sequential | None
+    spools: Mapping[int, Any] = {}
 
 
 def plan_of(job: Job) -> dict[str, Any]:

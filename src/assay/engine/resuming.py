@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from assay.comparison.outcomes import newest_first
 from assay.engine.comparability import key
 from assay.engine.grading import Grader
 from assay.engine.job import Job, headers_of, plan_of
@@ -18,12 +17,12 @@ from assay.model.run import CANCELLED, DOOR, RunRecord, SuiteHeader, place_of
 from assay.ports import Store
 
 
-def resumable(job: Job, named: RunRecord | None) -> RunRecord:
-    """The run to resume: the named one, else the newest unfinished run that fits.
+def resumable(job: Job, named: RunRecord | None, newest_first: Iterable[RunRecord]) -> RunRecord:
+    """The run to resume: the named one, else the first unfinished run of the others that fits.
 
     It may be finished, if only its reports are missing.
     """
-    record = named or _find_newest(job)
+    record = named or _find_newest(job, newest_first)
     if not record.verdict.unreported:
         check_unfinished(record)
     if record.plan != plan_of(job):
@@ -89,9 +88,9 @@ def check_unfinished(record: RunRecord) -> None:
         raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
 
 
-def _find_newest(job: Job) -> RunRecord:
+def _find_newest(job: Job, newest_first: Iterable[RunRecord]) -> RunRecord:
     plan = plan_of(job)
-    fitting = (record for record in newest_first(job.store) if record.plan == plan)
+    fitting = (record for record in newest_first if record.plan == plan)
     for number, record in enumerate(fitting):
         # Reports of an older run are outdated by those of a newer one.
         unreported = record.verdict.unreported and number == 0
@@ -102,6 +101,6 @@ def _find_newest(job: Job) -> RunRecord:
 
 def _has_same_cases(one: SuiteHeader, other: SuiteHeader) -> bool:
     """Compares hashes and counts; the count of a stream is unknown until it has been read."""
-    hashes = {header.metadata.get("evalFileHash") for header in (one, other)}
+    hashes = {header.metadata.eval_file_hash for header in (one, other)}
     counts = {one.selected, other.selected} - {None}
     return len(hashes) == 1 and len(counts) < 2

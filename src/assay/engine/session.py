@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from assay.comparison.accepted import AcceptedLosses
+from assay.engine.asking import asking_notes
 from assay.engine.discretion import RedactedJudge, SecretFreeCache
 from assay.engine.early import Early
 from assay.engine.grading import Preparation
-from assay.engine.job import FileHashes, Job, headers_of, plan_of, project_path
+from assay.engine.job import Ending, FileHashes, Job, headers_of, plan_of, project_path
 from assay.engine.lineup import Lineup
 from assay.engine.losses import MAX_CASES as MAX_REASKED
 from assay.engine.losses import Loss, expected_cost, open_losses
@@ -21,12 +21,10 @@ from assay.engine.plan import TIERS, Plan, Planned
 from assay.engine.provenance import environment_of
 from assay.engine.resuming import check_cases, reopen
 from assay.engine.runner import Runner
-from assay.engine.spool import Spool
 from assay.engine.streams import Streams
 from assay.engine.trial import Trials
 from assay.errors import AssayError, refusal_of
-from assay.judges import calibrations
-from assay.judges.judgements import recorded_uses
+from assay.model.calibration import recorded_uses
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
 from assay.model.options import CONFIRM, TIMEOUT_SECONDS, WORKERS
@@ -35,9 +33,6 @@ from assay.model.run_result import RunResult
 from assay.model.target import RateLimits
 from assay.ports import Resources, Target
 from assay.redaction import Redactor, redacted, redacting
-from assay.results.asking import asking_notes
-from assay.results.folder import folder_shown, write_files
-from assay.results.run import conclude, recorded_summary, result_of
 from assay.roster.retries import RetryPolicy
 from assay.roster.targets import Roster
 from assay.stats.sequential import Sequential
@@ -84,8 +79,6 @@ class _Session:
         self.early: Early | None = None
         #: How many lost cases were asked again.
         self.reasked = 0
-        # Read before the first case is asked: a broken file should not cost a run.
-        self.calibrations = calibrations.read(job.settings.root)
 
     def _now(self) -> datetime:
         """When the session began, plus what has passed on a clock that cannot be set."""
@@ -197,8 +190,7 @@ class _Session:
             return None
         *first, last = TIERS
         order = self.plan.order(first) + self.plan.order([last])
-        accepted = AcceptedLosses(self.job.settings.config.accepted, self.job.now().date())
-        early = Early(self.job.base, order, self.plan.repeats_of, accepted)
+        early = Early(self.job.base, order, self.plan.repeats_of, self.job.accepts)
         if self.job.resumed is not None:
             early.restore(self.job.store.facts(record.id))
         return early
@@ -306,27 +298,22 @@ class _Session:
             self.notes.append(f"stopped early: {runner.decided}")
         ended = timestamp(self._now())
         record = replace(job.store.run(record.id), status=status, finished_at=ended)
-        spools = self.streams.spools
-        result = result_of(
-            job.store,
-            record,
-            comparison=comparison,
-            notes=tuple(map(redacted, self.notes)),
-            calibrations=self.calibrations,
-            counts={index: spool.count for index, spool in spools.items()},
+        result = job.results.finish(
+            Ending(
+                job=job,
+                record=record,
+                comparison=comparison,
+                notes=tuple(map(redacted, self.notes)),
+                gave_up="" if runner.stopped else redacted(runner.gave_up),
+                faults=() if runner.stopped else self._faults_of_targets(record),
+                narrowed=self.narrowed,
+                sequential=self._test,
+                spools=self.streams.spools,
+            )
         )
-        gave_up = "" if runner.stopped else redacted(runner.gave_up)
-        faults = () if runner.stopped else self._faults_of_targets(record)
-        result = conclude(
-            result, job.options, gave_up=gave_up, faults=faults, nothing=job.nothing_wanted
-        )
-        flags = {"narrowed": self.narrowed, "unreported": job.reports and status == "finished"}
-        summary = recorded_summary(result, self._test, **flags)
-        result = replace(result, record=replace(record, summary=summary))
-        folder = folder_shown(write_files(_with_spools(result, spools), job.folder))
         # Last: a run that is marked as finished has its files, even if this process is killed.
-        job.store.finish(record.id, status, ended, summary)
-        return replace(result, folder=folder)
+        job.store.finish(record.id, status, ended, result.record.summary or {})
+        return result
 
     def _faults_of_targets(self, record: RunRecord) -> list[str]:
         faults = self.lineup.faults(self.plan, lambda: self.job.store.trials(record.id))
@@ -340,11 +327,3 @@ class _Session:
         if note not in self.notes:
             self.notes.append(note)
             self.job.listen(Notice(note))
-
-
-def _with_spools(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
-    """The result with the cases of streamed suites as they were spooled."""
-    suites = list(result.suites)
-    for index, spool in spools.items():
-        suites[index] = replace(suites[index], written=spool)
-    return replace(result, suites=tuple(suites))

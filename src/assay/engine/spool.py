@@ -12,15 +12,14 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
 from assay.model.run import TrialRecord
 from assay.model.suite_result import pair_of
+from assay.model.trials import by_case, entry_of
 from assay.replacement import Nameless
-from assay.results.run import Count
-from assay.results.trials import by_case, entry_of
 
 #: How many chunks may wait for an earlier one that is still being graded.
 MAX_WAITING = 64
@@ -57,8 +56,8 @@ class Spool:
     Chunks are announced in order, and added in any order.
     """
 
-    def __init__(self, folder: Path, head: bytes) -> None:
-        self.count = Count()
+    def __init__(self, folder: Path, head: bytes, count: Any) -> None:
+        self.count = count
         self._head, self._is_first = head, True
         self._announced: deque[int] = deque()
         self._waiting: dict[int, tuple[Sequence[TrialRecord], Rendered]] = {}

@@ -18,12 +18,11 @@ from assay.engine.runner import Runner
 from assay.engine.spool import Spool
 from assay.engine.stream import UNRELATED, Answers, ChunkGrader, StreamRun, StreamSetup
 from assay.errors import AssayError, Problem, TargetError
-from assay.judges.judgements import recorded_uses, uses_of
+from assay.model.calibration import recorded_uses
 from assay.model.run import RunRecord
 from assay.ports import CaseStream
 from assay.redaction import Redactor
 from assay.registry import executors
-from assay.results.run import head_of_suite
 
 
 class Streams:
@@ -81,7 +80,7 @@ class Streams:
                 job.store.delete(record.id)
             raise
         if run.judges:
-            uses = recorded_uses([*uses_of(record), *run.judges])
+            uses = recorded_uses([*record.judges, *run.judges])
             record.environment["judges"] = self._redactor.json(uses)
         if not job.brake.presses:  # a stopped run has not counted all cases
             record.suites[index] = replace(record.suites[index], selected=run.cases)
@@ -95,8 +94,8 @@ class Streams:
         if job.resumed is not None:
             done = Done(job.store.finished(record.id))
         else:
-            head = head_of_suite(record, record.suites[index])
-            spool = self._spools[index] = Spool(job.folder, head)
+            head = job.results.head_of(record, record.suites[index])
+            spool = self._spools[index] = Spool(job.results.folder, head, job.results.new_count())
             if plan.is_unfiltered and stream.inherited.repeat in (None, 1):
                 express = Express(index, stream, trials, answers)
         grader = ChunkGrader(

@@ -35,7 +35,6 @@ from assay.model.expectations import EVERYTHING, Expectation
 from assay.model.function import REFERENCE
 from assay.model.refusal import problem
 from assay.model.score import EvaluationScore, Verdict
-from assay.model.written import as_json
 from assay.ports import Check, Resources
 from assay.registry import evaluators as registered
 from assay.threads import EVALUATORS, Here
@@ -195,7 +194,7 @@ def score_of(said: Any) -> EvaluationScore:
 def _checked(score: EvaluationScore) -> EvaluationScore:
     """The score, or an errored one if it cannot be written as JSON, which would stop the run."""
     try:
-        as_json(score.written())
+        score.to_dict()
     except Exception as error:  # a project's object may raise anything when it is encoded
         return EvaluationScore.errored(f"its score cannot be written as JSON: {cause_of(error)}")
     return score

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from assay.judges.calibrations import statistics_of
-from assay.model.calibration import Calibration, JudgeUse
+from assay.model.calibration import Calibration
 from assay.model.comparison import CaseRef
-from assay.model.result import JUDGED
+from assay.model.result import JUDGED, decode_trial
 from assay.model.run import RunRecord, place_of
 from assay.ports import Store
 
@@ -25,54 +23,16 @@ class Judgement(NamedTuple):
     passed: bool
 
 
-class _Details(msgspec.Struct, frozen=True):
-    #: A plugin's evaluator may write anything here.
-    judgeId: Any = ""
-
-
-class _Evaluator(msgspec.Struct, frozen=True):
-    name: str = ""
-    verdict: str | None = None
-    failedGate: str = ""
-    details: _Details = _Details()
-
-
-class _CaseDetails(msgspec.Struct, frozen=True):
-    evaluators: list[_Evaluator] = []
-
-
-class _Entry(msgspec.Struct, frozen=True):
-    details: _CaseDetails
-
-
-_ENTRY = msgspec.json.Decoder(_Entry)
-
-
-def uses_of(record: RunRecord) -> list[JudgeUse]:
-    """The judges of a run, as it recorded them."""
-    return msgspec.convert(record.environment.get("judges", []), list[JudgeUse])
-
-
-def recorded_uses(uses: Iterable[JudgeUse]) -> list[dict[str, Any]]:
-    """The judges as a run records them: each once; it counts if it counts for any case."""
-    found: dict[tuple[str, str], JudgeUse] = {}
-    for use in uses:
-        key = (use.evaluator, use.id)
-        if key not in found or use.counts:
-            found[key] = use
-    return [found[key].to_dict() for key in sorted(found)]
-
-
 def judgements(store: Store, run_id: str) -> Iterator[Judgement]:
     """Every verdict of a judge on the first attempt at a case."""
     for trial in store.trials(run_id, JUDGED):
         if trial.repeat or trial.confirms:
             continue
-        for found in _ENTRY.decode(trial.result).details.evaluators:
-            judge_id = found.details.judgeId
+        for found in decode_trial(trial.result).details.evaluators:
+            judge_id = found.details.get("judgeId")  # a plugin's evaluator may write anything here
             if isinstance(judge_id, str) and judge_id and found.verdict is not None:
                 ref = CaseRef(trial.suite, trial.case_id)
-                passed = found.verdict == "pass" and not found.failedGate
+                passed = found.verdict == "pass" and not found.failed_gate
                 yield Judgement(ref, trial.position, judge_id, found.name, passed)
 
 
@@ -80,7 +40,7 @@ class JudgeStatistics:
     """How often each judge of a run passed an answer, by suite and in total."""
 
     def __init__(self, store: Store, record: RunRecord, known: Sequence[Calibration]) -> None:
-        self._uses, self._known = uses_of(record), known
+        self._uses, self._known = record.judges, known
         self._counts: dict[tuple[int, str, str], list[int]] = {}
         for found in judgements(store, record.id) if self._uses else ():
             key = (place_of(found.position)[0], found.judge_id, found.evaluator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -27,6 +28,16 @@ class JudgeUse(msgspec.Struct, frozen=True, order=True, rename="camel"):
     def to_dict(self) -> dict[str, Any]:
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
+
+
+def recorded_uses(uses: Iterable[JudgeUse]) -> list[dict[str, Any]]:
+    """The judges as a run records them: each once; it counts if it counts for any case."""
+    found: dict[tuple[str, str], JudgeUse] = {}
+    for use in uses:
+        key = (use.evaluator, use.id)
+        if key not in found or use.counts:
+            found[key] = use
+    return [found[key].to_dict() for key in sorted(found)]
 
 
 class Calibration(msgspec.Struct, frozen=True, rename="camel"):

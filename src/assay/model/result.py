@@ -1,14 +1,18 @@
-"""EvalCaseResult: the graded result of one case."""
+"""The result of one case: graded in memory, and as a result file and the store have it.
+
+The structs here and in `suite_result.py` write result files, read them and give their schema.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from assay.model.case import EvalCase
 from assay.model.observation import Observation, Usage
-from assay.model.score import EvaluationScore, Verdict, WrittenScore
+from assay.model.score import Amount, EvaluationScore, EvaluatorEntry, Share, Verdict
 from assay.model.written import as_dict, as_json
 from assay.record import Record
 
@@ -17,20 +21,102 @@ Outcome = Literal["passed", "failed", "errored", "skipped"]
 JUDGED: tuple[Outcome, ...] = ("passed", "failed")
 
 
-class _Trial(msgspec.Struct, omit_defaults=True, rename="camel"):
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Place = Annotated[str, msgspec.Meta(description="file:line where the case was written")]
+
+
+class TrialEntry(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One attempt at a case, in the `trials` of its details."""
 
-    repeat: int
+    repeat: Count
     outcome: Outcome
-    score: float | None
-    duration_ms: float
+    score: Share | None
+    duration_ms: Amount
     error: str = ""
     cached: bool = False
     confirms: bool = False
     #: When the target gave an answer that came from the cache.
     answered_at: str = ""
     #: How many times the request was repeated after an error.
-    retries: int = 0
+    retries: Count = 0
+
+
+class TrialDetails(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The details of a result, but for the answer."""
+
+    outcome: Outcome
+    score: Share | None
+    verdict: Verdict | None
+    evaluators: Sequence[EvaluatorEntry]
+    failures: Sequence[str]
+    trials: Sequence[TrialEntry]
+    tools_called: Sequence[str] | None = None
+    usage: Usage | None = None
+    cost_usd: Amount | None = None
+    skipped_assertions: Count = 0
+    source: Place = ""
+    notes: tuple[str, ...] = ()
+    critical: bool = False
+    cluster: str | None = None
+    pass_rate: Share | None = None
+
+
+class CaseDetails(TrialDetails, frozen=True, kw_only=True):
+    """The outcome of a case, and how it came about."""
+
+    response: str  # last, see TrialRecord
+
+
+class TrialResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
+    """The result of one trial, as the store keeps it: the answer is in its observation."""
+
+    id: str
+    description: str
+    passed: bool
+    duration_ms: Amount
+    error: str | None = None
+    details: TrialDetails
+
+
+class CaseResult(TrialResult, frozen=True, kw_only=True):
+    """The result of one case over all repeats: an entry of a result file.
+
+    An errored case has not passed.
+    """
+
+    details: CaseDetails
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.details.outcome
+
+    @property
+    def score(self) -> float | None:
+        return self.details.score
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return self.details.verdict
+
+    @property
+    def failures(self) -> Sequence[str]:
+        """Every reason why it did not pass."""
+        return self.details.failures
+
+    @property
+    def source(self) -> tuple[str, int]:
+        """The file and line of the case; an empty name when unknown."""
+        file, _, line = self.details.source.rpartition(":")
+        return (file, int(line)) if line.isdigit() else ("", 0)
+
+    @property
+    def trials(self) -> Sequence[TrialEntry]:
+        """Every attempt, including those that ask a lost case again."""
+        return self.details.trials
+
+
+decode_case = msgspec.json.Decoder(CaseResult).decode
+decode_trial = msgspec.json.Decoder(TrialResult).decode
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -42,35 +128,6 @@ class Asking(msgspec.Struct, frozen=True):
 
 
 ASKED_ONCE = Asking()
-
-
-class _Details(msgspec.Struct, omit_defaults=True, rename="camel"):
-    outcome: Outcome
-    score: float | None
-    verdict: Verdict | None
-    evaluators: list[WrittenScore] | list[msgspec.Raw]
-    failures: tuple[str, ...]
-    tools_called: list[str] | None = None
-    usage: Usage | None = None
-    cost_usd: float | None = None
-    skipped_assertions: int = 0
-    source: str = ""
-    notes: tuple[str, ...] = ()
-    critical: bool = False
-    cluster: str | None = None
-    trials: list[_Trial] = []
-    response: str | msgspec.UnsetType = msgspec.UNSET  # last, see TrialRecord
-
-
-class _Entry(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
-    """A case in a result file."""
-
-    id: str
-    description: str
-    passed: bool
-    duration_ms: float
-    error: str | None = None
-    details: _Details
 
 
 class EvaluatorResult(msgspec.Struct, frozen=True):
@@ -137,7 +194,7 @@ class EvalCaseResult(Record, frozen=True):
 
     @property
     def details(self) -> dict[str, Any]:
-        return as_dict(self._details())
+        return as_dict(self._entry().details)
 
     def to_dict(self) -> dict[str, Any]:
         """The entry in a result file."""
@@ -151,30 +208,36 @@ class EvalCaseResult(Record, frozen=True):
         self, repeat: int, asking: Asking = ASKED_ONCE, *, confirms: bool = False
     ) -> bytes:
         """The JSON of one trial, without the answer, which is in the observation."""
-        entry = self._entry()
-        entry.details.response = msgspec.UNSET
-        if asking.cached:  # the target was not asked, so no time passed
-            entry.duration_ms = 0.0
-        duration_ms, error = entry.duration_ms, entry.error or ""
-        known = (repeat, self.outcome, self.score, duration_ms, error)
+        # If the answer came from the cache, the target was not asked, so no time passed.
+        duration_ms = 0.0 if asking.cached else self.duration_ms
+        known = (repeat, self.outcome, self.score, duration_ms, self.error or "")
         how = (asking.cached, confirms, asking.answered_at, asking.retries)
-        entry.details.trials = [_Trial(*known, *how)]
-        return as_json(entry)
+        return as_json(
+            TrialResult(
+                id=self.case.id,
+                description=self.case.description,
+                passed=self.passed,
+                duration_ms=duration_ms,
+                error=self.error or None,
+                details=TrialDetails(*self._details([TrialEntry(*known, *how)])),
+            )
+        )
 
-    def _entry(self) -> _Entry:
-        return _Entry(
+    def _entry(self) -> CaseResult:
+        return CaseResult(
             id=self.case.id,
             description=self.case.description,
             passed=self.passed,
             duration_ms=self.duration_ms,
             error=self.error or None,
-            details=self._details(),
+            details=CaseDetails(*self._details(()), response=self.observation.response),
         )
 
-    def _details(self) -> _Details:
+    def _details(self, trials: Sequence[TrialEntry]) -> tuple[Any, ...]:
+        """The fields of the details."""
         observation, case = self.observation, self.case
         calls = observation.tool_calls
-        return _Details(
+        return (
             self.outcome,
             self.score,
             self.verdict,
@@ -183,6 +246,7 @@ class EvalCaseResult(Record, frozen=True):
                 for spec, score in zip(case.evaluators, self.scores, strict=False)
             ],
             self.failures,
+            trials,
             None if calls is None else [call.tool for call in calls],
             observation.usage,
             observation.cost_usd,
@@ -191,7 +255,6 @@ class EvalCaseResult(Record, frozen=True):
             observation.notes,
             case.critical,
             case.cluster,
-            response=observation.response,
         )
 
 
@@ -206,10 +269,13 @@ def recorded_pass(
     source: str,
 ) -> bytes:
     """The JSON of a trial in which every evaluator gave full marks; `evaluators` are JSON."""
-    details = _Details("passed", 1.0, "pass", evaluators, (), tools, usage, cost_usd, 0, source)
-    details.trials = [_Trial(0, "passed", 1.0, duration_ms)]
+    trials = [TrialEntry(0, "passed", 1.0, duration_ms)]
+    written: Any = evaluators
+    details = TrialDetails(
+        "passed", 1.0, "pass", written, (), trials, tools, usage, cost_usd, 0, source
+    )
     return as_json(
-        _Entry(
+        TrialResult(
             id=identity,
             description=description,
             passed=True,

@@ -10,10 +10,11 @@ from uuid import UUID
 
 import msgspec
 
+from assay.model.calibration import JudgeUse
 from assay.model.case import Tier
 from assay.model.comparison import CaseRef, GateVerdict
 from assay.model.options import narrowing
-from assay.model.result import Outcome
+from assay.model.result import Count, Outcome
 from assay.quick_search import quick_search
 from assay.stats.sequential import Sequential
 
@@ -62,6 +63,15 @@ MERGED_FROM = "mergedFrom"
 RunStatus = Literal["running", "finished", "interrupted"]
 
 
+class SuiteMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    """The tool and the eval file at the time of the run; what is not known is empty, or 0."""
+
+    tool_version: str
+    description_hash: str
+    registry_size: Count
+    eval_file_hash: str
+
+
 class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What a run records about a suite, besides its cases.
 
@@ -74,7 +84,7 @@ class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     tier: Tier = "suite"
     tool_name: str = ""
     target: str = ""
-    metadata: dict[str, Any] = {}
+    metadata: SuiteMetadata = SuiteMetadata("", "", 0, "")
     staleness_warnings: list[str] = []
     selected: int | None = None
     notes: list[str] = []
@@ -137,6 +147,11 @@ class RunRecord(msgspec.Struct, frozen=True):
     def shard(self) -> str | None:
         """The part of its plan that it asked, such as 1/4; None if it asked all of it."""
         return self.plan.get("shard")
+
+    @property
+    def judges(self) -> list[JudgeUse]:
+        """The judges of the run, as it recorded them."""
+        return msgspec.convert(self.environment.get("judges", []), list[JudgeUse])
 
     @property
     def merged_from(self) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Literal, NoReturn, get_args
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, NoReturn, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -12,6 +12,8 @@ from assay.model.written import as_dict
 from assay.record import Record
 
 Verdict = Literal["pass", "borderline", "fail"]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Amount = Annotated[float, msgspec.Meta(ge=0)]
 
 _VERDICTS: tuple[str, ...] = get_args(Verdict)  # the most lenient first
 
@@ -60,19 +62,16 @@ def _as_texts(given: Any) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-class WrittenScore(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """A score as JSON, without fields that have their default value.
+class EvaluatorEntry(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The score that one evaluator gave to a case, in a result file."""
 
-    In a result file it starts with the evaluator that gave it.
-    """
-
-    name: str | msgspec.UnsetType
-    type: str | msgspec.UnsetType
-    weight: float | msgspec.UnsetType
-    score: float | None
+    name: str
+    type: str
+    weight: Amount
+    score: Share | None
     verdict: Verdict | None
-    hits: tuple[str, ...]
-    misses: tuple[str, ...]
+    hits: Sequence[str]
+    misses: Sequence[str]
     reasoning: str = ""
     details: dict[str, Any] = {}
     failed_gate: str = ""
@@ -105,6 +104,12 @@ class EvaluationScore(Record, frozen=True):
         if type(self.hits) is not tuple or type(self.misses) is not tuple:
             force_setattr(self, "hits", _as_texts(self.hits))
             force_setattr(self, "misses", _as_texts(self.misses))
+        texts = (self.reasoning, self.failed_gate, self.error, self.skipped)
+        for text in (*self.hits, *self.misses, *texts):
+            if type(text) is not str and not isinstance(text, str):
+                raise ValueError(f"a score is explained by texts, not by {text!r}")
+        if not isinstance(self.details, dict):
+            raise ValueError(f"the details are {self.details!r}, not a dict")
         if type(score) is not float or not 0.0 <= score <= 1.0 or self.error or self.skipped:
             self._check()
         if score is not None:
@@ -135,16 +140,14 @@ class EvaluationScore(Record, frozen=True):
         return cls(error=reason or "unknown error", details=details)
 
     def to_dict(self) -> dict[str, Any]:
-        return as_dict(self.written())
+        """The score as in a result file, without the evaluator that gave it."""
+        evaluator = ("name", "type", "weight")
+        written = as_dict(self.written("", "", 0.0))
+        return {key: value for key, value in written.items() if key not in evaluator}
 
-    def written(
-        self,
-        name: str | msgspec.UnsetType = msgspec.UNSET,
-        type: str | msgspec.UnsetType = msgspec.UNSET,  # noqa: A002 - the key's name
-        weight: float | msgspec.UnsetType = msgspec.UNSET,
-    ) -> WrittenScore:
-        """The score as JSON, after the evaluator that gave it."""
-        return WrittenScore(
+    def written(self, name: str, type: str, weight: float) -> EvaluatorEntry:  # noqa: A002
+        """The entry in a result file, with the evaluator that gave the score."""
+        return EvaluatorEntry(
             name,
             type,
             weight,

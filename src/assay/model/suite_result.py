@@ -1,84 +1,44 @@
-"""EvalSuiteResult: the result of a suite in one run, and its JSON.
+"""EvalSuiteResult: the result of a suite in one run, and the result file that it becomes.
 
 A suite may have a million cases. They are never kept in memory: they are read one by one each
-time, and the document is written in chunks.
+time, and the file is written in chunks. `ResultFile` is the whole of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
+from msgspec import Meta, field
 
 from assay.errors import printable
 from assay.model.case import Tier
-from assay.model.result import Outcome
-from assay.model.score import Verdict
+from assay.model.result import CaseResult, Count, decode_case
+from assay.model.run import SuiteMetadata
+from assay.model.score import Amount, Share
 from assay.record import Record
 
 
-class CaseResult(msgspec.Struct, frozen=True, rename="camel"):
-    """The stored result of one case over all repeats: an entry of a result file."""
+class Summary(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Counts of cases: totalCases = passed + failed + errored + skipped.
 
-    id: str
-    description: str
-    passed: bool
-    duration_ms: float
-    error: str | None = None
-    details: dict[str, Any] = {}
-
-    @property
-    def outcome(self) -> Outcome:
-        outcome: Outcome = self.details["outcome"]
-        return outcome
-
-    @property
-    def score(self) -> float | None:
-        return self.details.get("score")
-
-    @property
-    def verdict(self) -> Verdict | None:
-        return self.details.get("verdict")
-
-    @property
-    def failures(self) -> list[str]:
-        """Every reason why it did not pass."""
-        return list(self.details.get("failures", ()))
-
-    @property
-    def source(self) -> tuple[str, int]:
-        """The file and line of the case; an empty name when unknown."""
-        file, _, line = str(self.details.get("source", "")).rpartition(":")
-        return (file, int(line)) if line.isdigit() else ("", 0)
-
-    @property
-    def trials(self) -> list[dict[str, Any]]:
-        """Every repeat: its `outcome`, `score`, `durationMs` and `error`."""
-        return list(self.details.get("trials", ()))
-
-
-_CASE = msgspec.json.Decoder(CaseResult)
-
-
-class Summary(msgspec.Struct, frozen=True, rename="camel"):
-    """Counts of cases. `coverage` is judged / planned; None when nothing is planned, or unknown.
-
-    `selected` is how many cases the run was to ask, if it did not reach all of them.
+    `coverage` is judged / planned; None when nothing is planned, or unknown. `selected` is how many
+    cases the run was to ask, if it did not reach all of them.
     """
 
-    total_cases: int = 0
-    passed: int = 0
-    failed: int = 0
-    errored: int = 0
-    skipped: int = 0
-    skipped_assertions: int = 0
-    total_duration_ms: float = 0.0
-    coverage: float | None = None
-    estimated_cost_usd: float | None = None
-    judge_cost_usd: float | None = None
-    selected: int | None = None
+    total_cases: Count
+    passed: Count
+    failed: Count
+    errored: Count
+    skipped: Count
+    skipped_assertions: Count
+    total_duration_ms: Amount
+    coverage: Share | None
+    estimated_cost_usd: Amount | None = None
+    judge_cost_usd: Amount | None = None
+    selected: Count | None = None
 
     @property
     def judged(self) -> int:
@@ -90,9 +50,57 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
         return max(self.total_cases, self.selected or 0) - self.skipped
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of a result file, without nulls except for the coverage."""
+        """The JSON of a result file."""
         result: dict[str, Any] = msgspec.to_builtins(self)
-        return {k: v for k, v in result.items() if v is not None or k == "coverage"}
+        return result
+
+
+class ResultHead(Record, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """The keys of a result file that precede its cases."""
+
+    run_id: Annotated[str, Meta(description="a UUID, the same for all suites of a run")]
+    timestamp: Annotated[str, Meta(description="ISO 8601")]
+    tier: Tier
+    tool_name: str
+    metadata: SuiteMetadata
+    staleness_warnings: Sequence[str]
+
+    def head(self) -> bytes:
+        """A result file up to its first case."""
+        return _encoded(ResultHead, self)[:-1] + b',"cases":['
+
+
+class ResultBody(ResultHead, frozen=True, kw_only=True):
+    """All keys of a result file, except for those that have a value for each case."""
+
+    summary: Summary
+    baseline_run_id: str | None = None
+    regressions: Annotated[Sequence[str], Meta(description="passed in the baseline, fail now")]
+    new_passes: Annotated[Sequence[str], Meta(description="failed in the baseline, pass now")]
+    added: Sequence[str]
+    removed: Sequence[str]
+    not_comparable: Sequence[str]
+    unjudged: Sequence[str]
+    name: str = field(name="suite")
+    file: str
+    target: str
+    options: dict[str, Any]
+    environment: dict[str, Any]
+    statistics: dict[str, Any]
+
+
+class ResultFile(ResultBody, frozen=True, kw_only=True):
+    """The results of a suite in one run."""
+
+    cases: Sequence[CaseResult]
+    comparability: Annotated[
+        dict[str, str], Meta(description="by case: results compare when it is the same")
+    ]
+
+
+def _encoded(part: type[ResultHead], result: ResultHead) -> bytes:
+    """The JSON of the keys that `part` has."""
+    return msgspec.json.encode(part(**{n: getattr(result, n) for n in part.__struct_fields__}))
 
 
 class Written(Protocol):
@@ -105,32 +113,12 @@ class Written(Protocol):
         ...
 
 
-def head_of(
-    run_id: str,
-    timestamp: str,
-    tier: Tier,
-    tool_name: str,
-    metadata: Mapping[str, Any],
-    staleness_warnings: Sequence[str],
-) -> bytes:
-    """A result file up to its first case."""
-    head = {
-        "runId": run_id,
-        "timestamp": timestamp,
-        "tier": tier,
-        "toolName": tool_name,
-        "metadata": metadata,
-        "stalenessWarnings": staleness_warnings,
-    }
-    return msgspec.json.encode(head)[:-1] + b',"cases":['
-
-
 def pair_of(identity: str, key: str) -> bytes:
     """A case and its comparability key, as in a result file."""
     return b'%b:"%b"' % (msgspec.json.encode(identity), key.encode())
 
 
-class EvalSuiteResult(Record, frozen=True):
+class EvalSuiteResult(ResultBody, frozen=True, kw_only=True):
     """The result of a suite. `entries` reads the JSON of every case, in file order.
 
     `comparability` reads the id and the comparability key of every case. `written` has both as in
@@ -138,27 +126,7 @@ class EvalSuiteResult(Record, frozen=True):
     baseline, and are empty without one.
     """
 
-    run_id: str
-    timestamp: str
-    name: str
-    file: str
-    tier: Tier
-    tool_name: str
-    metadata: Mapping[str, Any]
     entries: Callable[[], Iterator[bytes]]
-    summary: Summary
-    staleness_warnings: Sequence[str] = ()
-    baseline_run_id: str | None = None
-    regressions: Sequence[str] = ()
-    new_passes: Sequence[str] = ()
-    added: Sequence[str] = ()
-    removed: Sequence[str] = ()
-    not_comparable: Sequence[str] = ()
-    unjudged: Sequence[str] = ()
-    target: str = ""
-    options: Mapping[str, Any] = {}
-    environment: Mapping[str, Any] = {}
-    statistics: Mapping[str, Any] = {}
     comparability: Callable[[], Iterator[tuple[str, str]]] = lambda: iter(())
     notes: Sequence[str] = ()
     written: Written | None = None
@@ -171,7 +139,7 @@ class EvalSuiteResult(Record, frozen=True):
     @property
     def cases(self) -> Iterator[CaseResult]:
         """The results, read one by one."""
-        return map(_CASE.decode, self.entries())
+        return map(decode_case, self.entries())
 
     @property
     def passed(self) -> bool:
@@ -184,21 +152,10 @@ class EvalSuiteResult(Record, frozen=True):
         yield from self._entries() if self.written is None else self.written.entries()
         yield from self.tail()
 
-    def head(self) -> bytes:
-        """The document up to its first case."""
-        return head_of(
-            self.run_id,
-            self.timestamp,
-            self.tier,
-            self.tool_name,
-            self.metadata,
-            self.staleness_warnings,
-        )
-
     def tail(self) -> Iterator[bytes]:
         """The document after its last case."""
-        yield b'],"summary":' + msgspec.json.encode(self.summary.to_dict())
-        yield b"," + msgspec.json.encode(self._tail())[1:-1] + b',"comparability":{'
+        keys = _encoded(ResultBody, self)[len(_encoded(ResultHead, self)) - 1 : -1]
+        yield b"]" + keys + b',"comparability":{'
         yield from self._keys() if self.written is None else self.written.keys()
         yield b"}}"
 
@@ -214,20 +171,3 @@ class EvalSuiteResult(Record, frozen=True):
         """The whole document, with all cases in memory."""
         document: dict[str, Any] = msgspec.json.decode(b"".join(self.chunks()))
         return document
-
-    def _tail(self) -> dict[str, Any]:
-        baseline = {"baselineRunId": self.baseline_run_id} if self.baseline_run_id else {}
-        return baseline | {
-            "regressions": self.regressions,
-            "newPasses": self.new_passes,
-            "added": self.added,
-            "removed": self.removed,
-            "notComparable": self.not_comparable,
-            "unjudged": self.unjudged,
-            "suite": self.name,
-            "file": self.file,
-            "target": self.target,
-            "options": self.options,
-            "environment": self.environment,
-            "statistics": self.statistics,
-        }

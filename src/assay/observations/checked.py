@@ -5,7 +5,10 @@ Observations do not check their fields when created: recorded runs create one fo
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
+
+from msgspec.structs import asdict
 
 from assay.errors import ObservationError
 from assay.model.message import Message, ToolCall
@@ -23,6 +26,7 @@ _SINGLE: dict[str, tuple[type, str]] = {
     "error": (str, "text"),
 }
 _OPTIONAL = ("tool_calls", "usage", "error")
+_AMOUNTS = ("cost_usd", "duration_ms", "llm_calls")
 
 
 def checked(observation: Any) -> Observation:
@@ -33,6 +37,12 @@ def checked(observation: Any) -> Observation:
         value = getattr(observation, name)
         if not (isinstance(value, kind) or (value is None and name in _OPTIONAL)):
             raise ObservationError(f"'{name}' is {kind_of(value)}, not {expected}")
+    amounts = {name: getattr(observation, name) for name in _AMOUNTS}
+    if observation.usage is not None:
+        amounts |= {f"usage.{name}": n for name, n in asdict(observation.usage).items()}
+    for name, value in amounts.items():
+        if value is not None and not _is_amount(value):
+            raise ObservationError(f"'{name}' is {value!r}, not a number from 0 up")
     changes: dict[str, Any] = {}
     for name, (kind, expected) in _LISTS.items():
         value = getattr(observation, name)
@@ -46,3 +56,8 @@ def checked(observation: Any) -> Observation:
         if type(value) is list:
             changes[name] = tuple(value)
     return observation.replace(**changes) if changes else observation
+
+
+def _is_amount(value: Any) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and isfinite(value) and value >= 0

@@ -6,7 +6,7 @@ they leave out is counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -15,9 +15,9 @@ import msgspec
 
 from assay.model.comparison import CaseRef, Reasks
 from assay.model.diff import render_diff
-from assay.model.result import Outcome
+from assay.model.result import CaseResult, Outcome, decode_case
 from assay.model.run_result import RunResult
-from assay.model.suite_result import CaseResult, EvalSuiteResult
+from assay.model.suite_result import EvalSuiteResult
 from assay.redaction import cut
 from assay.reporters.words import count, standings
 
@@ -77,7 +77,6 @@ class _OutcomeOnly(msgspec.Struct):
 
 
 _decode_outcome = msgspec.json.Decoder(_OutcomeOnly).decode
-_decode_case = msgspec.json.Decoder(CaseResult).decode
 
 
 def gather(run: RunResult, limit: int = MAX_CASES) -> Excerpts:
@@ -117,7 +116,7 @@ def _not_passed(
             continue
         left[outcome] -= 1
         lost_ids.discard(head.id)
-        yield _decode_case(entry)
+        yield decode_case(entry)
         if not lost_ids and not any(map(wanted, left)):
             return
 
@@ -146,7 +145,7 @@ def excerpt(
         cut(standing, MAX_REASON),
         reasons_of(case),
         tuple(cut(note, MAX_REASON, "both") for note in _notes(case)),
-        tuple(_diffs(case.details.get("evaluators", ()))),
+        tuple(diff for e in case.details.evaluators for diff in _diffs(e.name, e.type, e.details)),
     )
 
 
@@ -159,9 +158,9 @@ def reasons_of(case: CaseResult) -> tuple[str, ...]:
     return tuple(shown)
 
 
-def _notes(case: CaseResult) -> list[str]:
+def _notes(case: CaseResult) -> Sequence[str]:
     """What was noted when its answer was read, such as a misspelt key."""
-    notes: list[str] = case.details.get("notes", [])
+    notes = case.details.notes
     if len(notes) <= MAX_NOTES:
         return notes
     return [*notes[:MAX_NOTES], f"and {count(len(notes) - MAX_NOTES, 'more note')}"]
@@ -169,22 +168,24 @@ def _notes(case: CaseResult) -> list[str]:
 
 def _reasks(case: CaseResult) -> str:
     """How often it passed when it was asked again, if the comparison is not known."""
-    found = Reasks.of(t["outcome"] for t in case.trials if t.get("confirms", False))
+    found = Reasks.of(t.outcome for t in case.trials if t.confirms)
     return f"{found.passed} of {count(found.judged, 're-ask')} passed" if found.judged else ""
 
 
 def _diffs(
-    evaluators: Iterable[Mapping[str, Any]], path: str = ""
+    name: str,
+    type: str,  # noqa: A002 - the key's name
+    details: Mapping[str, Any],
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The diffs of trajectories that do not match, also of members of composites."""
-    for evaluator in evaluators:
-        name, details = path + evaluator["name"], evaluator.get("details", {})
-        if evaluator["type"] == "composite":
-            yield from _diffs(details.get("members", ()), f"{name}: ")
-        elif evaluator["type"] == "tool_trajectory":
-            steps = details.get("diff", ())
-            if any(step["status"] != "matched" for step in steps):
-                yield name, tuple(_diff_lines(steps))
+    """The diff of a trajectory that does not match, also of members of composites."""
+    if type == "composite":
+        for member in details.get("members", ()):
+            own = (member["type"], member.get("details", {}))
+            yield from _diffs(f"{name}: {member['name']}", *own)
+    elif type == "tool_trajectory":
+        steps = details.get("diff", ())
+        if any(step["status"] != "matched" for step in steps):
+            yield name, tuple(_diff_lines(steps))
 
 
 def _diff_lines(steps: list[dict[str, Any]]) -> Iterator[str]:

@@ -8,8 +8,9 @@ from typing import TextIO
 
 from assay.errors import printable
 from assay.model.comparison import CaseRef
+from assay.model.result import CaseResult
 from assay.model.run_result import RunResult
-from assay.model.suite_result import CaseResult, EvalSuiteResult, Summary
+from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.redaction import cut
 from assay.reporters.excerpts import excerpt
 from assay.reporters.words import standings, verdict

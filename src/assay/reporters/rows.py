@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from assay.model.result import CaseResult
 from assay.model.run_result import RunResult
-from assay.model.suite_result import CaseResult, EvalSuiteResult
+from assay.model.suite_result import EvalSuiteResult
 
 #: Named as in result files.
 COLUMNS = (
@@ -33,9 +34,9 @@ def rows(run: RunResult) -> Iterator[dict[str, Any]]:
 
 
 def _row(suite: EvalSuiteResult, case: CaseResult, key: str) -> dict[str, Any]:
-    trials = [t for t in case.trials if not t.get("confirms")] or [{"outcome": case.outcome}]
-    outcomes = [trial["outcome"] for trial in trials]
-    again = [t["outcome"] for t in case.trials if t.get("confirms")]
+    details = case.details
+    outcomes = [t.outcome for t in case.trials if not t.confirms] or [case.outcome]
+    again = [t.outcome for t in case.trials if t.confirms]
     return {
         "file": _encodable(suite.file),
         "line": case.source[1] or None,
@@ -48,14 +49,14 @@ def _row(suite: EvalSuiteResult, case: CaseResult, key: str) -> dict[str, Any]:
         "judged": outcomes.count("passed") + outcomes.count("failed"),
         "passes": outcomes.count("passed"),
         "reasks": again,
-        "critical": bool(case.details.get("critical")),
-        "cluster": case.details.get("cluster"),
+        "critical": details.critical,
+        "cluster": details.cluster,
         "comparability": key,
         "durationMs": case.duration_ms,
-        "costUsd": case.details.get("costUsd"),
+        "costUsd": details.cost_usd,
         "failures": case.failures,
-        "toolsCalled": case.details.get("toolsCalled"),
-        "response": case.details.get("response"),
+        "toolsCalled": details.tools_called,
+        "response": details.response,
     }
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Raw
 
 from assay.documents.document import MAX_FILE_BYTES
 from assay.documents.source import open_binary
@@ -31,8 +32,9 @@ from assay.errors import EvalFileErrors, ResultFileError, nearest, printable
 from assay.model.case import CRITICAL_TIERS
 from assay.model.comparison import CaseOutcome, CaseRef, Reasks
 from assay.model.options import narrowing
-from assay.model.result import JUDGED, Outcome
+from assay.model.result import JUDGED, Outcome, decode_case
 from assay.model.score import PASS_FROM, reaches
+from assay.model.suite_result import ResultBody
 from assay.redaction import cut
 from assay.settings import shown_path
 
@@ -63,32 +65,27 @@ class _Wire(msgspec.Struct, rename="camel", gc=False):
     """The keys of a JSON object that are decoded; others are ignored."""
 
 
-class _Trial(_Wire):
-    outcome: Outcome
-    confirms: bool = False
-
-
-class _Details(_Wire):
-    outcome: Outcome
-    score: float | None = None
-    critical: bool = False
-    cluster: str | None = None
-    trials: list[_Trial] = []
-
-
 class _Case(_Wire):
+    """A case of any tool with our format."""
+
     id: str
     passed: bool
-    details: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Suite(_Wire):
+    """A result file of any tool with our format; only ours name their `file`."""
+
     cases: list[_Case]
     run_id: str = ""
     file: str = ""
     tier: str = ""
-    comparability: dict[str, str] = {}
-    options: dict[str, Any] = {}
+
+
+class _OwnSuite(ResultBody, frozen=True, kw_only=True):
+    """A result file of ours, whose cases are decoded one by one."""
+
+    cases: list[Raw]
+    comparability: dict[str, str]
 
 
 class _Test(_Wire):
@@ -123,7 +120,7 @@ class _ForeignLine(_Wire):
     error: Any = None
     success: bool | None = None
     failure_reason: Any = None
-    grading_result: msgspec.Raw = msgspec.Raw(b"null")
+    grading_result: Raw = Raw(b"null")
     test_case: _Test | None = None
     vars: Any = None
     test_idx: int | None = None
@@ -137,19 +134,16 @@ class _Results(_Wire):
 class _Document(_Wire):
     """A whole JSON file, of any tool."""
 
-    suites: list[_Suite] | None = None
-    cases: list[_Case] | None = None
+    suites: list[Raw] | None = None
+    cases: list[Raw] | None = None
     results: _Results | list[_ForeignLine] | None = None
     eval_id: str = ""
     run_id: str = ""
-    file: str = ""
-    tier: str = ""
-    comparability: dict[str, str] = {}
-    options: dict[str, Any] = {}
 
 
 _decode_document = msgspec.json.Decoder(_Document).decode
-_decode_details = msgspec.json.Decoder(_Details).decode
+_decode_suite = msgspec.json.Decoder(_Suite).decode
+_decode_own_suite = msgspec.json.Decoder(_OwnSuite).decode
 _decode_own_line = msgspec.json.Decoder(_OwnLine).decode
 _decode_foreign_line = msgspec.json.Decoder(_ForeignLine).decode
 
@@ -161,33 +155,44 @@ def read_results(file: Path) -> ResultFile:
 
 def read_document(file: Path, decode: Callable[[bytes], T], hint: str) -> T:
     """Read and decode a whole JSON file; `hint` is what to do when it is too large."""
-    name = shown_path(file)
+    return _decode(decode, _content(file, hint), shown_path(file), 1)
+
+
+def _content(file: Path, hint: str) -> bytes:
     with _open(file) as stream:
-        data = stream.read(MAX_FILE_BYTES + 1)
+        data: bytes = stream.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
-        raise ResultFileError(f"{name}: the file has more than {MAX_FILE_BYTES:,} bytes; {hint}")
-    return _decode(decode, data.removeprefix(_BOM), name, 1)
+        size = f"the file has more than {MAX_FILE_BYTES:,} bytes"
+        raise ResultFileError(f"{shown_path(file)}: {size}; {hint}")
+    return data.removeprefix(_BOM)
 
 
 def _open_document(file: Path) -> ResultFile:
     name = shown_path(file)
     hint = "export the run as JSONL, or name it by its id"
-    found = read_document(file, _decode_document, hint)
+    data = _content(file, hint)
+    found = _decode(_decode_document, data, name, 1)
     if found.results is not None:
         rows = found.results if isinstance(found.results, list) else found.results.results
-        cases = list(_merge((_foreign_row(row, name) for row in rows), name))
-        return _result_file(name, found.eval_id, cases)
-    suites = found.suites
-    if suites is None and found.cases is not None:
-        about = (found.run_id, found.file, found.tier, found.comparability, found.options)
-        suites = [_Suite(found.cases, *about)]
+        merged = list(_merge((_foreign_row(row, name) for row in rows), name))
+        return _result_file(name, found.eval_id, merged)
+    suites = [data] if found.cases is not None else found.suites
     if suites is None:
         raise ResultFileError(
             f"{name}: these are not results: there is neither 'cases', 'suites' nor 'results'"
         )
-    run_id = found.run_id or next((suite.run_id for suite in suites), "")
-    cases = [case for suite in suites for case in _outcomes(suite, name)]
-    options = suites[0].options if suites else {}
+    run_id = found.run_id
+    options: dict[str, Any] = {}
+    cases: list[CaseOutcome] = []
+    for written in suites:
+        suite = _decode(_decode_suite, written, name, 1)
+        run_id = run_id or suite.run_id
+        if suite.file:
+            own = _decode(_decode_own_suite, written, name, 1)
+            options = options or own.options
+            cases += _own_outcomes(own, suite.cases, name)
+        else:
+            cases += _outcomes(suite)
     return _result_file(name, run_id, cases, narrowing(options))
 
 
@@ -199,24 +204,26 @@ def _result_file(
     return ResultFile(run_id, lambda: iter(cases), narrowed)
 
 
-def _outcomes(suite: _Suite, name: str) -> Iterator[CaseOutcome]:
-    """The cases of a suite. Details are read only if it names its file, as our own suites do."""
+def _outcomes(suite: _Suite) -> Iterator[CaseOutcome]:
+    """The cases of another tool's suite, which may have any details."""
     for case in suite.cases:
         outcome: Outcome = "passed" if case.passed else "failed"
-        passes, judged, score, cluster, reasks = int(case.passed), 1, None, None, Reasks()
         critical = suite.tier in CRITICAL_TIERS
-        if suite.file:
-            found = _decode(_decode_details, bytes(case.details), f"{name}: case {case.id!r}", 1)
-            outcome, score = found.outcome, found.score
-            critical, cluster = found.critical, found.cluster
-            trials = [t.outcome for t in found.trials if not t.confirms] or [outcome]
-            reasks = Reasks.of(t.outcome for t in found.trials if t.confirms)
-            passes = trials.count("passed")
-            judged = passes + trials.count("failed")
-        key = suite.comparability.get(case.id, "")
-        ref = CaseRef(suite.file, case.id)
-        counts = (passes, judged, _share(score))
-        yield CaseOutcome(ref, outcome, *counts, key, critical, cluster, reasks)
+        counts = (int(case.passed), 1, None)
+        yield CaseOutcome(CaseRef("", case.id), outcome, *counts, "", critical)
+
+
+def _own_outcomes(suite: _OwnSuite, cases: list[_Case], name: str) -> Iterator[CaseOutcome]:
+    for known, written in zip(cases, suite.cases, strict=True):
+        case = _decode(decode_case, written, f"{name}: case {known.id!r}", 1)
+        trials = [t.outcome for t in case.trials if not t.confirms] or [case.outcome]
+        passes = trials.count("passed")
+        yield CaseOutcome(
+            CaseRef(suite.file, case.id),
+            *(case.outcome, passes, passes + trials.count("failed"), case.score),
+            *(suite.comparability.get(case.id, ""), case.details.critical, case.details.cluster),
+            Reasks.of(t.outcome for t in case.trials if t.confirms),
+        )
 
 
 def _open_lines(file: Path) -> ResultFile:
@@ -363,7 +370,7 @@ def _similar_name(file: Path) -> str:
     return f" ({hint})" if hint else ""
 
 
-def _decode(decode: Callable[[bytes], T], data: bytes, name: str, line: int) -> T:
+def _decode(decode: Callable[[bytes], T], data: bytes | Raw, name: str, line: int) -> T:
     try:
         return decode(data)
     except RecursionError:
@@ -373,7 +380,7 @@ def _decode(decode: Callable[[bytes], T], data: bytes, name: str, line: int) -> 
     except msgspec.ValidationError as error:
         raise ResultFileError(f"{name}:{line}: {printable(str(error))}") from None
     except msgspec.DecodeError as error:
-        place, message = _locate_error(data, str(error), line)
+        place, message = _locate_error(bytes(data), str(error), line)
         raise ResultFileError(f"{name}:{place}: {message}") from None
 
 

@@ -24,10 +24,10 @@ from assay.model.run import (
 )
 from assay.model.run_result import RunResult
 from assay.model.score import reaches
-from assay.model.suite_result import EvalSuiteResult, Summary, head_of
+from assay.model.suite_result import EvalSuiteResult, ResultHead, Summary
+from assay.model.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.ports import Store
 from assay.results.statistics import Measure
-from assay.results.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.stats.means import DRAWS
 from assay.stats.sequential import Sequential
 
@@ -179,9 +179,9 @@ def _suite(
 
 def _changes(header: SuiteHeader, compared: Comparison | None) -> dict[str, Any]:
     """The lists of the comparison, limited to this suite's cases."""
-    if compared is None:
-        return {}
     names = ("regressions", "new_passes", "added", "removed", "not_comparable", "unjudged")
+    if compared is None:
+        return dict.fromkeys(names, ())
     lists = {
         name: tuple(ref.id for ref in getattr(compared, name) if ref.suite in ("", header.file))
         for name in names
@@ -324,6 +324,11 @@ def recorded_summary(
 
 def head_of_suite(record: RunRecord, header: SuiteHeader) -> bytes:
     """The beginning of a suite's result file."""
-    named = (header.tier, header.tool_name or header.name)
-    known = (header.metadata, header.staleness_warnings)
-    return head_of(record.id, record.started_at, *named, *known)
+    return ResultHead(
+        run_id=record.id,
+        timestamp=record.started_at,
+        tier=header.tier,
+        tool_name=header.tool_name or header.name,
+        metadata=header.metadata,
+        staleness_warnings=header.staleness_warnings,
+    ).head()

@@ -14,8 +14,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from assay.errors import ResultFileError, printable
-from assay.judges.judgements import uses_of
-from assay.model.result import Outcome
+from assay.model.result import decode_trial
 from assay.model.run import RunRecord, SuiteHeader, place_of
 from assay.model.shard import ShardRun, ShardTrial
 from assay.results.files import read_document
@@ -35,27 +34,7 @@ class _Document(msgspec.Struct):
     shard: _Shard | None = None
 
 
-class _Attempt(msgspec.Struct):
-    outcome: Outcome
-
-
-class _Details(msgspec.Struct):
-    outcome: Outcome
-    trials: list[_Attempt]
-
-
-class _Result(msgspec.Struct, rename="camel"):
-    """The keys of a stored result that results of runs are made from."""
-
-    id: str
-    description: str
-    passed: bool
-    duration_ms: float
-    details: _Details
-
-
 _decode_document = msgspec.json.Decoder(_Document).decode
-_decode_result = msgspec.json.Decoder(_Result).decode
 
 
 class ShardFile(msgspec.Struct, frozen=True):
@@ -73,7 +52,7 @@ def read_shard(file: Path) -> ShardFile:
     shard, name = _read(file), shown_path(file)
     record = shard.run.record()
     with _blaming(f"{name}: the judges of the shard"):
-        uses_of(record)
+        _ = record.judges
     deque(_checked(shard, name), maxlen=0)
     return ShardFile(record, partial(_trials, file))
 
@@ -95,7 +74,7 @@ def _checked(shard: _Shard, name: str) -> Iterator[ShardTrial]:
     for number, trial in enumerate(shard.trials, 1):
         with _blaming(f"{name}: trial {number} of the shard"):
             _check_facts(trial, shard.run.suites)
-            _decode_result(trial.result)
+            decode_trial(trial.result)
             result: dict[str, Any] = msgspec.json.decode(trial.result)
             observation = msgspec.json.decode(trial.observation, type=dict[str, Any])
         # A file may have been laid out anew. Stores expect compact JSON, with the details last.

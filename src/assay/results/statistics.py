@@ -10,7 +10,7 @@ import msgspec
 from assay.model.comparison import CaseRef
 from assay.model.result import JUDGED
 from assay.model.run import TrialFacts, TrialRecord
-from assay.results.trials import mean_score
+from assay.model.trials import mean_score
 from assay.stats.distributions import interval_z
 from assay.stats.estimates import Estimate
 from assay.stats.means import DRAWS, FEW_CLUSTERS

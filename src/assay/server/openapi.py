@@ -77,7 +77,7 @@ def resolved(schema: Schema) -> Schema:
 def _result_schemas() -> dict[str, Schema]:
     """A result is a case as in a result file, with its suite and position."""
     shapes = case_shapes(f"{_REF}{{name}}")
-    case = shapes.pop("Case")
+    case = shapes.pop("CaseResult")
     added = {"suite": {"type": "string"}, "position": {"type": "integer", "minimum": 0}}
     fields = {"properties": added | case["properties"], "required": [*added, *case["required"]]}
     return shapes | {"Result": case | {"title": "Result"} | fields}

@@ -9,17 +9,15 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator, Field
 
-from assay.model.result import Outcome
+from assay.model.result import Outcome, decode_case
 from assay.model.run import RunRecord, TrialFacts, TrialRecord
-from assay.model.suite_result import CaseResult
+from assay.model.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.ports import Store
-from assay.results.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.server.feed import Progress
 from assay.server.schemas import OMITTED, Page, Storable, Whole
 
 #: Larger than any position.
 _END = 2**62
-_CASE = msgspec.json.Decoder(CaseResult)
 
 
 class ResultQuery(Page):
@@ -122,9 +120,9 @@ def _entry(trials: list[TrialRecord]) -> bytes:
 
 def _searchable(entry: bytes) -> str:
     """The text of a result that is searched."""
-    case = _CASE.decode(entry)
-    response = case.details.get("response") or ""
-    return "\n".join((case.id, case.description, case.error or "", str(response), *case.failures))
+    case = decode_case(entry)
+    texts = (case.id, case.description, case.error or "", case.details.response)
+    return "\n".join((*texts, *case.failures))
 
 
 def progress_of(store: Store, record: RunRecord) -> dict[str, Any]:

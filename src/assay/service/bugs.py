@@ -18,11 +18,11 @@ from assay.model.case import EvalCase, Suite
 from assay.model.expect import Expect, ExpectBase, merged
 from assay.model.names import same_name
 from assay.model.observation import Observation
-from assay.model.result import Outcome
+from assay.model.result import Outcome, decode_trial
 from assay.model.run import RunRecord, only
+from assay.model.trials import by_case, outcome_of, repeats_of
 from assay.observations.reading import read_json
 from assay.ports import Store
-from assay.results.trials import by_case, outcome_of, repeats_of
 from assay.service import regressions
 from assay.service.eval_files import load
 from assay.service.evaluation import evaluate
@@ -140,19 +140,18 @@ def _recorded(found: _Found, store: Store) -> _Recorded:
     """The answer of the first failed trial, or of the first one if none failed."""
     trials = list(store.trials(found.run.id, positions=only(found.position)))
     trial = next((each for each in trials if each.outcome == "failed"), trials[0])
-    details: dict[str, Any] = msgspec.json.decode(trial.result)["details"]
-    entries = details["evaluators"]
-    misses = [miss for entry in entries for miss in entry.get("misses", ())]
-    reasons = [*misses, *details["failures"], ""] if trial.outcome == "failed" else [""]
-    failed = frozenset(entry["name"] for entry in entries if entry.get("verdict") != "pass")
-    return _Recorded(read_json(trial.observation), failed, str(reasons[0]))
+    details = decode_trial(trial.result).details
+    misses = [miss for entry in details.evaluators for miss in entry.misses]
+    reasons = [*misses, *details.failures, ""] if trial.outcome == "failed" else [""]
+    failed = frozenset(entry.name for entry in details.evaluators if entry.verdict != "pass")
+    return _Recorded(read_json(trial.observation), failed, reasons[0])
 
 
 def _load_case(found: _Found, settings: Settings, *, force: bool) -> tuple[Suite, EvalCase]:
     """Load the case from its file; a UsageError if the file changed since the run."""
     file = settings.root / found.suite
     header = next(suite for suite in found.run.suites if suite.file == found.suite)
-    if not force and header.metadata.get("evalFileHash") != eval_file_hash(file, settings):
+    if not force and header.metadata.eval_file_hash != eval_file_hash(file, settings):
         changed = f"{shown_path(file)} changed since the run {found.run.id}"
         raise UsageError(f"{changed}: run it again; --force takes the case as it is now")
     for suite in load(file):

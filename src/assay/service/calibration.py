@@ -16,7 +16,7 @@ from assay.comparison.outcomes import find_run
 from assay.engine.plan import Defaults
 from assay.errors import AssayError, NotInStore, UsageError
 from assay.judges import calibrations, labels
-from assay.judges.judgements import Judgement, judgements, uses_of
+from assay.judges.judgements import Judgement, judgements
 from assay.judges.labels import Label
 from assay.model.calibration import Calibration, JudgeUse
 from assay.model.case import EvalCase
@@ -24,6 +24,7 @@ from assay.model.comparison import CaseRef
 from assay.model.context import Context
 from assay.model.names import normal_name, same_name
 from assay.model.observation import observed
+from assay.model.result import decode_trial
 from assay.model.run import RunRecord, only
 from assay.observations.reading import read_json
 from assay.ports import Store
@@ -147,7 +148,7 @@ class Desk:
     def _answer(self, ref: CaseRef, case: EvalCase | None, store: Store) -> Answer:
         trial = next(store.trials(self.record.id, positions=only(self._verdicts[ref].position)))
         seen = read_json(trial.observation)
-        description = msgspec.json.decode(trial.entry)["description"]
+        description = decode_trial(trial.result).description
         judging = [
             spec
             for spec in (case.evaluators if case else ())
@@ -185,7 +186,7 @@ class Desk:
     @property
     def changed_files(self) -> list[str]:
         """The eval files of the judged answers that changed since the run."""
-        hashes = {suite.file: suite.metadata.get("evalFileHash") for suite in self.record.suites}
+        hashes = {suite.file: suite.metadata.eval_file_hash for suite in self.record.suites}
         files = sorted({ref.suite for ref in self._verdicts})
         settings = self._settings
         return [
@@ -270,7 +271,7 @@ class Desk:
 
 def _select_judge(record: RunRecord, evaluator: str | None) -> JudgeUse:
     """The judge of the evaluator, or the only one of the run."""
-    uses = uses_of(record)
+    uses = record.judges
     found = [use for use in uses if evaluator in (None, use.evaluator)]
     if not uses:
         raise UsageError(f"no judge judged in the run {record.id}: there is nothing to calibrate")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from assay.errors import AssayError, UsageError
 from assay.judges import calibrations
-from assay.judges.judgements import recorded_uses, uses_of
+from assay.model.calibration import recorded_uses
 from assay.model.options import RunOptions
 from assay.model.run import (
     CANCELLED,
@@ -62,7 +62,7 @@ def _merged(shards: Sequence[Shard]) -> RunRecord:
     records = [shard.record for shard in shards]
     first, now = records[0], datetime.now(UTC)
     environment = without(first.environment, DOOR, CANCELLED)
-    if uses := recorded_uses(use for record in records for use in uses_of(record)):
+    if uses := recorded_uses(use for record in records for use in record.judges):
         environment["judges"] = uses
     targets = {record.target for record in records if record.target}
     if len(targets) > 1:  # cases that name their own

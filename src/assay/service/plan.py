@@ -19,8 +19,8 @@ from assay.model.comparison import CaseOutcome, comparable
 from assay.model.options import WORKERS
 from assay.model.result import JUDGED
 from assay.model.run import RunRecord, TrialFacts, positions_of
+from assay.model.trials import by_case, repeats_of
 from assay.ports import Store
-from assay.results.trials import by_case, repeats_of
 from assay.roster.targets import Roster
 from assay.service import eval_files
 from assay.service.eval_files import Paths, as_paths

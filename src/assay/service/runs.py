@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from assay import registry
 from assay.blocking import wait_for
-from assay.comparison.outcomes import Outcomes, find_run, outcomes_of, stored
+from assay.comparison.accepted import AcceptedLosses
+from assay.comparison.outcomes import Outcomes, find_run, newest_first, outcomes_of, stored
 from assay.engine import session
 from assay.engine.brake import Brake
 from assay.engine.job import Compare, Job, project_path
@@ -34,6 +35,7 @@ from assay.model.options import RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.ports import Store, Target
+from assay.results.finishing import RunResults
 from assay.roster.secrets import secrets_of
 from assay.roster.targets import Roster
 from assay.seeds import Seeds
@@ -211,11 +213,13 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     suites, paths = _suites(order, options, settings, store, earlier)
     defaults = default_evaluators(options, settings)
     _report(list(handmade.unchecked(suites, Defaults(defaults))), order, options)
+    accepted = AcceptedLosses(settings.config.accepted, datetime.now(UTC).date())
     job = Job(
         settings=settings,
         suites=suites,
         options=options,
         store=store,
+        results=RunResults(settings),
         paths=paths,
         target=_as_target(order.target),
         judge=_as_target(order.judge),
@@ -225,6 +229,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         secrets=frozenset(secrets_of(settings)),
         compare=_comparer(options, settings, store, base),
         base=base or (),
+        accepts=lambda ref: accepted.entry_for(ref) is not None,
         listen=order.door.listen,
         brake=order.door.brake or Brake(),
         door=order.door.name,
@@ -234,7 +239,8 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
     job = _with_origin(job)
     if order.resume is None:
         return job
-    return replace(job, resumed=resumable(job, earlier if order.resume else None))
+    named = earlier if order.resume else None
+    return replace(job, resumed=resumable(job, named, newest_first(store)))
 
 
 def _options(

@@ -157,7 +157,7 @@ def _file_differences(one: Shard, other: Shard) -> Iterator[str]:
             yield f"the suites of {one} and {other} are in different orders"
         return
     for mine, theirs in zip(one.record.suites, other.record.suites, strict=True):
-        hashes = [suite.metadata.get("evalFileHash") for suite in (mine, theirs)]
+        hashes = [suite.metadata.eval_file_hash for suite in (mine, theirs)]
         if hashes[0] != hashes[1]:
             versions = f"{hashes[0]} in {one}, and {hashes[1]} in {other}"
             yield f"{mine.file} changed: its hash is {versions}"

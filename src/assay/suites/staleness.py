@@ -16,6 +16,7 @@ from assay.errors import ConfigError, Problem, Problems, ToolRegistryError, near
 from assay.model.case import Suite
 from assay.model.reading import Reading
 from assay.model.refusal import shown
+from assay.model.run import SuiteMetadata
 from assay.model.tool import ToolEntry
 from assay.settings import Settings
 from assay.suites.discovery import cases_file
@@ -96,16 +97,16 @@ def _read_tools(document: Document, tools: dict[str, ToolEntry]) -> Iterator[Pro
 
 def suite_metadata(
     suite: Suite, registry: ToolRegistry | None, eval_hash: str = ""
-) -> dict[str, Any]:
+) -> SuiteMetadata:
     """The current state of the tool of a suite; unknown values are empty, or 0."""
     tool = registry.tools.get(suite.tool_name) if registry is not None else None
     description = tool.description if tool is not None else None
-    return {
-        "toolVersion": (tool.version or "") if tool is not None else "",
-        "descriptionHash": "" if description is None else description_hash(description),
-        "registrySize": len(registry) if registry is not None else 0,
-        "evalFileHash": eval_hash,
-    }
+    return SuiteMetadata(
+        tool_version=(tool.version or "") if tool is not None else "",
+        description_hash="" if description is None else description_hash(description),
+        registry_size=len(registry) if registry is not None else 0,
+        eval_file_hash=eval_hash,
+    )
 
 
 def warnings(suite: Suite, registry: ToolRegistry | None) -> list[str]:

@@ -4,28 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
+from assay.model.result import decode_trial
 from assay.model.run import TrialRecord
-
-
-class _Trial(msgspec.Struct, rename="camel"):
-    cached: bool = False
-    answered_at: str = ""
-    retries: int = 0
-
-
-class _Details(msgspec.Struct):
-    trials: list[_Trial] = []
-
-
-class _Result(msgspec.Struct):
-    """As much of the result of a trial as is needed here."""
-
-    details: _Details
-
-
-_decode = msgspec.json.Decoder(_Result).decode
 
 
 def asking_notes(trials: Iterable[TrialRecord]) -> Iterator[str]:
@@ -35,7 +15,7 @@ def asking_notes(trials: Iterable[TrialRecord]) -> Iterator[str]:
     for trial in trials:
         if trial.outcome == "skipped":
             continue
-        for attempt in _decode(trial.result).details.trials:
+        for attempt in decode_trial(trial.result).details.trials:
             asked += 1
             cached += attempt.cached
             retried += attempt.retries > 0

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
-from assay.model.result import JUDGED, Outcome
+from assay.model.observation import Usage
+from assay.model.result import JUDGED, Outcome, decode_case, decode_trial
 from assay.model.run import TrialRecord
 from assay.model.score import reaches
+from assay.model.written import as_json
 
 
 class Counted(Protocol):
@@ -69,53 +71,49 @@ def entry_of(trials: Sequence[TrialRecord]) -> bytes:
         return trials[0].entry
     repeats = repeats_of(trials)
     outcome = outcome_of(repeats)
-    entries: list[dict[str, Any]] = [msgspec.json.decode(trial.entry) for trial in repeats]
-    matching = (e for e, t in zip(entries, repeats, strict=True) if t.outcome == outcome)
-    shown = next(matching, entries[0])  # none matches if no trial passed, and none had to
-    entry = shown | {
-        "passed": outcome == "passed",
-        "durationMs": sum(trial.duration_ms for trial in repeats),
-        "details": shown["details"] | _combined(repeats, entries, outcome, _attempts(trials)),
-    }
+    entries = [decode_case(trial.entry) for trial in repeats]
+    # None matches if no trial passed, and none had to.
+    shown = next((entry for entry in entries if entry.outcome == outcome), entries[0])
+    error, failures = shown.error, shown.failures
     if outcome == "passed":
-        entry.pop("error", None)
+        error = None
     elif outcome == "failed" and len(repeats) > 1:
-        _prepend_pass_count(entry, repeats)
-    return msgspec.json.encode(entry)
+        failures = [_pass_count(repeats), *failures]
+        error = "; ".join(failures)
+    judged = [trial.outcome for trial in repeats if trial.outcome in JUDGED]
+    costs = [trial.cost_usd for trial in repeats if trial.cost_usd is not None]
+    details = replace(
+        shown.details,
+        outcome=outcome,
+        score=mean_score(repeats),
+        failures=failures,
+        # All attempts, including those that confirm a regression.
+        trials=[entry for t in trials for entry in decode_trial(t.result).details.trials],
+        pass_rate=judged.count("passed") / len(judged) if judged else None,
+        cost_usd=sum(costs) if costs else None,
+        usage=_total_usage([entry.details.usage for entry in entries]),
+    )
+    passed, duration = outcome == "passed", sum(trial.duration_ms for trial in repeats)
+    return as_json(
+        replace(shown, passed=passed, duration_ms=duration, error=error, details=details)
+    )
 
 
-def _attempts(trials: Sequence[TrialRecord]) -> list[dict[str, Any]]:
-    """All attempts, including those that confirm a regression."""
-    return [entry for t in trials for entry in msgspec.json.decode(t.result)["details"]["trials"]]
+def _total_usage(found: Iterable[Usage | None]) -> Usage | None:
+    """The tokens of all repeats; None if none reported any."""
+    known = [usage for usage in found if usage is not None]
+    totals = {
+        name: sum(tokens)
+        for name in Usage.__struct_fields__
+        if (tokens := [n for usage in known if (n := getattr(usage, name)) is not None])
+    }
+    return Usage(**totals) if known else None
 
 
-def _combined(
-    trials: Sequence[TrialRecord],
-    entries: Sequence[dict[str, Any]],
-    outcome: Outcome,
-    attempts: list[dict[str, Any]],
-) -> dict[str, Any]:
-    details: dict[str, Any] = {"outcome": outcome, "trials": attempts}
-    details["score"] = mean_score(trials)
-    if judged := sum(trial.outcome in JUDGED for trial in trials):
-        details["passRate"] = sum(trial.outcome == "passed" for trial in trials) / judged
-    costs = [trial.cost_usd for trial in trials if trial.cost_usd is not None]
-    if costs:
-        details["costUsd"] = sum(costs)
-    usage: dict[str, int] = {}
-    for entry in entries:
-        for name, tokens in entry["details"].get("usage", {}).items():
-            usage[name] = usage.get(name, 0) + tokens
-    return details | ({"usage": usage} if usage else {})
-
-
-def _prepend_pass_count(entry: dict[str, Any], trials: Sequence[TrialRecord]) -> None:
-    """Put how often it passed before the reasons of the first trial that failed."""
+def _pass_count(trials: Sequence[TrialRecord]) -> str:
+    """How often a case passed, and how often it had to."""
     passed = sum(trial.outcome == "passed" for trial in trials)
     judged = passed + sum(trial.outcome == "failed" for trial in trials)
     least = trials[0].min_pass_rate
     share = "all" if least >= 1 else f"{100 * least:.12g} %"
-    head = f"{passed} of {judged} trials passed, {share} must"
-    reasons = [head, *entry["details"].get("failures", ())]
-    entry["details"]["failures"] = reasons
-    entry["error"] = "; ".join(reasons)
+    return f"{passed} of {judged} trials passed, {share} must"
