@@ -182,7 +182,7 @@ def test_trials_between_two_saves_are_one_batch(monkeypatch: pytest.MonkeyPatch)
             store.let_go()
             assert store.sizes == sizes
 
-    journaling(store, 0, work, told)
+    journaling(store, 10, work, told)
     assert told == [0, 1, 2, 3]
 
 
@@ -204,7 +204,7 @@ def test_lanes_wait_while_a_whole_batch_is_unsaved(monkeypatch: pytest.MonkeyPat
             assert waits.done()
         store.let_go()
 
-    journaling(store, 0, work, [])
+    journaling(store, 1, work, [])
 
 
 # In a run

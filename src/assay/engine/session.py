@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -21,7 +21,6 @@ from assay.engine.plan import TIERS, Plan, Planned
 from assay.engine.provenance import environment_of
 from assay.engine.resuming import check_cases, reopen
 from assay.engine.runner import Runner
-from assay.engine.spool import Spool
 from assay.engine.streams import Streams
 from assay.engine.trial import Trials
 from assay.errors import AssayError, refusal_of
@@ -93,11 +92,8 @@ class _Session:
 
     async def run(self) -> RunResult:
         redactor = self.redactor  # not `self`: a context may outlive the run
-        try:
-            with redacting(lambda: redactor):
-                return await self._run()
-        finally:
-            self.streams.close()
+        with redacting(lambda: redactor):
+            return await self._run()
 
     async def _run(self) -> RunResult:
         job = self.job
@@ -306,14 +302,12 @@ class _Session:
             self.notes.append(f"stopped early: {runner.decided}")
         ended = timestamp(self._now())
         record = replace(job.store.run(record.id), status=status, finished_at=ended)
-        spools = self.streams.spools
         result = result_of(
             job.store,
             record,
             comparison=comparison,
             notes=tuple(map(redacted, self.notes)),
             calibrations=self.calibrations,
-            counts={index: spool.count for index, spool in spools.items()},
         )
         gave_up = "" if runner.stopped else redacted(runner.gave_up)
         faults = () if runner.stopped else self._faults_of_targets(record)
@@ -323,7 +317,7 @@ class _Session:
         flags = {"narrowed": self.narrowed, "unreported": job.reports and status == "finished"}
         summary = recorded_summary(result, self._test, **flags)
         result = replace(result, record=replace(record, summary=summary))
-        folder = folder_shown(write_files(_with_spools(result, spools), job.folder))
+        folder = folder_shown(write_files(result, job.folder))
         # Last: a run that is marked as finished has its files, even if this process is killed.
         job.store.finish(record.id, status, ended, summary)
         return replace(result, folder=folder)
@@ -340,11 +334,3 @@ class _Session:
         if note not in self.notes:
             self.notes.append(note)
             self.job.listen(Notice(note))
-
-
-def _with_spools(result: RunResult, spools: Mapping[int, Spool]) -> RunResult:
-    """The result with the cases of streamed suites as they were spooled."""
-    suites = list(result.suites)
-    for index, spool in spools.items():
-        suites[index] = replace(suites[index], written=spool)
-    return replace(result, suites=tuple(suites))

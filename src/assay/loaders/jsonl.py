@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -21,12 +21,10 @@ from assay.documents.source import UTF16_MARKS, decode, open_binary
 from assay.errors import EvalFileErrors, Problem, Problems
 from assay.loaders.cases import CaseReader
 from assay.loaders.locators import LineLocator
-from assay.loaders.plain import plain_case, plain_line, text_line
 from assay.loaders.sidecars import SuiteKeys, sidecar_of
 from assay.loaders.suite import suite_of
 from assay.memory import Hashes
 from assay.model.case import EvalCase, Suite
-from assay.model.plain import TextLine
 from assay.model.suite import INPUT_KEYS
 from assay.ports import Chunk
 from assay.settings import Settings, shown_path
@@ -201,13 +199,6 @@ class CaseLines:
     ) -> EvalCase | None:
         """The case on a line, None when it is invalid; its id is added to `ids` either way."""
         locate = LineLocator(parser.file, number, data, self.sidecar.document)
-        plain = None if reader.tags or reader.eval_file else plain_line(data)
-        if plain is not None:
-            case = plain_case(plain, reader.reading, reader.inherited, locate)
-            if case is not None:
-                if ids is not None:
-                    ids.add(_hash_id(case.id))
-                return case
         try:
             document = parser.line(data, number)
         except EvalFileErrors as error:
@@ -263,7 +254,6 @@ class UncheckedCases(Sequence[EvalCase]):
         self._lines = lines
         self.name = lines.name
         self._reader, self._parser = lines.new_reader(), Reader(lines.name)
-        self.reading, self.inherited = self._reader.reading, self._reader.inherited
         with open_binary(lines.file, self.name) as stream:
             self._version = _file_version(stream)
 
@@ -290,14 +280,10 @@ class UncheckedCases(Sequence[EvalCase]):
             number += part.count(b"\n")
             start = end
 
-    def read(
-        self, number: int, part: bytes, taken: Callable[[int, TextLine], bool] | None = None
-    ) -> Iterator[tuple[int, EvalCase | None]]:
+    def read(self, number: int, part: bytes) -> Iterator[tuple[int, EvalCase | None]]:
         case, parser, reader = self._lines.read_case, self._parser, self._reader
         for at, data in self._numbered(number, part):
-            line = None if taken is None else text_line(data)
-            if taken is None or line is None or not taken(at, line):
-                yield at, case(at, data, parser, reader)
+            yield at, case(at, data, parser, reader)
 
     def _numbered(self, number: int, part: bytes) -> Iterator[tuple[int, bytes]]:
         if number == 1 or len(part) > MAX_LINE:  # a byte-order mark, or too long a line

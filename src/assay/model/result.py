@@ -48,7 +48,7 @@ class _Details(msgspec.Struct, omit_defaults=True, rename="camel"):
     outcome: Outcome
     score: float | None
     verdict: Verdict | None
-    evaluators: list[WrittenScore] | list[msgspec.Raw]
+    evaluators: list[WrittenScore]
     failures: tuple[str, ...]
     tools_called: list[str] | None = None
     usage: Usage | None = None
@@ -193,27 +193,3 @@ class EvalCaseResult(Record, frozen=True):
             case.cluster,
             response=observation.response,
         )
-
-
-def recorded_pass(
-    identity: str,
-    description: str,
-    duration_ms: float,
-    evaluators: list[msgspec.Raw],
-    tools: list[str] | None,
-    usage: Usage | None,
-    cost_usd: float | None,
-    source: str,
-) -> bytes:
-    """The JSON of a trial in which every evaluator gave full marks; `evaluators` are JSON."""
-    details = _Details("passed", 1.0, "pass", evaluators, (), tools, usage, cost_usd, 0, source)
-    details.trials = [_Trial(0, "passed", 1.0, duration_ms)]
-    return as_json(
-        _Entry(
-            id=identity,
-            description=description,
-            passed=True,
-            duration_ms=duration_ms,
-            details=details,
-        )
-    )

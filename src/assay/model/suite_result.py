@@ -7,8 +7,7 @@ time, and the document is written in chunks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -95,16 +94,6 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
         return {k: v for k, v in result.items() if v is not None or k == "coverage"}
 
 
-class Written(Protocol):
-    """The cases of a suite and their comparability keys as in a result file, in any chunks."""
-
-    def entries(self) -> Iterator[bytes]: ...
-    def keys(self) -> Iterator[bytes]: ...
-    def becomes(self, file: Path, head: bytes, tail: Iterator[bytes]) -> bool:
-        """Turn it into the file, with what precedes and follows the cases; False if it cannot."""
-        ...
-
-
 def head_of(
     run_id: str,
     timestamp: str,
@@ -133,9 +122,8 @@ def pair_of(identity: str, key: str) -> bytes:
 class EvalSuiteResult(Record, frozen=True):
     """The result of a suite. `entries` reads the JSON of every case, in file order.
 
-    `comparability` reads the id and the comparability key of every case. `written` has both as in
-    a result file, if they were spooled. `regressions` and the other lists of ids refer to the
-    baseline, and are empty without one.
+    `comparability` reads the id and the comparability key of every case. `regressions` and the
+    other lists of ids refer to the baseline, and are empty without one.
     """
 
     run_id: str
@@ -161,7 +149,6 @@ class EvalSuiteResult(Record, frozen=True):
     statistics: Mapping[str, Any] = {}
     comparability: Callable[[], Iterator[tuple[str, str]]] = lambda: iter(())
     notes: Sequence[str] = ()
-    written: Written | None = None
 
     def __repr__(self) -> str:
         """A short form for notebooks: the fields would fill a page."""
@@ -181,7 +168,7 @@ class EvalSuiteResult(Record, frozen=True):
     def chunks(self) -> Iterator[bytes]:
         """The JSON document in chunks."""
         yield self.head()
-        yield from self._entries() if self.written is None else self.written.entries()
+        yield from self._entries()
         yield from self.tail()
 
     def head(self) -> bytes:
@@ -199,7 +186,7 @@ class EvalSuiteResult(Record, frozen=True):
         """The document after its last case."""
         yield b'],"summary":' + msgspec.json.encode(self.summary.to_dict())
         yield b"," + msgspec.json.encode(self._tail())[1:-1] + b',"comparability":{'
-        yield from self._keys() if self.written is None else self.written.keys()
+        yield from self._keys()
         yield b"}}"
 
     def _entries(self) -> Iterator[bytes]:
