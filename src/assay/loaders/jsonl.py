@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import threading
+import weakref
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, overload
 
@@ -108,24 +110,21 @@ class _Validated(msgspec.Struct):
 
 
 class _CaseIndex:
-    """A sparse index of where cases start: every 64th, others are counted from the one before."""
-
-    EVERY = 64
+    """Where each case starts, and the number of its line: twelve bytes a case."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self._offsets, self._numbers = array("Q"), array("Q")
+        self._offsets, self._numbers = array("Q"), array("I")
+
+    def __len__(self) -> int:
+        return len(self._offsets)
 
     def add(self, line: _Line) -> None:
-        if self.count % self.EVERY == 0:
-            self._offsets.append(line.offset)
-            self._numbers.append(line.number)
-        self.count += 1
+        self._offsets.append(line.offset)
+        self._numbers.append(line.number)
 
-    def place(self, position: int) -> tuple[int, int, int]:
-        """Offset and number of the nearest indexed line, and how many cases to skip from there."""
-        part, skipped = divmod(position, self.EVERY)
-        return self._offsets[part], self._numbers[part], skipped
+    def place(self, position: int) -> tuple[int, int]:
+        """Offset and number of the line of a case."""
+        return self._offsets[position], self._numbers[position]
 
 
 class CaseLines:
@@ -134,6 +133,11 @@ class CaseLines:
     def __init__(self, file: Path, settings: Settings, sidecar: SuiteKeys) -> None:
         self.file, self.settings, self.sidecar = file, settings, sidecar
         self.name = shown_path(file)
+
+    @cached_property
+    def _readers(self) -> tuple[CaseReader, Reader]:
+        """Those of `at`: they know evaluators of earlier cases."""
+        return self.new_reader(), Reader(self.name)
 
     def validate(self, *, keep: bool) -> _Validated:
         """Read the whole file: all problems, and with `keep` the cases."""
@@ -159,31 +163,31 @@ class CaseLines:
             found.problems.append(Problem(self.name, 1, 1, "error", "no-cases", message, hint))
         return found
 
-    def at(self, offset: int, number: int, skipped: int) -> EvalCase:
-        """The case that comes `skipped` cases after the one at a byte offset."""
-        with open_binary(self.file, self.name) as stream:
-            stream.seek(offset)
-            case = next(self._read(stream, number, skipped), None)
+    def at(self, stream: BinaryIO, offset: int, number: int) -> EvalCase:
+        """The case on the line at a byte offset of the open file."""
+        stream.seek(offset)
+        case = next(self._read(stream, *self._readers, number), None)
         if case is None:
             raise self.changed()
         return case
 
     def __iter__(self) -> Iterator[EvalCase]:
         with open_binary(self.file, self.name) as stream:
-            yield from self._read(stream)
+            yield from self._read(stream, self.new_reader(), Reader(self.name))
 
     def changed(self, how: str = "has fewer cases than when it was loaded") -> EvalFileErrors:
         message, hint = f"the file {how}", "load it again"
         return EvalFileErrors([Problem(self.name, 0, 0, "error", "file-changed", message, hint)])
 
-    def _read(self, stream: BinaryIO, number: int = 1, skipped: int = 0) -> Iterator[EvalCase]:
+    def _read(
+        self, stream: BinaryIO, reader: CaseReader, parser: Reader, number: int = 1
+    ) -> Iterator[EvalCase]:
         """The cases of a file that was validated before; raises when it is no longer valid."""
-        reader, parser = self.new_reader(), Reader(self.name)
-        for line in islice(_lines(stream, self.name, number), skipped, None):
+        for line in _lines(stream, self.name, number):
             case = self.read_case(line.number, line.data, parser, reader)
+            problems, reader.problems = reader.problems, Problems(self.name)
             if case is None:
-                raise EvalFileErrors(reader.problems.told())
-            reader.problems = Problems(self.name)
+                raise EvalFileErrors(problems.told())
             yield case
 
     def new_reader(self) -> CaseReader:
@@ -321,16 +325,24 @@ class UncheckedCases(Sequence[EvalCase]):
 
 
 class StreamedCases(Sequence[EvalCase]):
-    """The cases of a large file, read again on each access."""
+    """The cases of a large file, which is opened once; each case is read on every access."""
 
     #: They were validated by `load`, and need not be read once more for that.
     checked = True
 
     def __init__(self, lines: CaseLines, validated: _Validated) -> None:
-        self.lines, self.case_index = lines, validated.case_index
+        self.lines, self._index = lines, validated.case_index
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return self.case_index.count
+        return len(self._index)
+
+    @cached_property
+    def _stream(self) -> BinaryIO:
+        """The open file; closed with this object."""
+        stream = open_binary(self.lines.file, self.lines.name)
+        weakref.finalize(self, stream.close)
+        return stream
 
     def __iter__(self) -> Iterator[EvalCase]:
         count = 0
@@ -347,4 +359,6 @@ class StreamedCases(Sequence[EvalCase]):
     def __getitem__(self, index: int | slice) -> EvalCase | list[EvalCase]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        return self.lines.at(*self.case_index.place(range(len(self))[index]))
+        place = self._index.place(range(len(self))[index])
+        with self._lock:
+            return self.lines.at(self._stream, *place)
