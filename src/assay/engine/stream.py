@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -196,8 +197,8 @@ class ChunkGrader:
 
 
 def _hash(case_id: str) -> int:
-    """A 64-bit hash; the same in all processes, as they are forked from this one."""
-    return hash(case_id) & 0xFFFFFFFFFFFFFFFF
+    """A 64-bit hash, the same in every process."""
+    return int.from_bytes(blake2b(case_id.encode(errors="surrogatepass"), digest_size=8).digest())
 
 
 async def _await(result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
