@@ -26,13 +26,10 @@ from assay.model.case import EvalCase, Suite
 from assay.model.context import Context
 from assay.model.message import Message
 from assay.model.observation import Observation
-from assay.model.plain import TextLine
-from assay.model.reading import Reading
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluationScore
-from assay.model.suite import SuiteExecution
 from assay.model.test_case import NewTestCase, Pin, TestCase, TestCaseChanges, TestCasePage
 from assay.settings import Settings
 
@@ -83,18 +80,8 @@ class CaseStream(Protocol):
         """Split a chunk into parts of whole lines, each with the number of its first line."""
         ...
 
-    #: The validation context of the lines, and the settings that cases inherit from the suite.
-    reading: Reading
-    inherited: SuiteExecution
-
-    def read(
-        self, number: int, part: bytes, taken: Callable[[int, TextLine], bool] | None = None
-    ) -> Iterator[tuple[int, EvalCase | None]]:
-        """The line number and the case of every line of a part; None for an invalid case.
-
-        Lines whose evaluators only check for texts are first offered to `taken`; those that it
-        accepts are left out.
-        """
+    def read(self, number: int, part: bytes) -> Iterator[tuple[int, EvalCase | None]]:
+        """The line number and the case of every line of a part; None for an invalid case."""
         ...
 
     def problems(self) -> list[Problem]:

@@ -6,7 +6,6 @@ Devices, pipes and the like are written to instead.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -66,37 +65,3 @@ def _temporary_prefix(file: Path) -> str:
     """How the name of the temporary file begins; cut, as a name has at most 255 bytes."""
     begin = os.fsencode(file.name)[:100].decode(errors="ignore")
     return f".{begin}."
-
-
-class Nameless:
-    """A file without a name, which gets one when it is complete.
-
-    If the process dies before that, nothing is left behind. Where the system has no such files
-    it is an ordinary temporary file, which cannot be named.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        try:
-            handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o644)
-        except (AttributeError, OSError):
-            self.stream: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - see close
-            self.can_be_named = False
-        else:
-            self.stream = os.fdopen(handle, "w+b", buffering=_BUFFER)
-            self.can_be_named = os.path.exists(self._proc_path)
-
-    @property
-    def _proc_path(self) -> str:
-        return f"/proc/self/fd/{self.stream.fileno()}"
-
-    def become(self, file: Path) -> None:
-        """Name it, replacing any file of that name."""
-        self.stream.flush()
-        os.fsync(self.stream.fileno())
-        temporary = file.with_name(_temporary_prefix(file) + secrets.token_hex(8))
-        # Python passes AT_SYMLINK_FOLLOW only with a dir_fd, which is unused here.
-        os.link(self._proc_path, temporary, src_dir_fd=self.stream.fileno(), follow_symlinks=True)
-        os.replace(temporary, file)
-
-    def close(self) -> None:
-        self.stream.close()

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 import pytest
 from msgspec.structs import replace
 
+from assay.engine import journal
 from assay.engine.job import Job
 from assay.engine.journal import Journal
 from assay.engine.session import run
@@ -26,6 +27,12 @@ from unit.test_session import Target
 
 #: So many turns of the loop are enough for everybody who need not wait.
 TURNS = 200
+
+
+@pytest.fixture(autouse=True)
+def unpaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Saves begin as soon as the one before has ended."""
+    monkeypatch.setattr(journal, "BATCH_SECONDS", 0.0)
 
 
 class Held(MemoryStore):
@@ -162,6 +169,43 @@ def test_what_was_asked_is_kept_when_the_run_is_cancelled() -> None:
         journaling(store, 9, work, [])
     store.let_go()
     assert [trial.position for trial in store.facts("run-1")] == [0, 1]
+
+
+def test_trials_between_two_saves_are_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "BATCH_SECONDS", 3600.0)
+    monkeypatch.setattr(journal, "MAX_BATCH", 3)
+    store, told = Held(), list[int]()
+
+    async def work(journal: Journal) -> None:
+        for position, sizes in enumerate([[1], [1], [1], [1, 3]]):
+            await journal.add(finished(position))
+            await settled()
+            store.let_go()
+            assert store.sizes == sizes
+
+    journaling(store, 10, work, told)
+    assert told == [0, 1, 2, 3]
+
+
+def test_lanes_wait_while_a_whole_batch_is_unsaved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "BATCH_SECONDS", 3600.0)
+    monkeypatch.setattr(journal, "MAX_BATCH", 2)
+    store = Held()
+
+    async def work(journal: Journal) -> None:
+        await journal.add(finished(0))
+        await settled()
+        await journal.add(finished(1))
+        async with asyncio.TaskGroup() as group:
+            waits = group.create_task(journal.add(finished(2)))
+            await settled()
+            assert not waits.done()
+            store.let_go()
+            await settled()
+            assert waits.done()
+        store.let_go()
+
+    journaling(store, 1, work, [])
 
 
 # In a run

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from assay.replacement import Nameless, replacing
+from assay.replacement import replacing
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -70,8 +69,3 @@ def test_a_file_may_have_the_longest_name(tmp_path: Path, letter: str) -> None:
     with replacing(file) as stream:
         stream.write(b"new")
     assert file.read_bytes() == b"new"
-    with closing(Nameless(tmp_path)) as nameless:
-        nameless.stream.write(b"newer")
-        if nameless.can_be_named:  # not every system has such files
-            nameless.become(file)
-            assert file.read_bytes() == b"newer"

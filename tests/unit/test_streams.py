@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 import assay
 from assay import scoring
 from assay.blocking import wait_for
-from assay.engine import spool, stream
-from assay.engine.spool import Spool, render
+from assay.engine import stream
 from assay.errors import EvalFileErrors, FunctionError, UsageError
 from assay.executors.processes import SLOT_BYTES, Processes
 from assay.loaders import jsonl
@@ -32,8 +31,6 @@ from assay.model.events import Notice
 from assay.model.run import TrialRecord
 from assay.ports import Chunk
 from assay.registry import executors
-from assay.replacement import Nameless
-from assay.results.run import Count
 from assay.service import eval_files
 from assay.service.calibration import Desk
 from assay.service.project import project as find_project
@@ -424,112 +421,6 @@ def trial(position: int) -> TrialRecord:
         result=entry,
         observation=b'{"id": "c", "response": "yes"}',
     )
-
-
-def added(spool: Spool, chunk: int, trials: list[TrialRecord]) -> None:
-    spool.add(chunk, trials, render(trials))
-
-
-def test_a_spool_has_the_order_of_the_file(tmp_path: Path) -> None:
-    found = Spool(tmp_path / "new", b"head", Count())
-    for chunk in (1, 5, 9):
-        found.announce(chunk)
-    added(found, 9, [trial(9)])
-    added(found, 1, [trial(1), trial(2)])
-    assert not found.is_complete
-    added(found, 5, [])
-    assert found.is_complete
-    cases = json.loads(b"[" + b"".join(found.entries()) + b"]")
-    assert [case["id"] for case in cases] == ["c1", "c2", "c9"]
-    assert cases[0]["details"] == {"outcome": "passed", "response": "yes"}
-    keys = json.loads(b"{" + b"".join(found.keys()) + b"}")
-    assert list(keys.items()) == [("c 1", "k1"), ("c 2", "k2"), ("c 9", "k9")]
-    assert found.count.summary(None).passed == 3
-    found.close()
-    assert list(tmp_path.joinpath("new").iterdir()) == []
-
-
-@pytest.mark.parametrize("can_be_named", [True, False])
-def test_a_spool_becomes_the_result_file(tmp_path: Path, can_be_named: bool) -> None:
-    found = Spool(tmp_path, b"[", Count())
-    assert found._entries is not None
-    found._entries.can_be_named &= can_be_named
-    found.announce(1)
-    added(found, 1, [trial(1), trial(2)])
-    assert b"".join(found.entries()).count(b"\n") == 1
-    file = tmp_path / "found.json"
-    file.write_text("old")
-    assert not found.becomes(file, b"{", iter((b"]",)))
-    assert file.read_text() == "old"
-    named = found.becomes(file, b"[", iter((b"]",)))
-    assert named is can_be_named
-    if named:
-        assert [case["id"] for case in json.loads(file.read_text())] == ["c1", "c2"]
-    found.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["found.json"]
-
-
-class _Unnameable(Nameless):
-    """As on a system that has no such files."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.can_be_named = False
-
-
-def test_result_files_are_the_same_where_no_file_is_nameless(
-    streamed: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(streamed, [case(n) for n in range(9)], [seen(n) for n in range(9)])
-    files = []
-    for nameless in (True, False):
-        with monkeypatch.context() as patch:
-            if not nameless:
-                patch.setattr(spool, "Nameless", _Unnameable)
-            files.append(document(assay.run("a.eval.jsonl", target=REPLAY)))
-    assert files[0] == files[1]
-
-
-def test_a_spool_that_would_hold_too_much_gives_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spool, "MAX_WAITING", 2)
-    found = Spool(tmp_path, b"", Count())
-    for chunk in range(5):
-        found.announce(chunk)
-    for chunk in range(1, 5):
-        added(found, chunk, [trial(chunk)])
-    assert not found.is_complete
-    added(found, 0, [trial(0)])
-    assert not found.is_complete
-
-
-class _OnAFullDisk(Nameless):
-    def __init__(self, folder: Path) -> None:
-        self.stream = open("/dev/full", "wb")  # noqa: SIM115 - the spool closes it
-        self.can_be_named = False
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk is always full here")
-def test_a_spool_on_a_full_disk_gives_up_or_is_left_in_peace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spool, "Nameless", _OnAFullDisk)
-    found = Spool(tmp_path, b"head", Count())
-    found.announce(0)
-    added(found, 0, [trial(n) for n in range(200)])
-    assert not found.is_complete
-    Spool(tmp_path, b"head", Count()).close()
-
-
-def test_without_a_spool_the_store_is_read(
-    streamed: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(streamed, [case(n) for n in range(8)], [seen(n) for n in range(8)])
-    expected = document(assay.run("a.eval.jsonl", target=REPLAY))
-    full = OSError(28, "No space left on device")
-    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: (_ for _ in ()).throw(full))
-    assert document(assay.run("a.eval.jsonl", target=REPLAY)) == expected
 
 
 def test_large_pieces_and_large_answers_do_not_wait_for_each_other() -> None:

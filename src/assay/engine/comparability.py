@@ -15,7 +15,6 @@ import msgspec
 from assay.engine.grading import Grader
 from assay.model.case import EvalCase
 from assay.model.message import ContentPart, Message
-from assay.model.plain import PlainLine, Said
 from assay.model.score import PASS_FROM
 
 _encode = msgspec.json.Encoder(order="sorted", enc_hook=repr).encode
@@ -24,12 +23,6 @@ _encode = msgspec.json.Encoder(order="sorted", enc_hook=repr).encode
 def key(grader: Grader) -> str:
     """The key of a case with prepared evaluators."""
     return _hash(_content(grader.case), [one.fingerprint for one in grader.evaluators])
-
-
-def plain_key(line: PlainLine, threshold: float | None, fingerprints: list[bytes]) -> str:
-    """The same key for a plain line, of which no case is made."""
-    said = [Said("user", line.input)] if isinstance(line.input, str) else line.input
-    return _hash((said, [], None, _threshold(threshold), None, {}, None), fingerprints)
 
 
 def _hash(content: tuple[Any, ...], fingerprints: list[bytes]) -> str:

@@ -71,6 +71,9 @@ class Defaults:
             spec if spec.required else spec.model_copy(update={"required": True}) for spec in specs
         )
 
+    def __bool__(self) -> bool:
+        return bool(self._specs)
+
     def applied(self, case: EvalCase) -> EvalCase:
         """The case with these evaluators in place of its default ones."""
         if not self._specs:

@@ -86,11 +86,8 @@ class _Session:
 
     async def run(self) -> RunResult:
         redactor = self.redactor  # not `self`: a context may outlive the run
-        try:
-            with redacting(lambda: redactor):
-                return await self._run()
-        finally:
-            self.streams.close()
+        with redacting(lambda: redactor):
+            return await self._run()
 
     async def _run(self) -> RunResult:
         job = self.job
@@ -308,7 +305,6 @@ class _Session:
                 faults=() if runner.stopped else self._faults_of_targets(record),
                 narrowed=self.narrowed,
                 sequential=self._test,
-                spools=self.streams.spools,
             )
         )
         # Last: a run that is marked as finished has its files, even if this process is killed.

@@ -11,15 +11,14 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from assay.blocking import wait_for
-from assay.engine.express import Express, PlainAnswers
 from assay.engine.grading import Grader
 from assay.engine.plan import Done, Plan, Planned
-from assay.engine.spool import Rendered, Spool, render
 from assay.engine.trial import Trials
 from assay.errors import (
     AssayError,
@@ -44,7 +43,7 @@ _MAX_SAVES = 3
 UNRELATED = (ExecutorError, StoreError)
 
 
-class Answers(PlainAnswers, Protocol):
+class Answers(Protocol):
     """A target with recorded answers, each of which has a number."""
 
     #: How many answers there are.
@@ -63,8 +62,7 @@ class Graded(msgspec.Struct, array_like=True):
     """The results of a chunk. `used` has the numbers of its answers.
 
     `ids` has hashes of the ids of cases without an answer; of all cases if not all are selected.
-    `rendered` is for the spool, if there is one. `judges` are those that the process has used
-    since the previous chunk.
+    `judges` are those that the process has used since the previous chunk.
     """
 
     chunk: int
@@ -73,7 +71,6 @@ class Graded(msgspec.Struct, array_like=True):
     problems: list[Any]
     used: list[int]
     ids: list[int]
-    rendered: Rendered | None = None
     judges: list[JudgeUse] = []
 
 
@@ -104,28 +101,18 @@ class ChunkGrader:
         trials: Trials,
         answers: Answers,
         done: Done,
-        *,
-        spooled: bool = False,
-        express: Express | None = None,
     ) -> None:
         self._suite, self._stream, self._plan = suite, stream, plan
         self._trials, self._answers, self._done = trials, answers, done
         self._preparation = trials.preparation.for_stream()
-        self._spooled, self._express = spooled, express
         #: When all cases are selected, duplicate ids show as answers that are used twice.
         self._needs_all_ids = not plan.is_unfiltered
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __call__(self, chunk: Chunk) -> bytes:
         graded = Graded(chunk.number, 0, [], [], [], [])
-        entries: dict[int, bytes] = {}
         for part in self._stream.parts(chunk):
-            trials = self._grade(self._select(*part, self._express, graded.ids), graded)
-            if self._express is not None:
-                trials = self._merge(trials, self._express, graded, entries)
-            graded.trials += trials
-        if self._spooled:
-            graded.rendered = render(graded.trials, entries)
+            graded.trials += self._grade(self._select(*part, graded.ids), graded)
         graded.problems = [problem.to_dict() for problem in self._stream.problems()]
         uses = self._preparation.uses
         graded.judges = list(uses.values())
@@ -137,19 +124,16 @@ class ChunkGrader:
         """Import evaluators and build their validators once, before processes are forked."""
         for chunk in self._stream.chunks():
             for part in self._stream.parts(chunk):
-                for planned in self._select(*part, None, []):
+                for planned in self._select(*part, []):
                     self._preparation.grader(planned.case)
             self._stream.problems()
             return
 
-    def _select(
-        self, number: int, part: bytes, express: Express | None, ids: list[int]
-    ) -> list[Planned]:
-        """The selected cases of a part, except those that take the express lane."""
+    def _select(self, number: int, part: bytes, ids: list[int]) -> list[Planned]:
+        """The selected cases of a part."""
         plan, suite = self._plan, self._suite
-        taken = None if express is None else express.take
         planned = []
-        for line, case in self._stream.read(number, part, taken):
+        for line, case in self._stream.read(number, part):
             if case is None:
                 continue
             if self._needs_all_ids:
@@ -177,17 +161,6 @@ class ChunkGrader:
             )
             for (trial, grader), result in zip(ungraded, results, strict=True)
         ]
-
-    @staticmethod
-    def _merge(
-        trials: list[TrialRecord], express: Express, graded: Graded, entries: dict[int, bytes]
-    ) -> list[TrialRecord]:
-        """The trials and those that took the express lane, in file order."""
-        taken, used, known = express.trials()
-        graded.cases += len(taken)
-        graded.used += used
-        entries |= known
-        return sorted(trials + taken, key=lambda trial: trial.position) if trials else taken
 
     def _find_answers(self, planned: Planned, graded: Graded) -> list[_Ungraded]:
         """The trials of a case that are not done, with their recorded answers.
@@ -224,8 +197,8 @@ class ChunkGrader:
 
 
 def _hash(case_id: str) -> int:
-    """A 64-bit hash; the same in all processes, as they are forked from this one."""
-    return hash(case_id) & 0xFFFFFFFFFFFFFFFF
+    """A 64-bit hash, the same in every process."""
+    return int.from_bytes(blake2b(case_id.encode(errors="surrogatepass"), digest_size=8).digest())
 
 
 async def _await(result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
@@ -248,7 +221,7 @@ class StreamSetup(msgspec.Struct, frozen=True):
 
 
 class StreamRun:
-    """Grades a stream and saves the trials; `spool`, if any, writes their result file."""
+    """Grades a stream and saves the trials."""
 
     def __init__(
         self,
@@ -256,9 +229,8 @@ class StreamRun:
         stream: CaseStream,
         answers: Answers,
         setup: StreamSetup,
-        spool: Spool | None = None,
     ) -> None:
-        self._grader, self._stream, self._setup, self._spool = grader, stream, setup, spool
+        self._grader, self._stream, self._setup = grader, stream, setup
         #: For each recorded answer, 1 if it belongs to a case of the stream.
         self.used = bytearray(answers.records)
         self._ids = Hashes()
@@ -301,8 +273,6 @@ class StreamRun:
         self._count(graded)
         if self._is_invalid:
             return
-        if self._spool is not None and graded.rendered is not None:
-            self._spool.add(graded.chunk, graded.trials, graded.rendered)
         self._unsaved += graded.trials
         if len(self._unsaved) >= SAVED_TOGETHER:
             self._save()
@@ -334,8 +304,6 @@ class StreamRun:
         for chunk in self._stream.chunks():
             if self._setup.should_stop() or self._is_invalid:
                 return
-            if self._spool is not None:
-                self._spool.announce(chunk.number)
             yield chunk
 
     def _save(self) -> None:

@@ -10,12 +10,10 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from assay.engine.express import Express
 from assay.engine.job import Job
 from assay.engine.lineup import Lineup, unused_answers
 from assay.engine.plan import Done, Plan
 from assay.engine.runner import Runner
-from assay.engine.spool import Spool
 from assay.engine.stream import UNRELATED, Answers, ChunkGrader, StreamRun, StreamSetup
 from assay.errors import AssayError, Problem, TargetError
 from assay.model.calibration import recorded_uses
@@ -26,12 +24,11 @@ from assay.registry import executors
 
 
 class Streams:
-    """Grades the streamed suites, and holds their spools for the result files."""
+    """Grades the streamed suites."""
 
     def __init__(self, job: Job, plan: Plan, lineup: Lineup, redactor: Redactor) -> None:
         self._job, self._plan, self._lineup, self._redactor = job, plan, lineup, redactor
         self._runs: list[StreamRun] = []
-        self._spools: dict[int, Spool] = {}
 
     async def run(self, record: RunRecord, runner: Runner) -> None:
         """Grade all streams; adds to the record what is known only once they are read."""
@@ -42,11 +39,6 @@ class Streams:
     def warnings(self) -> Iterator[Problem]:
         """The warnings about lines that were read."""
         return (problem for run in self._runs for problem in run.warnings)
-
-    @property
-    def spools(self) -> dict[int, Spool]:
-        """The complete spools, by the number of their suite."""
-        return {index: spool for index, spool in self._spools.items() if spool.is_complete}
 
     def faults(self) -> list[Problem]:
         """All problems of the streams; reads each file from its start."""
@@ -65,10 +57,6 @@ class Streams:
                 used[answers.answer(planned.case.id, 0)[0]] = 1
         lines = answers.strangers(used) if 0 in used else 0
         return unused_answers(self._lineup.target_of_streams(), lines) if lines else ""
-
-    def close(self) -> None:
-        for spool in self._spools.values():
-            spool.close()
 
     async def _run(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
         """Check and grade a suite; after an error in a line, the run is deleted."""
@@ -90,19 +78,8 @@ class Streams:
     def _prepare(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
         job, plan, trials = self._job, self._plan, runner.trials
         answers, stream = self._answers(), self._stream(index)
-        done, express, spool = Done(), None, None
-        if job.resumed is not None:
-            done = Done(job.store.finished(record.id))
-        else:
-            head = job.results.head_of(record, record.suites[index])
-            spool = self._spools[index] = Spool(job.results.folder, head, job.results.new_count())
-            if plan.is_unfiltered and stream.inherited.repeat in (None, 1):
-                express = Express(index, stream, trials, answers)
-        grader = ChunkGrader(
-            *(index, stream, plan, trials, answers, done),
-            spooled=spool is not None,
-            express=express,
-        )
+        done = Done() if job.resumed is None else Done(job.store.finished(record.id))
+        grader = ChunkGrader(index, stream, plan, trials, answers, done)
         setup = StreamSetup(
             store=job.store,
             executor=executors.get("processes" if hasattr(os, "fork") else "local")(),
@@ -111,7 +88,7 @@ class Streams:
             faults=self.faults,
             strict=job.options.strict,
         )
-        return StreamRun(grader, stream, answers, setup, spool)
+        return StreamRun(grader, stream, answers, setup)
 
     def _stream(self, index: int) -> CaseStream:
         return cast("CaseStream", self._job.suites[index].cases)

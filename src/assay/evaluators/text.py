@@ -52,7 +52,6 @@ _NOT_BOTH = Excludes("value", ("values",))
 class _TextSpec(NegatableSpec, Ruled):
     """`value` is one text, `values` is a list; each is one check."""
 
-    free_text: ClassVar[str] = "value"
     reads: ClassVar[frozenset[Expectation]] = NOTHING
     rules: ClassVar[tuple[Rule, ...]] = (
         NeedsOne(("value", "values"), "'value' is missing, or 'values' for a list"),
@@ -189,7 +188,6 @@ class EndsWithEvaluator(_TextSpec):
 class RegexEvaluator(_TextSpec):
     """The regular expression is found in the answer."""
 
-    free_text: ClassVar[str] = ""  # it must be an expression
     allowed_in_requests: ClassVar[bool] = True
     type: str = "regex"
     value: Regex | None = None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import threading
+import weakref
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, overload
 
@@ -21,12 +23,10 @@ from assay.documents.source import UTF16_MARKS, decode, open_binary
 from assay.errors import EvalFileErrors, Problem, Problems
 from assay.loaders.cases import CaseReader
 from assay.loaders.locators import LineLocator
-from assay.loaders.plain import plain_case, plain_line, text_line
 from assay.loaders.sidecars import SuiteKeys, sidecar_of
 from assay.loaders.suite import suite_of
 from assay.memory import Hashes
 from assay.model.case import EvalCase, Suite
-from assay.model.plain import TextLine
 from assay.model.suite import INPUT_KEYS
 from assay.ports import Chunk
 from assay.settings import Settings, shown_path
@@ -110,24 +110,21 @@ class _Validated(msgspec.Struct):
 
 
 class _CaseIndex:
-    """A sparse index of where cases start: every 64th, others are counted from the one before."""
-
-    EVERY = 64
+    """Where each case starts, and the number of its line: twelve bytes a case."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self._offsets, self._numbers = array("Q"), array("Q")
+        self._offsets, self._numbers = array("Q"), array("I")
+
+    def __len__(self) -> int:
+        return len(self._offsets)
 
     def add(self, line: _Line) -> None:
-        if self.count % self.EVERY == 0:
-            self._offsets.append(line.offset)
-            self._numbers.append(line.number)
-        self.count += 1
+        self._offsets.append(line.offset)
+        self._numbers.append(line.number)
 
-    def place(self, position: int) -> tuple[int, int, int]:
-        """Offset and number of the nearest indexed line, and how many cases to skip from there."""
-        part, skipped = divmod(position, self.EVERY)
-        return self._offsets[part], self._numbers[part], skipped
+    def place(self, position: int) -> tuple[int, int]:
+        """Offset and number of the line of a case."""
+        return self._offsets[position], self._numbers[position]
 
 
 class CaseLines:
@@ -136,6 +133,11 @@ class CaseLines:
     def __init__(self, file: Path, settings: Settings, sidecar: SuiteKeys) -> None:
         self.file, self.settings, self.sidecar = file, settings, sidecar
         self.name = shown_path(file)
+
+    @cached_property
+    def _readers(self) -> tuple[CaseReader, Reader]:
+        """Those of `at`: they know evaluators of earlier cases."""
+        return self.new_reader(), Reader(self.name)
 
     def validate(self, *, keep: bool) -> _Validated:
         """Read the whole file: all problems, and with `keep` the cases."""
@@ -161,31 +163,31 @@ class CaseLines:
             found.problems.append(Problem(self.name, 1, 1, "error", "no-cases", message, hint))
         return found
 
-    def at(self, offset: int, number: int, skipped: int) -> EvalCase:
-        """The case that comes `skipped` cases after the one at a byte offset."""
-        with open_binary(self.file, self.name) as stream:
-            stream.seek(offset)
-            case = next(self._read(stream, number, skipped), None)
+    def at(self, stream: BinaryIO, offset: int, number: int) -> EvalCase:
+        """The case on the line at a byte offset of the open file."""
+        stream.seek(offset)
+        case = next(self._read(stream, *self._readers, number), None)
         if case is None:
             raise self.changed()
         return case
 
     def __iter__(self) -> Iterator[EvalCase]:
         with open_binary(self.file, self.name) as stream:
-            yield from self._read(stream)
+            yield from self._read(stream, self.new_reader(), Reader(self.name))
 
     def changed(self, how: str = "has fewer cases than when it was loaded") -> EvalFileErrors:
         message, hint = f"the file {how}", "load it again"
         return EvalFileErrors([Problem(self.name, 0, 0, "error", "file-changed", message, hint)])
 
-    def _read(self, stream: BinaryIO, number: int = 1, skipped: int = 0) -> Iterator[EvalCase]:
+    def _read(
+        self, stream: BinaryIO, reader: CaseReader, parser: Reader, number: int = 1
+    ) -> Iterator[EvalCase]:
         """The cases of a file that was validated before; raises when it is no longer valid."""
-        reader, parser = self.new_reader(), Reader(self.name)
-        for line in islice(_lines(stream, self.name, number), skipped, None):
+        for line in _lines(stream, self.name, number):
             case = self.read_case(line.number, line.data, parser, reader)
+            problems, reader.problems = reader.problems, Problems(self.name)
             if case is None:
-                raise EvalFileErrors(reader.problems.told())
-            reader.problems = Problems(self.name)
+                raise EvalFileErrors(problems.told())
             yield case
 
     def new_reader(self) -> CaseReader:
@@ -201,13 +203,6 @@ class CaseLines:
     ) -> EvalCase | None:
         """The case on a line, None when it is invalid; its id is added to `ids` either way."""
         locate = LineLocator(parser.file, number, data, self.sidecar.document)
-        plain = None if reader.tags or reader.eval_file else plain_line(data)
-        if plain is not None:
-            case = plain_case(plain, reader.reading, reader.inherited, locate)
-            if case is not None:
-                if ids is not None:
-                    ids.add(_hash_id(case.id))
-                return case
         try:
             document = parser.line(data, number)
         except EvalFileErrors as error:
@@ -263,7 +258,6 @@ class UncheckedCases(Sequence[EvalCase]):
         self._lines = lines
         self.name = lines.name
         self._reader, self._parser = lines.new_reader(), Reader(lines.name)
-        self.reading, self.inherited = self._reader.reading, self._reader.inherited
         with open_binary(lines.file, self.name) as stream:
             self._version = _file_version(stream)
 
@@ -290,14 +284,10 @@ class UncheckedCases(Sequence[EvalCase]):
             number += part.count(b"\n")
             start = end
 
-    def read(
-        self, number: int, part: bytes, taken: Callable[[int, TextLine], bool] | None = None
-    ) -> Iterator[tuple[int, EvalCase | None]]:
+    def read(self, number: int, part: bytes) -> Iterator[tuple[int, EvalCase | None]]:
         case, parser, reader = self._lines.read_case, self._parser, self._reader
         for at, data in self._numbered(number, part):
-            line = None if taken is None else text_line(data)
-            if taken is None or line is None or not taken(at, line):
-                yield at, case(at, data, parser, reader)
+            yield at, case(at, data, parser, reader)
 
     def _numbered(self, number: int, part: bytes) -> Iterator[tuple[int, bytes]]:
         if number == 1 or len(part) > MAX_LINE:  # a byte-order mark, or too long a line
@@ -335,16 +325,24 @@ class UncheckedCases(Sequence[EvalCase]):
 
 
 class StreamedCases(Sequence[EvalCase]):
-    """The cases of a large file, read again on each access."""
+    """The cases of a large file, which is opened once; each case is read on every access."""
 
     #: They were validated by `load`, and need not be read once more for that.
     checked = True
 
     def __init__(self, lines: CaseLines, validated: _Validated) -> None:
-        self.lines, self.case_index = lines, validated.case_index
+        self.lines, self._index = lines, validated.case_index
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return self.case_index.count
+        return len(self._index)
+
+    @cached_property
+    def _stream(self) -> BinaryIO:
+        """The open file; closed with this object."""
+        stream = open_binary(self.lines.file, self.lines.name)
+        weakref.finalize(self, stream.close)
+        return stream
 
     def __iter__(self) -> Iterator[EvalCase]:
         count = 0
@@ -361,4 +359,6 @@ class StreamedCases(Sequence[EvalCase]):
     def __getitem__(self, index: int | slice) -> EvalCase | list[EvalCase]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        return self.lines.at(*self.case_index.place(range(len(self))[index]))
+        place = self._index.place(range(len(self))[index])
+        with self._lock:
+            return self.lines.at(self._stream, *place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -92,8 +92,6 @@ class EvaluatorSpec(Shape):
     reads: ClassVar[frozenset[Expectation]] = EVERYTHING
     #: a loader has to check this evaluator together with its case
     depends_on_case: ClassVar[bool] = False
-    #: the key that takes any text but an empty one, if an entry may have just that and its type
-    free_text: ClassVar[str] = ""
     #: it runs no program and reads no file, so that a REST request may contain it; not inherited,
     #: as a subclass may do either
     allowed_in_requests: ClassVar[bool] = False
@@ -129,17 +127,6 @@ class EvaluatorSpec(Shape):
         and that needs nothing but this record, the observation and the expected output.
         """
         return "thread"
-
-    def saying(self, text: str) -> Self:
-        """A copy with another free text, equal to what validating such an entry would return."""
-        # Fill the four slots of a model directly: pydantic takes three times as long.
-        spec = object.__new__(type(self))
-        put = object.__setattr__
-        put(spec, "__dict__", self.__dict__ | {self.free_text: text})
-        put(spec, "__pydantic_fields_set__", self.__pydantic_fields_set__)
-        put(spec, "__pydantic_extra__", None)
-        put(spec, "__pydantic_private__", None)
-        return spec
 
     def fingerprint(self) -> bytes:
         """Everything that its judgement depends on; results are comparable only if it is equal."""
@@ -255,27 +242,8 @@ def _validate_first(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
     if "-" not in written and not written.startswith("not_") and written not in TYPE_ALIASES:
         validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
     spec = validate(raw, context=reading)
-    reading.validators[written] = _fast_validator(validate, spec, raw)
+    reading.validators[written] = validate
     return spec
-
-
-def _fast_validator(
-    validate: Callable[..., EvaluatorSpec], spec: EvaluatorSpec, raw: dict[str, Any]
-) -> Callable[..., EvaluatorSpec]:
-    """A validator that copies `spec` for entries that only differ in their free text."""
-    key = spec.free_text
-    if not key or raw.keys() != {"type", key} or not isinstance(raw[key], str):
-        return validate
-    model = spec.model_copy()
-    _set_name(model, spec.name or spec.type)
-
-    def validate_fast(entry: dict[str, Any], context: Reading) -> EvaluatorSpec:
-        text = entry.get(key)
-        if type(text) is str and text and len(entry) == 2:
-            return model.saying(text)
-        return validate(entry, context=context)
-
-    return validate_fast
 
 
 def _validate_respelled(raw: dict[str, Any], context: Reading) -> EvaluatorSpec:

@@ -256,30 +256,3 @@ class EvalCaseResult(Record, frozen=True):
             case.critical,
             case.cluster,
         )
-
-
-def recorded_pass(
-    identity: str,
-    description: str,
-    duration_ms: float,
-    evaluators: list[msgspec.Raw],
-    tools: list[str] | None,
-    usage: Usage | None,
-    cost_usd: float | None,
-    source: str,
-) -> bytes:
-    """The JSON of a trial in which every evaluator gave full marks; `evaluators` are JSON."""
-    trials = [TrialEntry(0, "passed", 1.0, duration_ms)]
-    written: Any = evaluators
-    details = TrialDetails(
-        "passed", 1.0, "pass", written, (), trials, tools, usage, cost_usd, 0, source
-    )
-    return as_json(
-        TrialResult(
-            id=identity,
-            description=description,
-            passed=True,
-            duration_ms=duration_ms,
-            details=details,
-        )
-    )

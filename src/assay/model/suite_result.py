@@ -7,8 +7,7 @@ time, and the file is written in chunks. `ResultFile` is the whole of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, field
@@ -103,14 +102,6 @@ def _encoded(part: type[ResultHead], result: ResultHead) -> bytes:
     return msgspec.json.encode(part(**{n: getattr(result, n) for n in part.__struct_fields__}))
 
 
-class Written(Protocol):
-    """The cases of a suite and their comparability keys as in a result file, in any chunks."""
-
-    def entries(self) -> Iterator[bytes]: ...
-    def keys(self) -> Iterator[bytes]: ...
-    def becomes(self, file: Path, head: bytes, tail: Iterator[bytes]) -> bool:
-        """Turn it into the file, with what precedes and follows the cases; False if it cannot."""
-        ...
 
 
 def pair_of(identity: str, key: str) -> bytes:
@@ -121,15 +112,13 @@ def pair_of(identity: str, key: str) -> bytes:
 class EvalSuiteResult(ResultBody, frozen=True, kw_only=True):
     """The result of a suite. `entries` reads the JSON of every case, in file order.
 
-    `comparability` reads the id and the comparability key of every case. `written` has both as in
-    a result file, if they were spooled. `regressions` and the other lists of ids refer to the
-    baseline, and are empty without one.
+    `comparability` reads the id and the comparability key of every case. `regressions` and the
+    other lists of ids refer to the baseline, and are empty without one.
     """
 
     entries: Callable[[], Iterator[bytes]]
     comparability: Callable[[], Iterator[tuple[str, str]]] = lambda: iter(())
     notes: Sequence[str] = ()
-    written: Written | None = None
 
     def __repr__(self) -> str:
         """A short form for notebooks: the fields would fill a page."""
@@ -149,14 +138,14 @@ class EvalSuiteResult(ResultBody, frozen=True, kw_only=True):
     def chunks(self) -> Iterator[bytes]:
         """The JSON document in chunks."""
         yield self.head()
-        yield from self._entries() if self.written is None else self.written.entries()
+        yield from self._entries()
         yield from self.tail()
 
     def tail(self) -> Iterator[bytes]:
         """The document after its last case."""
         keys = _encoded(ResultBody, self)[len(_encoded(ResultHead, self)) - 1 : -1]
         yield b"]" + keys + b',"comparability":{'
-        yield from self._keys() if self.written is None else self.written.keys()
+        yield from self._keys()
         yield b"}}"
 
     def _entries(self) -> Iterator[bytes]:

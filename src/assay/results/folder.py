@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Sequence
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
 
 from assay.model.run import MADE
@@ -71,9 +70,7 @@ def write_files(result: RunResult, folder: Path) -> list[Path]:
     for suite, file in zip(result.suites, files, strict=True):
         with writing(shown_path(file)):
             file.parent.mkdir(parents=True, exist_ok=True)
-            tail = chain(suite.tail(), (b"\n",))
-            if suite.written is None or not suite.written.becomes(file, suite.head(), tail):
-                with replacing(file) as stream:
-                    stream.writelines(suite.chunks())
-                    stream.write(b"\n")
+            with replacing(file) as stream:
+                stream.writelines(suite.chunks())
+                stream.write(b"\n")
     return files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from assay.model.run import (
 )
 from assay.model.run_result import RunResult
 from assay.model.score import reaches
-from assay.model.suite_result import EvalSuiteResult, ResultHead, Summary
+from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.model.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.ports import Store
 from assay.results.statistics import Measure
@@ -102,14 +102,9 @@ def result_of(
     comparison: Comparison | None = None,
     notes: tuple[str, ...] = (),
     calibrations: Sequence[Calibration] = (),
-    counts: Mapping[int, Count] | None = None,
 ) -> RunResult:
-    """The run as it is in the store now; cases are not held in memory.
-
-    `counts` has, by index, the suites whose cases are counted already.
-    """
-    known = counts or {}
-    all_counts = [known.get(i) or _count(store, record, i) for i in range(len(record.suites))]
+    """The run as it is in the store now; cases are not held in memory."""
+    all_counts = [_count(store, record, i) for i in range(len(record.suites))]
     judges = JudgeStatistics(store, record, calibrations)
     suites = tuple(
         _suite(store, record, i, count, comparison, judges.of(i))
@@ -320,15 +315,3 @@ def recorded_summary(
     ]
     measured = {"statistics": result.statistics, "suites": suites}
     return result.summary.to_dict() | measured | {"verdict": verdict.to_dict()}
-
-
-def head_of_suite(record: RunRecord, header: SuiteHeader) -> bytes:
-    """The beginning of a suite's result file."""
-    return ResultHead(
-        run_id=record.id,
-        timestamp=record.started_at,
-        tier=header.tier,
-        tool_name=header.tool_name or header.name,
-        metadata=header.metadata,
-        staleness_warnings=header.staleness_warnings,
-    ).head()

@@ -29,7 +29,7 @@ from assay.model.observation import Observation
 from assay.model.reading import Reading
 from assay.model.refusal import shown
 from assay.model.target import TargetSpec
-from assay.observations.own import PlainRecord, of_plain, plain_record
+from assay.observations.own import of_plain, plain_record
 from assay.observations.reading import read
 from assay.ports import Request
 from assay.quick_search import quick_search
@@ -121,20 +121,6 @@ class Replay:
                 place = f"{self._shown}:{self._line_number(index.offsets[line])}"
                 raise TargetError(f"{place}: {unreadable(e)}") from None
         raise TargetError(self._not_recorded(index, case_id, passed, repeat))
-
-    def plain(self, case_id: str) -> tuple[int, PlainRecord, bytes] | None:
-        """The first line of a case, if it is plain and can be stored as it is.
-
-        If it is None, call `answer`, which handles all other cases.
-        """
-        index = self._index or self._get_index()
-        for line in index.lines(case_id):
-            data = self._line(index, line)
-            record = plain_record(data)
-            if record is None or record.id != case_id or _has_optional_escapes(data):
-                return None
-            return line, record, data
-        return None
 
     @property
     def records(self) -> int:

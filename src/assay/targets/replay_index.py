@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import msgspec
 from msgspec.structs import replace
@@ -38,6 +39,11 @@ class Head(msgspec.Struct):
 
 
 HEAD = msgspec.json.Decoder(Head)
+
+
+def _hash(case_id: str) -> int:
+    """32 bits, the same in every process."""
+    return crc32(case_id.encode(errors="surrogatepass"))
 
 
 class Index:
@@ -72,7 +78,7 @@ class Index:
 
     def lines(self, case_id: str) -> list[int]:
         """The lines that may have this id, in the order of the file."""
-        return self._with_hash(hash(case_id) & 0xFFFFFFFF)
+        return self._with_hash(_hash(case_id))
 
     def lines_like(self, line: int) -> list[int]:
         """The lines that may have the same id as this one."""
@@ -174,7 +180,7 @@ def read(file: Path, name: str, start: int, stop: int) -> Part:
         if begin == 0 and data.startswith(b"\xef\xbb\xbf"):
             begin, data = 3, data[3:]
         try:
-            hashed(hash(head(data).id) & 0xFFFFFFFF)
+            hashed(_hash(head(data).id))
             found(begin)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if data and not data.isspace() and len(problems) <= MAX_PROBLEMS:
