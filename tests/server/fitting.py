@@ -146,8 +146,9 @@ def _options(options: dict[str, Any], run: str) -> None:
 
 
 def end(case: Any, response: Any, url: str) -> None:
-    """Let a run that was started end at once, so that the next request meets no run under way."""
-    if case.operation.definition.raw["operationId"] == "start_run" and response.status_code == 202:
+    """Let a run end at once, so that the next request meets none, and the store can be closed."""
+    starts = case.operation.definition.raw["operationId"] in ("start_run", "resume_run")
+    if starts and response.status_code == 202:
         place = f"{url}/api/runs/{response.json()['data']['runId']}"
         for _ in range(2):
             with suppress(HTTPError):  # it has ended before
