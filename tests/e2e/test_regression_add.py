@@ -338,6 +338,26 @@ def test_checks_of_texts_are_taken_over(
     assert added(place, "--tool", "refund") == expect
 
 
+@pytest.mark.parametrize(
+    ("entry", "expect"),
+    [
+        ({"type": "latency", "threshold": 100}, {"maxLatencyMs": 100}),
+        ({"type": "cost", "budget": 0.5}, {"maxCostUsd": 0.5}),
+        ({"type": "token_usage", "max_output": 5, "max_input": 1}, {"maxTokens": 5}),
+        (
+            {"type": "execution_metrics", "max_tool_calls": 1, "max_duration_ms": 100},
+            {"maxToolCalls": 1, "maxLatencyMs": 100},
+        ),
+    ],
+)
+def test_limits_that_were_exceeded_are_taken_over(
+    place: Any, entry: dict[str, Any], expect: dict[str, Any]
+) -> None:
+    took = {"durationMs": 101, "costUsd": 1, "usage": {"inputTokens": 9, "outputTokens": 6}}
+    failing(place, [entry], {"response": "a", "toolCalls": [call("a"), call("b")], **took})
+    assert added(place, "--tool", "refund") == expect
+
+
 def test_only_checks_that_failed_are_taken_over_besides_the_block(place: Any) -> None:
     entries = [{"type": "contains", "value": "Done"}, {"type": "contains", "value": "42.5"}]
     answer = {"response": "Done.", "toolCalls": [call("refund")]}

@@ -34,21 +34,8 @@ Compare = Callable[[str, Sequential | None], Comparison]
 class Results(Protocol):
     """Makes the result of a run; `results` lies above the engine, so the engine is handed it."""
 
-    @property
-    def folder(self) -> Path:
-        """Where result files are written."""
-        ...
-
     def finish(self, ending: Ending) -> RunResult:
         """The result with its exit code and the summary to store; its files are written."""
-        ...
-
-    def head_of(self, record: RunRecord, header: SuiteHeader) -> bytes:
-        """The beginning of the result file of a suite."""
-        ...
-
-    def new_count(self) -> Any:
-        """Counts the cases of a suite."""
         ...
 
 
@@ -106,7 +93,6 @@ class Ending(msgspec.Struct, frozen=True):
     faults: Sequence[str]
     narrowed: bool
     sequential: Sequential | None
-    spools: Mapping[int, Any] = {}
 
 
 def plan_of(job: Job) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -11,7 +11,7 @@ from assay.evaluators import measures
 from assay.evaluators.measures import Bound, Unjudged
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec, Place
-from assay.model.expectations import NOTHING, Expectation
+from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.fields import Count, Number
 from assay.model.observation import Observation
 from assay.model.rules import NeedsOne, Rule, Ruled
@@ -23,11 +23,18 @@ Limit = Annotated[Number, Field(ge=0)]
 
 class _BudgetSpec(EvaluatorSpec):
     reads: ClassVar[frozenset[Expectation]] = NOTHING
+    #: The limits that an `expect` block has too, by their names there.
+    in_expect: ClassVar[dict[str, str]] = {}
+
+    def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
+        limits = {key: getattr(self, name) for key, name in self.in_expect.items()}
+        return {key: limit for key, limit in limits.items() if limit}
 
 
 class LatencyEvaluator(_BudgetSpec):
     """The answer came within `threshold` milliseconds."""
 
+    in_expect: ClassVar[dict[str, str]] = {"maxLatencyMs": "threshold"}
     allowed_in_requests: ClassVar[bool] = True
     type: str = "latency"
     threshold: Limit
@@ -42,6 +49,7 @@ class LatencyEvaluator(_BudgetSpec):
 class CostEvaluator(_BudgetSpec):
     """The answer cost at most `budget` US dollars."""
 
+    in_expect: ClassVar[dict[str, str]] = {"maxCostUsd": "budget"}
     allowed_in_requests: ClassVar[bool] = True
     type: str = "cost"
     budget: Limit
@@ -61,7 +69,7 @@ class TokenUsageEvaluator(_BudgetSpec, Ruled):
     """The answer took at most so many tokens."""
 
     rules: ClassVar[tuple[Rule, ...]] = _needs_one("max_total", "max_input", "max_output")
-
+    in_expect: ClassVar[dict[str, str]] = {"maxTokens": "max_output"}
     allowed_in_requests: ClassVar[bool] = True
     type: str = "token_usage"
     max_total: Count | None = None
@@ -87,7 +95,11 @@ class ExecutionMetricsEvaluator(_BudgetSpec, Ruled):
     rules: ClassVar[tuple[Rule, ...]] = _needs_one(
         "max_tool_calls", "max_llm_calls", "max_tokens", "max_cost_usd", "max_duration_ms"
     )
-
+    in_expect: ClassVar[dict[str, str]] = {
+        "maxToolCalls": "max_tool_calls",
+        "maxCostUsd": "max_cost_usd",
+        "maxLatencyMs": "max_duration_ms",
+    }
     allowed_in_requests: ClassVar[bool] = True
     type: str = "execution_metrics"
     max_tool_calls: Count | None = None

@@ -102,8 +102,6 @@ def _encoded(part: type[ResultHead], result: ResultHead) -> bytes:
     return msgspec.json.encode(part(**{n: getattr(result, n) for n in part.__struct_fields__}))
 
 
-
-
 def pair_of(identity: str, key: str) -> bytes:
     """A case and its comparability key, as in a result file."""
     return b'%b:"%b"' % (msgspec.json.encode(identity), key.encode())

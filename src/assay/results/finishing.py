@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from msgspec.structs import replace
 
 from assay.engine.job import Ending
 from assay.judges import calibrations
-from assay.model.run import RunRecord, SuiteHeader
 from assay.model.run_result import RunResult
 from assay.results.folder import folder_shown, results_folder, write_files
-from assay.results.run import Count, conclude, head_of_suite, recorded_summary, result_of
+from assay.results.run import conclude, recorded_summary, result_of
 from assay.settings import Settings
 
 
@@ -20,7 +16,7 @@ class RunResults:
     """Made before the first case is asked: a broken file of calibrations should not cost a run."""
 
     def __init__(self, settings: Settings) -> None:
-        self.folder = results_folder(settings)
+        self._folder = results_folder(settings)
         self._calibrations = calibrations.read(settings.root)
 
     def finish(self, ending: Ending) -> RunResult:
@@ -32,7 +28,6 @@ class RunResults:
             comparison=ending.comparison,
             notes=ending.notes,
             calibrations=self._calibrations,
-            counts={index: spool.count for index, spool in ending.spools.items()},
         )
         result = conclude(
             result,
@@ -48,19 +43,5 @@ class RunResults:
             unreported=job.reports and record.status == "finished",
         )
         result = replace(result, record=replace(record, summary=summary))
-        files = write_files(_with_spools(result, ending.spools), self.folder)
+        files = write_files(result, self._folder)
         return replace(result, folder=folder_shown(files))
-
-    def head_of(self, record: RunRecord, header: SuiteHeader) -> bytes:
-        return head_of_suite(record, header)
-
-    def new_count(self) -> Count:
-        return Count()
-
-
-def _with_spools(result: RunResult, spools: Mapping[int, Any]) -> RunResult:
-    """The result with the cases of streamed suites as they were spooled."""
-    suites = list(result.suites)
-    for index, spool in spools.items():
-        suites[index] = replace(suites[index], written=spool)
-    return replace(result, suites=tuple(suites))
