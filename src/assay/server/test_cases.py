@@ -84,9 +84,9 @@ async def case_to_update(
 
 
 @router.get(_ONE, **answers(responses.TestCase, "NOT_FOUND"))
-async def get_test_case(case: Annotated[TestCase, Depends(requested_case)]) -> Response:
+async def get_test_case(case_id: CaseId, request: Request) -> Response:
     """Retrieve a specific test case by ID."""
-    return success_json(_json(case))
+    return success_json(_json(await requested_case(case_id, request)))
 
 
 @router.put(_ONE, **answers(responses.TestCase, "INVALID_LENGTH", "NOT_FOUND", *WITH_BODY))
