@@ -18,7 +18,7 @@ import pytest
 
 import assay
 from assay.errors import UsageError
-from e2e.projects import PATIENCE
+from patience import PATIENCE
 
 
 def answer(question: str) -> dict[str, Any]:

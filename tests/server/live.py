@@ -10,7 +10,7 @@ import uvloop
 from fastapi import FastAPI
 
 from assay.server.serving import listen, make_server
-from server.conftest import PATIENCE
+from patience import PATIENCE
 
 
 @contextmanager

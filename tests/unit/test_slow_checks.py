@@ -21,10 +21,10 @@ from assay.model.score import EvaluationScore
 from assay.ports import Resources
 from assay.registry import evaluators
 from assay.scoring import ready
+from patience import PATIENCE
 from unit.judged import awaited, context_of, spec_of
 
 T = TypeVar("T")
-PATIENCE = 60.0
 
 
 def guarded(work: Coroutine[Any, Any, T]) -> T:
