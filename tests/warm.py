@@ -28,8 +28,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TextIO
 
-#: No command of a test takes this long; one that does hangs.
-PATIENCE = 120.0
+from patience import PATIENCE
+
 #: No command of a test needs a core for so long; unlike a time, others cannot make it longer.
 CPU_SECONDS = 20
 

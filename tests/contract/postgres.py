@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -20,6 +23,10 @@ NOBODY = 65534
 PASSWORD = "correct horse"
 #: Nothing here has to outlive a loss of power; a killed process loses nothing all the same.
 FAST = "-c fsync=off -c full_page_writes=off -c shared_buffers=32MB -c max_connections=200"
+#: What a server says, and ends, when its port is not free.
+IN_USE = "Address already in use"
+#: Below the ports that systems give to connections: none of these can take that of a server.
+PORTS = range(15_000, 32_000)
 
 
 class Server:
@@ -29,23 +36,57 @@ class Server:
         self.home, self._data, self._numbers = home, home / "data", count()
         self._empty: list[str] = []
         self._programs = _programs(home)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
         password = home / "password"
         password.write_text(PASSWORD)
         password.chmod(0o644)
-        self._call("initdb", "-U", "postgres", "-A", "scram-sha-256", "-E", "UTF8", "--no-sync",
-                   "--locale=C.UTF-8", f"--pwfile={password}")  # fmt: skip
-        self.start()
+        self._initialize(f"--pwfile={password}")
+        self.port = _free_port()
+        while not self._starts():
+            assert IN_USE in self._output(), self._output()
+            self.port = _free_port()
 
     def start(self) -> None:
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -k {self.home} {FAST}"
-        self._call("pg_ctl", "-w", "-s", "-l", str(self.home / "log"), "-o", options, "start")
+        """Start again, on the same port."""
+        assert self._starts(), self._output()
 
     def stop(self) -> None:
         """As if it had been killed: nobody is waited for, and the next start recovers."""
-        self._call("pg_ctl", "-w", "-s", "-m", "immediate", "stop")
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait()
+
+    def _starts(self) -> bool:
+        """Wait until it accepts connections, however long it takes; False if it ends before."""
+        place = ["-p", str(self.port), "-c", "listen_addresses=127.0.0.1", "-k", str(self.home)]
+        with (self.home / "output").open("wb") as out:
+            self._process = subprocess.Popen(
+                [self._programs / "postgres", "-D", self._data, *place, *FAST.split()],
+                stdout=out, stderr=out, cwd=self.home, user=_user(), start_new_session=True,
+            )  # fmt: skip
+        while not self._is_ready():
+            if self._process.poll() is not None:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def _is_ready(self) -> bool:
+        """Is that written in the file that a server keeps while it runs?"""
+        try:
+            lines = (self._data / "postmaster.pid").read_text().split()
+        except FileNotFoundError:
+            return False
+        return lines[:1] == [str(self._process.pid)] and lines[-1] == "ready"
+
+    def _initialize(self, *options: str) -> None:
+        command = [str(self._programs / "initdb"), "-D", str(self._data), "-U", "postgres"]
+        command += ["-E", "UTF8", "--locale=C.UTF-8", "-A", "scram-sha-256", "--no-sync", *options]
+        with (self.home / "output").open("wb") as out:
+            done = subprocess.run(
+                command, stdout=out, stderr=out, cwd=self.home, check=False, user=_user()
+            )
+        assert done.returncode == 0, self._output()
+
+    def _output(self) -> str:
+        return (self.home / "output").read_text()
 
     def url(self, database: str, user: str = "postgres", password: str = PASSWORD) -> str:
         word = password.replace(" ", "%20")
@@ -75,15 +116,6 @@ class Server:
             answer = connection.execute(statement.encode())
             return answer.fetchall() if answer.description else []
 
-    def _call(self, program: str, *arguments: str) -> None:
-        command = [str(self._programs / program), "-D", str(self._data), *arguments]
-        # A server keeps the output open that its starter was given.
-        with (self.home / "output").open("ab") as out:
-            done = subprocess.run(
-                command, stdout=out, stderr=out, cwd=self.home, check=False, user=_user()
-            )
-        assert done.returncode == 0, (self.home / "output").read_text()
-
 
 @contextmanager
 def running() -> Iterator[Server]:
@@ -110,6 +142,15 @@ def _programs(home: Path) -> Path:
     if seen.returncode:
         installed = Path(shutil.copytree(installed, home / "installed"))
     return installed / "bin"
+
+
+def _free_port() -> int:
+    """A port that is free now; another server may still take it."""
+    while True:
+        port = random.choice(PORTS)
+        with suppress(OSError), socket.socket() as free:
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def _user() -> int | None:

@@ -1,6 +1,6 @@
 """A process that writes to a SQLite store and says what was acknowledged; tests kill it.
 
-    python store_writer.py FILE RUN COUNT [--max-file-bytes N] [--as-nobody]
+    python store_writer.py FILE RUN COUNT [OPTIONS]
 
 Each line of its output is the position of a trial whose future is done.
 """
@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from assay.errors import StoreError
-from assay.stores.sqlite import SqliteStore
+from assay.stores.sqlite import LOCK_TIMEOUT_SECONDS, SqliteStore
 from assay.testing.stores import a_run, a_trial
 
 IN_FLIGHT = 50
@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("run")
     parser.add_argument("count", type=int)
     parser.add_argument("--max-file-bytes", type=int)
+    parser.add_argument("--lock-timeout", type=float, default=LOCK_TIMEOUT_SECONDS)
     parser.add_argument("--as-nobody", action="store_true")
     options = parser.parse_args()
     if options.max_file_bytes:
@@ -37,7 +38,8 @@ def main() -> None:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
-    write(SqliteStore(options.file), options.run, options.count)
+    store = SqliteStore(options.file, lock_timeout=options.lock_timeout)
+    write(store, options.run, options.count)
 
 
 def write(store: SqliteStore, run_id: str, count: int) -> None:

@@ -40,6 +40,7 @@ from assay.cli.app import app
 from assay.errors import ConfigError
 from assay.service import eval_files
 from assay.settings import Settings
+from patience import PATIENCE
 
 TIERS = ("golden", "labeled", "regression", "rubric")
 EXAMPLES = ("eval", "evaluators", "expect", *TIERS)
@@ -293,7 +294,7 @@ class Story:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=180,
+            timeout=PATIENCE,
             check=False,
         )
         return done.returncode, done.stdout

@@ -21,11 +21,10 @@ from aiohttp import web
 
 import warm
 from assay.cli.app import app
+from patience import PATIENCE
 from unit.provider_server import Answer, ProviderServer
 
 ASSAY = str(Path(sys.executable).with_name("assay"))
-#: No command of a test takes this long; one that does hangs.
-PATIENCE = 90.0
 
 NOTHING: Mapping[str, str] = {}
 Reply = Callable[[dict[str, Any]], dict[str, Any]]

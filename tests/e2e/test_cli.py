@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 import warm
-from e2e.projects import ASSAY, PATIENCE, fit
+from e2e.projects import ASSAY, fit
+from patience import PATIENCE
 
 GOOD = "cases:\n  - id: a\n    input: Hi\n    expected_output: Hello\n"
 BAD = "cases:\n  - id: a\n    inptu: Hi\n    expected_output: Hello\n  - id: b\n    input: x\n"
@@ -275,9 +276,11 @@ def test_init_writes_a_project_that_runs_and_never_overwrites() -> None:
 def test_what_a_new_project_records_stays_out_of_git() -> None:
     assay("init")
     assay("run", "evals")
-    subprocess.run(["git", "init", "-q"], check=True, timeout=60)
+    subprocess.run(["git", "init", "-q"], check=True, timeout=PATIENCE)
     status = ["git", "status", "--porcelain", "--untracked-files=all"]
-    found = subprocess.run(status, capture_output=True, text=True, check=True, timeout=60).stdout
+    found = subprocess.run(
+        status, capture_output=True, text=True, check=True, timeout=PATIENCE
+    ).stdout
     assert "assay.yaml" in found
     assert ".assay/" not in found
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE
+
 PACKAGE = Path(__file__).parents[1] / "extension"
 
 
@@ -19,7 +21,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     options = ["--no-deps", "--no-index", "--no-build-isolation", "--target", str(folder)]
-    subprocess.run([*pip, *options, str(PACKAGE)], check=True, timeout=120)
+    subprocess.run([*pip, *options, str(PACKAGE)], check=True, timeout=PATIENCE)
     return folder
 
 
@@ -27,7 +29,7 @@ def assay(site: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess
     command = [sys.executable, "-m", "assay", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(site)}
     return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=60
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=PATIENCE
     )
 
 
@@ -53,7 +55,7 @@ def test_its_evaluators_load_and_judge(installed: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     graded = subprocess.run(
         [sys.executable, "-c", GRADE],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60,
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert graded.stdout.splitlines() == ["1.0 1.0", "0.0 0.0"], graded.stderr
 

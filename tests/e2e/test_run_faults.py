@@ -16,7 +16,6 @@ from aiohttp import web
 
 from e2e.projects import (
     ASSAY,
-    PATIENCE,
     Agent,
     Gate,
     Project,
@@ -25,6 +24,7 @@ from e2e.projects import (
     environment,
     outcomes,
 )
+from patience import PATIENCE
 from unit import provider_server as provider
 from unit.test_process import all_die
 

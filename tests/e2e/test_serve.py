@@ -15,7 +15,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from e2e.projects import PATIENCE, Agent, Gate, Process, Project, ended
+from e2e.projects import Agent, Gate, Process, Project, ended
+from patience import PATIENCE
 
 PARIS = {"input": "capital of France?", "expected_output": "Paris"}
 

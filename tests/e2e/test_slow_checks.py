@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from e2e.projects import PATIENCE, Agent, Process, Project, cases_of, ended
+from e2e.projects import Agent, Process, Project, cases_of, ended
 from e2e.slow_checks import FUNCTIONS, SLOW, delay, exponential, write_suite
 from e2e.test_run_signals import await_line
 from e2e.test_serve import serving
+from patience import PATIENCE
 
 FULL = os.environ.get("ASSAY_TEST_PROFILE") == "full"
 #: Cases, the seconds that the agent takes, and how much longer a case may take in a run with slow

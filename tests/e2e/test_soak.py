@@ -16,9 +16,10 @@ import httpx2
 import pytest
 
 from assay.engine.runner import GRACE_SECONDS
-from e2e.projects import PATIENCE, Agent, Project
+from e2e.projects import Agent, Project
 from e2e.slow_checks import FUNCTIONS, SLOW, delay, exponential, write_suite
 from e2e.test_serve import Served, serving
+from patience import PATIENCE
 
 FULL = os.environ.get("ASSAY_TEST_PROFILE") == "full"
 #: How long the load lasts, in seconds.

@@ -14,6 +14,7 @@ import assay
 from assay.ports import Request
 from assay.roster.targets import Roster
 from assay.settings import Settings
+from patience import PATIENCE
 
 pytestmark = pytest.mark.full
 
@@ -53,7 +54,7 @@ def address() -> Iterator[str]:
         yield run.stdout.readline().strip()
         assert run.stdin is not None
         run.stdin.close()
-        run.wait(timeout=60)
+        run.wait(timeout=PATIENCE)
 
 
 @pytest.fixture

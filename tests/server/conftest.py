@@ -18,13 +18,12 @@ from assay.ports import Store
 from assay.server.app import create_app
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
+from patience import PATIENCE
 
 TestClient.__test__ = False
 if os.environ.get("ASSAY_TEST_PROFILE") != "full":
     collect_ignore = ["test_openapi_in_full.py"]
 ADDRESS = "http://127.0.0.1:8321"
-#: Nothing takes this long; what does hangs.
-PATIENCE = 30.0
 
 
 class Clock:

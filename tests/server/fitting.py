@@ -17,7 +17,7 @@ from assay.model.test_case import NewTestCase, TestCase
 from assay.ports import Store
 from assay.service.runs import Order, carry_out_in
 from assay.settings import Settings
-from server.conftest import PATIENCE
+from patience import PATIENCE
 
 #: The project that requests are about: its targets and its suite.
 FILES = {

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from fastapi import FastAPI
 
 from assay.server.serving import listen, make_server
-from server.conftest import PATIENCE
+from patience import PATIENCE
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from assay.server import jobs
 from assay.server.app import create_app
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
-from server.conftest import ADDRESS, PATIENCE, Agent
+from patience import PATIENCE
+from server.conftest import ADDRESS, Agent
 from server.test_runs import SUITES, events, finished, start
 from server.test_test_cases import refused
 

@@ -17,7 +17,8 @@ from assay.server.app import create_app
 from assay.server.jobs import SERVE, STOPPED
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
-from server.conftest import ADDRESS, PATIENCE, Agent
+from patience import PATIENCE
+from server.conftest import ADDRESS, Agent
 from server.test_runs import SUITES, events, finished, start
 from server.test_test_cases import refused
 
@@ -144,10 +145,10 @@ def test_a_run_at_work_can_be_cancelled_at_another_server(
         )
         run_id = start(one, SUITES | {"options": {"workers": 1}})["runId"]
         assert agent.reached.wait(PATIENCE)
+        (job,) = one.app.state.assay.jobs._jobs  # type: ignore[attr-defined]
         for _ in range(times):
             answer = other.post(f"/api/runs/{run_id}/cancel", json={})
             assert (answer.status_code, answer.json()["data"]["status"]) == (202, "running")
-        (job,) = one.app.state.assay.jobs._jobs  # type: ignore[attr-defined]
         while job.brake.presses < times:
             one.get("/api/health")
         if times == 1:

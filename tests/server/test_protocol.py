@@ -19,7 +19,7 @@ from assay.server.protocol import LimitedHttpProtocol
 from assay.server.serving import KEEP_ALIVE_SECONDS, listen
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
-from server.conftest import PATIENCE
+from patience import PATIENCE
 from server.live import live
 
 

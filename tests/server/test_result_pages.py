@@ -22,7 +22,8 @@ from assay.server.state import MAX_SCANS, State
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
 from assay.testing.stores import a_run, a_trial, saved
-from server.conftest import ADDRESS, PATIENCE
+from patience import PATIENCE
+from server.conftest import ADDRESS
 
 #: Letters that are others in lower case, what JSON escapes, and what lies between two texts.
 TEXTS = st.text(st.sampled_from('aAbK\u212a\u00df\u017f\u00e9"\\/\n\t\x1f \u2028'), max_size=6)

@@ -21,7 +21,8 @@ from assay.server import run_requests
 from assay.server.app import create_app
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
-from server.conftest import ADDRESS, PATIENCE, Agent
+from patience import PATIENCE
+from server.conftest import ADDRESS, Agent
 from server.test_test_cases import create, refused
 
 SUITES = {"suites": ["evals/capitals.eval.yaml"]}
@@ -438,7 +439,7 @@ def test_events_tell_a_run_from_its_start(running: TestClient, agent: Agent) -> 
 def test_a_run_can_be_cancelled(running: TestClient, agent: Agent) -> None:
     agent.open.clear()
     run_id = start(running, SUITES | {"options": {"workers": 1}})["runId"]
-    assert agent.reached.wait(30)
+    assert agent.reached.wait(PATIENCE)
     cancelled = running.post(f"/api/runs/{run_id}/cancel", json={})
     assert (cancelled.status_code, cancelled.json()["data"]["runId"]) == (202, run_id)
     agent.open.set()

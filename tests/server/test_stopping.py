@@ -25,7 +25,8 @@ from assay.server.jobs import STOPPED, Jobs
 from assay.server.security import Access, Guard
 from assay.server.serving import make_server
 from assay.settings import Settings
-from server.conftest import ADDRESS, PATIENCE, Agent, Clock
+from patience import PATIENCE
+from server.conftest import ADDRESS, Agent, Clock
 
 
 @pytest.fixture

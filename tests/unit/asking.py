@@ -13,9 +13,7 @@ from assay.model.case import EvalCase, Origin
 from assay.model.message import ContentPart, Message
 from assay.model.observation import Observation
 from assay.ports import Request, Target
-
-#: So long that a test which waits for it has failed.
-PATIENCE = 60
+from patience import PATIENCE
 
 
 def request(text: str = "Hi", **case: Any) -> Request:

@@ -23,6 +23,7 @@ from assay.model.score import EvaluationScore
 from assay.process import Limits
 from assay.redaction import cut
 from assay.settings import HARMLESS
+from patience import PATIENCE
 from unit.conftest import Project
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ CONTEXT = Context(CASE, Observation("4"))
 
 def guarded(work: Coroutine[Any, Any, T]) -> T:
     """The result of work that must not hang."""
-    return asyncio.run(asyncio.wait_for(work, 60))
+    return asyncio.run(asyncio.wait_for(work, PATIENCE))
 
 
 def judged(code: str, context: Context = CONTEXT, **keys: Any) -> EvaluationScore:

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from assay.cores import Cores, a_core, core_count
+from patience import PATIENCE
 
 
 def guarded(work: Coroutine[Any, Any, None]) -> None:
     """Does work that must not hang."""
-    asyncio.run(asyncio.wait_for(work, 60))
+    asyncio.run(asyncio.wait_for(work, PATIENCE))
 
 
 class Tally:
@@ -98,7 +99,7 @@ def test_threads_with_loops_of_their_own_share_the_cores() -> None:
     guarded(cores.__aexit__())
     guarded(cores.__aexit__())
     for thread in running:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert (tally.held, tally.most, cores.free) == (0, 2, 2)
     assert (gone, max(let_in)) == (threads * tasks, 2)
 

@@ -22,6 +22,7 @@ import assay
 import warm
 from assay.documents.source import read_text
 from assay.errors import SLUGS
+from patience import PATIENCE
 
 if TYPE_CHECKING:
     from unit.conftest import Project
@@ -56,7 +57,7 @@ def command(
     done = subprocess.run(
         [sys.executable, "-c", start, *arguments],
         cwd=cwd,
-        timeout=warm.PATIENCE,
+        timeout=PATIENCE,
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": encoding},
         check=False,
@@ -971,7 +972,7 @@ def as_nobody(cwd: Path, *commands: Sequence[str]) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, json.dumps(commands)],
         cwd=cwd,
-        timeout=warm.PATIENCE,
+        timeout=PATIENCE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from assay.errors import TargetError
 from assay.targets.http_client import HttpClient, retry_after
+from patience import PATIENCE
 from unit import provider_server as provider
 from unit.provider_server import Answer, ProviderServer
 
@@ -227,7 +228,7 @@ def test_the_name_and_password_of_an_address_are_not_shown() -> None:
 
 
 def test_one_client_serves_one_loop_after_the_other_and_opens_again_after_close() -> None:
-    client = HttpClient({}, timeout=60)
+    client = HttpClient({}, timeout=PATIENCE)
 
     async def ask(url: str) -> int:
         statuses = [(await client.post(url, {})).status]
@@ -242,7 +243,7 @@ def test_one_client_serves_one_loop_after_the_other_and_opens_again_after_close(
 
 
 def test_requests_run_at_the_same_time_however_many() -> None:
-    client, many, all_here = HttpClient({}, timeout=60), 150, asyncio.Event()
+    client, many, all_here = HttpClient({}, timeout=PATIENCE), 150, asyncio.Event()
 
     async def when_all_are_here(request: web.Request) -> web.StreamResponse:
         if len(server.asked) == many:
@@ -260,7 +261,7 @@ def test_requests_run_at_the_same_time_however_many() -> None:
 
 
 def test_cookies_are_not_kept() -> None:
-    client = HttpClient({}, timeout=60)
+    client = HttpClient({}, timeout=PATIENCE)
 
     async def ask(url: str) -> None:
         await client.post(url, {})

@@ -18,6 +18,7 @@ import pytest
 
 from assay import process
 from assay.process import Finished, Limits, run
+from patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
 
@@ -37,7 +38,7 @@ def flood():
 
 def guarded(work: Coroutine[Any, Any, T]) -> T:
     """The result of work that must not hang."""
-    return asyncio.run(asyncio.wait_for(work, 60))
+    return asyncio.run(asyncio.wait_for(work, PATIENCE))
 
 
 def python(code: str, *arguments: str) -> list[str]:
@@ -75,7 +76,7 @@ def living(marker: str) -> list[int]:
 
 def all_live(marker: str, count: int) -> bool:
     """Whether so many have the marker, as soon as those that were forked have become programs."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while len(living(marker)) < count:
         if time.monotonic() > deadline:
             return False
@@ -84,7 +85,7 @@ def all_live(marker: str, count: int) -> bool:
 
 def all_die(marker: str) -> bool:
     """Whether nobody with the marker is left, as soon as the system has carried out the kill."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while living(marker):
         if time.monotonic() > deadline:
             return False

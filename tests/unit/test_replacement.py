@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from assay.replacement import replacing
+from patience import PATIENCE
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -50,7 +51,7 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path, linked: bool) -> Non
     reader.start()
     with replacing(tmp_path / "link" if linked else pipe) as stream:
         stream.write(b"new")
-    reader.join(60)
+    reader.join(PATIENCE)
     assert read == [b"new"]
     assert pipe.is_fifo()
 

@@ -26,6 +26,7 @@ from assay.service.store import open_store
 from assay.service.test_cases import import_test_cases
 from assay.settings import Settings
 from assay.stats.planning import one_way_difference, paired_power
+from patience import PATIENCE
 from unit.numbered_cases import good_but, numbered, write
 
 
@@ -385,7 +386,7 @@ def test_a_file_counts_with_its_content() -> None:
 def test_whoever_says_how_many_are_asked_at_once_may_say_more_than_the_default(
     monkeypatch: pytest.MonkeyPatch, target: Any, suite: Any, options: Any
 ) -> None:
-    together = threading.Barrier(12, timeout=60)
+    together = threading.Barrier(12, timeout=PATIENCE)
 
     def ask(text: str) -> str:
         together.wait()

@@ -37,6 +37,7 @@ from assay.service.project import project as find_project
 from assay.service.runs import Door, Order, carry_out
 from assay.service.store import open_store
 from assay.testing.stores import SECONDS
+from patience import PATIENCE
 from unit.conftest import Project
 
 REPLAY = "replay:seen.jsonl"
@@ -432,7 +433,7 @@ def test_large_pieces_and_large_answers_do_not_wait_for_each_other() -> None:
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(60)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     assert list(map(len, answers)) == [1_999_999] * 6
 

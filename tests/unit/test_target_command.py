@@ -18,6 +18,7 @@ from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation, Usage
 from assay.ports import Request, Target
 from assay.targets.command import CommandTarget
+from patience import PATIENCE
 from unit import provider_server as provider
 from unit.asking import answer, answers, fault, file_part, in_file, request
 from unit.provider_server import ProviderServer
@@ -269,7 +270,7 @@ def test_a_program_of_a_question_that_nobody_waits_for_is_ended(tmp_path: Path) 
         with pytest.raises(asyncio.CancelledError):
             await asking
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), PATIENCE))
     assert all_die(marker)
 
 
@@ -332,7 +333,7 @@ def test_closing_ends_a_healthcheck_that_nobody_waits_for(tmp_path: Path) -> Non
         await asyncio.wait([asking])
         await target.close()
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), PATIENCE))
     assert all_die(marker)
 
 

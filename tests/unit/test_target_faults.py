@@ -28,8 +28,9 @@ from assay.targets.anthropic import AnthropicTarget
 from assay.targets.command import CommandTarget
 from assay.targets.http import HttpTarget
 from assay.targets.openai import OpenAITarget
+from patience import PATIENCE
 from unit import provider_server as provider
-from unit.asking import PATIENCE, answers, request
+from unit.asking import answers, request
 from unit.provider_server import MEGABYTE, Answer, ProviderServer
 from unit.test_process import all_die
 from unit.test_retries import FakeClock, Highest

@@ -19,6 +19,7 @@ from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
 from assay.ports import Request, Target
 from assay.targets.python import PythonTarget
+from patience import PATIENCE
 from unit.asking import answer, answers, fault, file_part, request
 
 Write = Callable[[str], None]
@@ -314,7 +315,7 @@ def test_a_function_that_hangs_can_be_left(agent: Write, monkeypatch: pytest.Mon
 
     async def run() -> None:
         asking = asyncio.ensure_future(target.ask(request()))
-        await asyncio.to_thread(my_agent.begun.wait, 60)
+        await asyncio.to_thread(my_agent.begun.wait, PATIENCE)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -325,7 +326,7 @@ def test_a_function_that_hangs_can_be_left(agent: Write, monkeypatch: pytest.Mon
     assert all(thread.daemon for thread in workers)
     my_agent.release.set()
     for thread in workers:
-        thread.join(60)  # what it returns to a closed loop is dropped without a sound
+        thread.join(PATIENCE)  # what it returns to a closed loop is dropped without a sound
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from assay import threads
 from assay.threads import Apart, Here, Place, in_thread
-from unit.asking import PATIENCE
+from patience import PATIENCE
 
 #: Short, for what is known to hang; all else has the whole grace.
 SHORT = 0.05

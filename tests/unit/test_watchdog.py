@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
 from unit.test_process import GRANDCHILD, IDLE, all_die, all_live, living, python
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
@@ -86,7 +87,7 @@ def is_alive(pid: int) -> bool:
 
 def ends(pid: int) -> bool:
     """Does it end within a while? A signal is carried out when the system gets to it."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while is_alive(pid):
         if time.monotonic() > deadline:
             return False
@@ -184,7 +185,7 @@ def test_workers_end_with_a_killed_parent_although_they_never_finish() -> None:
         assert started.stdout is not None
         workers = [int(started.stdout.readline()) for _ in range(2)]
         started.kill()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         try:
             while any(is_alive(pid) for pid in workers):
                 assert time.monotonic() < deadline

@@ -17,8 +17,8 @@ import pytest
 from assay import workers
 from assay.errors import ExecutorError
 from assay.workers import compute
+from patience import PATIENCE
 
-PATIENCE = 60.0
 FOREVER = 1000.0
 
 

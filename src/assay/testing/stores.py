@@ -24,7 +24,7 @@ from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord
 from assay.ports import Store
 
 #: The timeout for writing what a test saves.
-SECONDS = 60
+SECONDS = 600
 
 
 def a_run(run_id: str = "run-1", **rest: Any) -> RunRecord:

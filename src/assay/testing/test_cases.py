@@ -25,7 +25,7 @@ from assay.model.test_case import MAX_TEXT, NewTestCase, TestCase, TestCaseChang
 from assay.ports import Store, TestCaseStore
 
 #: The timeout for writing what a test adds or changes.
-SECONDS = 60
+SECONDS = 600
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 WRITERS = 32
 #: Texts that no store accepts: with NUL, or with lone surrogates.
