@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import click
-import msgspec
 from msgspec.structs import replace
 
 from assay.cli.completion import files
@@ -18,11 +17,11 @@ from assay.cli.json import echo_json
 from assay.errors import printable
 from assay.model.run import MERGED_FROM
 from assay.model.run_result import RunResult
-from assay.model.suite_result import CaseResult, EvalSuiteResult
-from assay.reporters.words import count
+from assay.model.suite_result import CaseResult, EvalSuiteResult, decode_case
 from assay.service import history
 from assay.service.merging import merge_runs
 from assay.terminal import Terminal, columns, cut, safe
+from assay.text import count
 
 #: The length of an id's timestamp prefix, to the millisecond; a shorter one may not be unique.
 SHORT_ID = 13
@@ -152,8 +151,7 @@ def _only_unpassed(suite: EvalSuiteResult) -> EvalSuiteResult:
 
 
 def _unpassed(entries: Callable[[], Iterator[bytes]]) -> Iterator[bytes]:
-    decode = msgspec.json.Decoder(CaseResult).decode
-    return (entry for entry in entries() if decode(entry).outcome in ("failed", "errored"))
+    return (entry for entry in entries() if decode_case(entry).outcome in ("failed", "errored"))
 
 
 def _case_line(suite: EvalSuiteResult, case: CaseResult) -> str:

@@ -59,7 +59,8 @@ class CaseResult(msgspec.Struct, frozen=True, rename="camel"):
         return list(self.details.get("trials", ()))
 
 
-_CASE = msgspec.json.Decoder(CaseResult)
+#: Decodes the JSON of a `CaseResult`.
+decode_case = msgspec.json.Decoder(CaseResult).decode
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel"):
@@ -171,7 +172,7 @@ class EvalSuiteResult(Record, frozen=True):
     @property
     def cases(self) -> Iterator[CaseResult]:
         """The results, read one by one."""
-        return map(_CASE.decode, self.entries())
+        return map(decode_case, self.entries())
 
     @property
     def passed(self) -> bool:

@@ -17,9 +17,10 @@ from assay.model.comparison import CaseRef, Reasks
 from assay.model.diff import render_diff
 from assay.model.result import Outcome
 from assay.model.run_result import RunResult
-from assay.model.suite_result import CaseResult, EvalSuiteResult
+from assay.model.suite_result import CaseResult, EvalSuiteResult, decode_case
 from assay.redaction import cut
-from assay.reporters.words import count, standings
+from assay.reporters.words import standings
+from assay.text import count
 
 #: How many cases of each outcome are shown.
 MAX_CASES = 100
@@ -77,7 +78,6 @@ class _OutcomeOnly(msgspec.Struct):
 
 
 _decode_outcome = msgspec.json.Decoder(_OutcomeOnly).decode
-_decode_case = msgspec.json.Decoder(CaseResult).decode
 
 
 def gather(run: RunResult, limit: int = MAX_CASES) -> Excerpts:
@@ -117,7 +117,7 @@ def _not_passed(
             continue
         left[outcome] -= 1
         lost_ids.discard(head.id)
-        yield _decode_case(entry)
+        yield decode_case(entry)
         if not lost_ids and not any(map(wanted, left)):
             return
 

@@ -12,6 +12,7 @@ import msgspec
 from assay.model.result import JUDGED, Outcome
 from assay.model.run import TrialRecord
 from assay.model.score import reaches
+from assay.text import exact_percent
 
 
 class Counted(Protocol):
@@ -114,7 +115,7 @@ def _prepend_pass_count(entry: dict[str, Any], trials: Sequence[TrialRecord]) ->
     passed = sum(trial.outcome == "passed" for trial in trials)
     judged = passed + sum(trial.outcome == "failed" for trial in trials)
     least = trials[0].min_pass_rate
-    share = "all" if least >= 1 else f"{100 * least:.12g} %"
+    share = "all" if least >= 1 else exact_percent(least)
     head = f"{passed} of {judged} trials passed, {share} must"
     reasons = [head, *entry["details"].get("failures", ())]
     entry["details"]["failures"] = reasons
