@@ -6,8 +6,10 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from typing import Any, TypeVar
+
+from assay.threads import call_in_thread
 
 T = TypeVar("T")
 
@@ -38,10 +40,8 @@ async def _in_our_loop(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 def _run_in_thread(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """If the wait is interrupted, the work is cancelled too, as it may cost money."""
-    results: list[T] = []
-    errors: list[BaseException] = []
     tasks: list[asyncio.Task[Any]] = []
-    # Not `join`: after an interrupted one, the thread counts as ended.
+    # Not the future: there is none if the start of the thread is interrupted.
     started, ended = threading.Event(), threading.Event()
 
     async def work() -> T:
@@ -49,17 +49,15 @@ def _run_in_thread(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
         started.set()
         return await start()
 
-    def run() -> None:
+    def run() -> T:
         try:
-            results.append(asyncio.run(work()))
-        except BaseException as error:
-            errors.append(error)
+            return asyncio.run(work())
         finally:
             started.set()
             ended.set()
 
     try:
-        threading.Thread(target=copy_context().run, args=(run,), name="assay").start()
+        call = call_in_thread(run)
         ended.wait()
     except BaseException:
         if started.wait(_START_SECONDS):
@@ -68,6 +66,4 @@ def _run_in_thread(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
                     task.get_loop().call_soon_threadsafe(task.cancel)
             ended.wait()
         raise
-    if errors:
-        raise errors[0]
-    return results[0]
+    return call.result()

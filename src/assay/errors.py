@@ -40,6 +40,7 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.record import Record
+from assay.text import count
 
 #: The longest message or hint, in characters.
 MAX_MESSAGE = 500
@@ -200,8 +201,8 @@ class Problems:
         """The problems in file order; at the end, if so, one that says that there are more."""
         files = list(dict.fromkeys(p.file for p in self._kept))
         told = sorted(self._kept, key=lambda p: (files.index(p.file), p.line, p.column))
-        for severity, count in self._counts.items():
-            if count > MAX_PROBLEMS:
+        for severity, found in self._counts.items():
+            if found > MAX_PROBLEMS:
                 message = (
                     f"there are more than {MAX_PROBLEMS:,} {severity}s; these were found first"
                 )
@@ -473,8 +474,8 @@ class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
 
     def __new__(cls, problems: Sequence[Problem]) -> EvalFileErrors:
         errors = [EvalFileError(p) for p in problems if p.severity == "error"]
-        noun = "problem" if len(errors) == 1 else "problems"
-        group = super().__new__(cls, f"{len(errors)} {noun} in the eval files", errors)
+        message = f"{count(len(errors), 'problem')} in the eval files"
+        group = super().__new__(cls, message, errors)
         group._problems = tuple(problems)
         return group
 

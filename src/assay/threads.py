@@ -1,6 +1,6 @@
 """Where code of a project runs, so that a call that hangs can be abandoned.
 
-`in_thread` calls a function in a daemon thread. Coroutines are awaited in one of two places.
+`call_in_thread` calls a function in a daemon thread. Coroutines are awaited in one of two places.
 `Apart`: on an event loop of their own, in a daemon thread. A coroutine that blocks its loop, or
 ignores its cancellation, delays neither us nor the exit. `Here`: on the caller's own loop, as
 objects that the function uses may be bound to it.
@@ -17,8 +17,9 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 #: How long a cancelled coroutine may take to end, and then its loop to respond, in seconds.
 GRACE_SECONDS = 1.0
@@ -30,6 +31,7 @@ SWITCH_SECONDS = 0.001
 IDLE_SECONDS = 5.0
 
 Start = Callable[[], Awaitable[Any]]
+T = TypeVar("T")
 
 
 class Outcome(NamedTuple):
@@ -43,34 +45,34 @@ class Outcome(NamedTuple):
     duration_ms: float
 
 
-async def in_thread(function: Callable[..., Any], *arguments: Any) -> Outcome:
+def call_in_thread(function: Callable[[], T]) -> Future[T]:
     """Call a function in a daemon thread, so that one that hangs delays neither us nor the exit.
 
-    A thread pool would be joined at exit, and may have fewer threads than there are workers.
+    It sees a copy of this context. A thread pool would be joined at exit, and may have fewer
+    threads than there are workers.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Outcome] = loop.create_future()
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # whoever cancels it may rely on the call being made
     context = contextvars.copy_context()
 
-    def settle(outcome: Outcome) -> None:
-        if not future.done():  # it is done if we were cancelled
-            future.set_result(outcome)
-
     def work() -> Callable[[], None]:
-        outcome = _outcome(lambda: context.run(function, *arguments))
-
-        def deliver() -> None:
-            with suppress(RuntimeError):  # the loop is closed: the run is over
-                loop.call_soon_threadsafe(settle, outcome)
-
-        return deliver
+        try:
+            return partial(future.set_result, context.run(function))
+        except BaseException as error:  # raised where the result is read
+            return partial(future.set_exception, error)
 
     try:
         thread = _idle.pop()
     except IndexError:
         thread = _Thread()
     thread.work.put(work)
-    return await future
+    return future
+
+
+async def in_thread(function: Callable[..., Any], *arguments: Any) -> Outcome:
+    """Call a function in a daemon thread; its exception is part of the outcome."""
+    call = call_in_thread(lambda: _outcome(lambda: function(*arguments)))
+    return await asyncio.wrap_future(call)
 
 
 class _Thread:
@@ -241,21 +243,10 @@ class _Loop(NamedTuple):
 
 
 class _Threads(ThreadPoolExecutor):
-    """For `asyncio.to_thread`: a daemon thread per call, as threads of a pool delay the exit."""
+    """For `asyncio.to_thread`: daemon threads, as those of a pool delay the exit."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-
-        def work() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(fn(*args, **kwargs))
-            except BaseException as error:  # raised again where the future is awaited
-                future.set_exception(error)
-
-        threading.Thread(target=work, name="assay-call", daemon=True).start()
-        return future
+        return call_in_thread(partial(fn, *args, **kwargs))
 
 
 def _start_loop() -> _Loop:

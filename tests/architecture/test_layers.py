@@ -23,6 +23,7 @@ SOURCE = Path(assay.__file__).parent
 LAYERS: list[list[str]] = [
     [
         "version",
+        "text",
         "record",
         "memory",
         "formulas",
@@ -36,6 +37,7 @@ LAYERS: list[list[str]] = [
         "cores",
         "blocking",
         "replacement",
+        "file_locks",
         "stats",
         "model",
     ],

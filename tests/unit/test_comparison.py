@@ -359,7 +359,7 @@ def test_scores_that_only_say_pass_or_fail_are_not(before: list[float], now: lis
         (
             (20, 0, 60, 20),
             "The candidate is better: of 100 cases, 0 stopped passing and 60 started to, from"
-            " 20.0 % to 80.0 %. This is unlikely to be luck: two equally good runs differ by as"
+            " 20 % to 80 %. This is unlikely to be luck: two equally good runs differ by as"
             " much in fewer than 1 of 1,000 comparisons.",
         ),
         (

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from assay.model.comparison import Comparison
-from assay.reporters.words import VERDICTS, duration, facts, interval, money, percent, rate, verdict
+from assay.reporters.words import VERDICTS, duration, facts, interval, money, rate, verdict
+from assay.text import percent
 from unit.runs import LISBON, PORTO, entry, run, suite, written
 
 

@@ -12,6 +12,7 @@ from assay.judges.calibrations import FILE
 from assay.service.calibration import Answer, Calibrated, Desk
 from assay.stats.calibration import majority_baseline
 from assay.stats.estimates import Estimate
+from assay.text import count
 
 _KEYS = {"p": True, "pass": True, "f": False, "fail": False, "s": None, "skip": None}
 _PROMPT = "p = pass, f = fail, s = skip, q = stop"
@@ -117,7 +118,7 @@ def _print(found: Calibrated) -> None:
     if found.earlier_labels:
         click.echo(f"          {found.earlier_labels:,} more of answers in other runs")
     if found.unknown:
-        labels = "1 label belongs" if found.unknown == 1 else f"{found.unknown:,} labels belong"
+        labels = count(found.unknown, "label belongs", "labels belong")
         click.echo(f"          {labels} to no such answer")
     click.echo()
     click.echo(f"{'':20}{'judge passes':>14}{'judge fails':>14}")

@@ -12,9 +12,10 @@ from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
-from assay.reporters.words import accepted, count, moved
+from assay.reporters.words import accepted, moved
 from assay.service import history
 from assay.terminal import Terminal, safe, wrap
+from assay.text import count
 
 #: How many cases of each list are shown.
 MAX_LISTED = 20

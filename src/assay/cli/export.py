@@ -19,6 +19,7 @@ from assay.service.result import Run
 from assay.service.test_cases import FORMATS as TEST_CASE_FORMATS
 from assay.service.test_cases import export_test_cases
 from assay.terminal import escaping
+from assay.text import count
 
 FORMATS = ("jsonl", "csv", "yaml", "observations")
 
@@ -162,5 +163,5 @@ def _warn_about_shared_ids(run: Run) -> None:
         return
     counts = Counter(hash(trial.case_id) for trial in run.store.facts(run.id) if not trial.repeat)
     if shared := sum(1 for count in counts.values() if count > 1):
-        ids = "1 id is" if shared == 1 else f"{shared:,} ids are"
+        ids = count(shared, "id is", "ids are")
         click.echo(printable(f"{ids} in more than one suite: a replay mixes their lines"), err=True)

@@ -10,9 +10,10 @@ from assay.cli.completion import files
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import printable
-from assay.reporters.words import count, duration, money
+from assay.reporters.words import duration, money
 from assay.service import plan
 from assay.service.plan import Forecast, Wish
+from assay.text import count
 
 
 @click.command("plan")

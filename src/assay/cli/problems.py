@@ -12,6 +12,7 @@ from assay.cli.json import echo_json
 from assay.errors import AssayError, ConfigError, Problem, printable
 from assay.redaction import redacted
 from assay.service.eval_files import Loaded, Paths
+from assay.text import count
 
 paths_argument = click.argument(
     "paths", nargs=-1, required=True, metavar="PATH...", shell_complete=files
@@ -70,10 +71,6 @@ def _summary(loaded: Loaded) -> str:
     errors = len(loaded.errors)
     warnings = len(loaded.problems) - errors
     return (
-        f"{_count(len(loaded.suites), 'suite')} with {_count(cases, 'case')} loaded; "
-        f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"
+        f"{count(len(loaded.suites), 'suite')} with {count(cases, 'case')} loaded; "
+        f"{count(errors, 'error')}, {count(warnings, 'warning')}"
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TextIO
 
 from assay.model.events import Event, Notice, RunFinished, RunStarted, TrialFinished
-from assay.reporters.words import count, duration, money
+from assay.reporters.words import duration, money
 from assay.terminal import Terminal, columns, cut, safe
+from assay.text import count
 
 #: Seconds between redraws on a terminal, and between lines elsewhere.
 REDRAW, PLAIN = 0.1, 5.0

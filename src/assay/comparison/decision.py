@@ -25,6 +25,7 @@ from assay.stats.paired import (
 )
 from assay.stats.planning import cases_needed
 from assay.stats.sequential import Sequential
+from assay.text import count, percent
 
 #: Differences with a p-value below this are significant.
 ALPHA = 0.05
@@ -194,13 +195,13 @@ def explain(finding: Finding, margin: float, unpaired: Mapping[str, int]) -> str
     if finding.difference is None or finding.test is None:
         return _nothing_to_compare(unpaired)
     pairs = finding.pairs
-    moved = f"{pairs.discordant:,} of {_cases(pairs.n)} changed"
+    moved = f"{pairs.discordant:,} of {count(pairs.n, 'case')} changed"
     moved += f", {pairs.lost:,} for the worse and {pairs.gained:,} for the better"
     if finding.decision == "inconclusive":
         first = f"Too early to tell: {moved}, and {_chance(finding.test.value)}."
         return f"{first} {_settling(pairs, margin)}"
     if finding.decision == "unchanged" and not pairs.discordant:
-        first = f"Nothing changed: {_cases(pairs.n)} did the same in both runs."
+        first = f"Nothing changed: {count(pairs.n, 'case')} did the same in both runs."
         return f"{first} Judging by this many cases, the difference lies " + (
             f"{between(finding.difference)}."
         )
@@ -236,8 +237,7 @@ def _settling(pairs: Pairs, margin: float) -> str:
     cases = more_cases(pairs, margin)
     if cases is None:
         return "No realistic number of cases would settle it: the runs are too much alike."
-    noun = "case" if cases == 1 else "cases"
-    return f"About {rounded(cases):,} more {noun} like these would settle it."
+    return f"About {count(rounded(cases), 'more case')} like these would settle it."
 
 
 def _chance(p: float) -> str:
@@ -257,7 +257,7 @@ def rates(pairs: Pairs) -> str:
     """Both pass rates, and the counts behind them."""
     before, now = (pairs.both + pairs.lost) / pairs.n, (pairs.both + pairs.gained) / pairs.n
     moved = f"{pairs.lost:,} stopped passing and {pairs.gained:,} started to"
-    return f"of {_cases(pairs.n)}, {moved}, from {percent(before)} to {percent(now)}"
+    return f"of {count(pairs.n, 'case')}, {moved}, from {percent(before)} to {percent(now)}"
 
 
 def between(difference: Estimate) -> str:
@@ -265,16 +265,8 @@ def between(difference: Estimate) -> str:
     return f"between {low} and {high} points"
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
 def points(share: float) -> str:
     return f"{100 * share:g}"
-
-
-def _cases(count: int) -> str:
-    return f"{count:,} case" + ("" if count == 1 else "s")
 
 
 def rounded(count: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from assay.comparison.decision import ALPHA, Finding, between, more_cases, percent, points, rates
+from assay.comparison.decision import ALPHA, Finding, between, more_cases, points, rates
 from assay.comparison.decision import rounded as rounded_count
 from assay.errors import UnknownName, UsageError
 from assay.model.accepted import AcceptedLoss
@@ -24,6 +24,7 @@ from assay.stats.distributions import binomial_cdf
 from assay.stats.paired import Pairs
 from assay.stats.repeats import at_least_by_chance
 from assay.stats.sequential import Sequential
+from assay.text import count, exact_percent
 
 GATES = get_args(Gate)
 #: How often an unstable case is assumed to fail all its re-asks by chance.
@@ -109,7 +110,7 @@ def loss_of(now: CaseOutcome) -> Loss:
     elif not reasks:
         shown = "not asked again"
     else:
-        shown = f"{reasks.passed} of {_counted(reasks.judged, 're-ask')} passed"
+        shown = f"{reasks.passed} of {count(reasks.judged, 're-ask')} passed"
         if now.critical:
             shown += " (critical: more than half must pass)"
         if reasks.errored and status != "excused":
@@ -153,14 +154,14 @@ def _regression(
 ) -> Iterator[str]:
     critical = sum(_fails_alone(loss) for loss in watched.losses)
     if critical:
-        yield f"{_counted(critical, 'critical case')} passed before and {_verb(critical)} now"
+        yield f"{count(critical, 'critical case')} passed before and {_verb(critical)} now"
     repeated, excused = watched.count("repeated"), watched.count("excused")
     if repeated and repeats_by_chance(repeated, excused) < ALPHA:
         yield _repeated_words(repeated, excused)
     if worse["significant"]:
         yield f"the pass rate fell: {rates(finding.pairs)}"
     if flips := len(watched.real_flips):
-        yield f"{_counted(flips, 'case')} passed every trial before and none now"
+        yield f"{count(flips, 'case')} passed every trial before and none now"
 
 
 def repeats_by_chance(repeated: int, excused: int) -> float:
@@ -174,7 +175,7 @@ def repeats_by_chance(repeated: int, excused: int) -> float:
 
 
 def _repeated_words(repeated: int, excused: int) -> str:
-    text = f"{_counted(repeated, 'lost case')} failed every re-ask"
+    text = f"{count(repeated, 'lost case')} failed every re-ask"
     if excused:
         text += f", and only {excused} passed again: more than chance explains"
     return text
@@ -196,7 +197,7 @@ def _strict(
     finding: Finding, worse: dict[str, Any], watched: Watched, rules: Rules
 ) -> Iterator[str]:
     if lost := len(watched.losses):
-        yield f"{_counted(lost, 'case')} passed before and {_verb(lost)} now"
+        yield f"{count(lost, 'case')} passed before and {_verb(lost)} now"
 
 
 def _inferiority(
@@ -213,15 +214,15 @@ def _without_baseline(watched: Watched, rules: Rules) -> Iterator[str]:
     added, changed = watched.failed_added, watched.failed_changed
     if rules.min_pass_rate is None:
         if added:
-            yield f"{_counted(added, 'new case')} {_verb(added)}"
+            yield f"{count(added, 'new case')} {_verb(added)}"
         if changed:
-            yield f"{_counted(changed, 'case')} that changed since the baseline {_verb(changed)}"
+            yield f"{count(changed, 'case')} that changed since the baseline {_verb(changed)}"
     elif failed := added + changed:
         passed = watched.judged_without_baseline - failed
         rate = passed / watched.judged_without_baseline
         if not reaches(rate, rules.min_pass_rate):
             found = f"{passed} of {watched.judged_without_baseline} cases without a baseline pass"
-            yield f"{found}, less than {percent(rules.min_pass_rate)}"
+            yield f"{found}, less than {exact_percent(rules.min_pass_rate)}"
 
 
 def _undecided(finding: Finding, watched: Watched, rules: Rules) -> Iterator[str]:
@@ -232,14 +233,14 @@ def _undecided(finding: Finding, watched: Watched, rules: Rules) -> Iterator[str
     repeated, excused = watched.count("repeated"), watched.count("excused")
     if repeated:
         yield (
-            f"{_counted(repeated, 'lost case')} failed every re-ask, but {excused} passed again:"
+            f"{count(repeated, 'lost case')} failed every re-ask, but {excused} passed again:"
             " the agent changes its answers, so this may be chance"
         )
     unconfirmed = [loss for loss in watched.losses if loss.status == "unconfirmed"]
     if untried := sum(not loss.reasks for loss in unconfirmed):
-        yield f"{_counted(untried, 'lost case')} could not be asked again"
+        yield f"{count(untried, 'lost case')} could not be asked again"
     if rest := len(unconfirmed) - untried:
-        yield f"{_counted(rest, 'lost case')} could not be confirmed: not every re-ask was judged"
+        yield f"{count(rest, 'lost case')} could not be confirmed: not every re-ask was judged"
     if open_losses := repeated + len(unconfirmed):
         yield _settling(finding.pairs, rules.margin, open_losses, excused)
 
@@ -264,10 +265,6 @@ def named(refs: Sequence[CaseRef], limit: int = 10) -> str:
     """The first cases by name, and how many more there are."""
     rest = f" and {len(refs) - limit:,} more" if len(refs) > limit else ""
     return ", ".join(map(str, refs[:limit])) + rest
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _verb(number: int) -> str:

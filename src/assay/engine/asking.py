@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from assay.model.result import decode_trial
 from assay.model.run import TrialRecord
+from assay.text import count
 
 
 def asking_notes(trials: Iterable[TrialRecord]) -> Iterator[str]:
@@ -23,13 +24,11 @@ def asking_notes(trials: Iterable[TrialRecord]) -> Iterator[str]:
             if attempt.answered_at:
                 times.add(attempt.answered_at)
     if cached:
-        noun = "answer" if asked == 1 else "answers"
-        came = f"{cached:,} of {asked:,} {noun} came from the cache{_when(times)}"
+        came = f"{cached:,} of {count(asked, 'answer')} came from the cache{_when(times)}"
         yield f"{came}; run with --no-cache to ask the target again"
     if retries:
-        often = "1 retry" if retries == 1 else f"{retries:,} retries"
-        noun = "trial" if asked == 1 else "trials"
-        yield f"{often} after errors of the target, in {retried:,} of {asked:,} {noun}"
+        often = count(retries, "retry", "retries")
+        yield f"{often} after errors of the target, in {retried:,} of {count(asked, 'trial')}"
 
 
 def _when(times: set[str]) -> str:

@@ -14,6 +14,7 @@ from assay.model.result import JUDGED, Outcome, decode_case, decode_trial
 from assay.model.run import TrialRecord
 from assay.model.score import reaches
 from assay.model.written import as_json
+from assay.text import exact_percent
 
 
 class Counted(Protocol):
@@ -115,5 +116,5 @@ def _pass_count(trials: Sequence[TrialRecord]) -> str:
     passed = sum(trial.outcome == "passed" for trial in trials)
     judged = passed + sum(trial.outcome == "failed" for trial in trials)
     least = trials[0].min_pass_rate
-    share = "all" if least >= 1 else f"{100 * least:.12g} %"
+    share = "all" if least >= 1 else exact_percent(least)
     return f"{passed} of {judged} trials passed, {share} must"

@@ -19,7 +19,8 @@ from assay.model.result import CaseResult, Outcome, decode_case
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult
 from assay.redaction import cut
-from assay.reporters.words import count, standings
+from assay.reporters.words import standings
+from assay.text import count
 
 #: How many cases of each outcome are shown.
 MAX_CASES = 100

@@ -9,9 +9,10 @@ from typing import TextIO
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.run_result import RunResult
 from assay.reporters.excerpts import Excerpt, gather
-from assay.reporters.words import count, verdict
+from assay.reporters.words import verdict
 from assay.settings import environment
 from assay.terminal import Terminal, safe
+from assay.text import count
 
 _TITLE = 200
 

@@ -19,7 +19,6 @@ from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.words import (
     baseline_of,
     changes,
-    count,
     facts,
     headline,
     moved,
@@ -28,6 +27,7 @@ from assay.reporters.words import (
     warnings,
 )
 from assay.terminal import safe
+from assay.text import count
 
 #: The limits of a list, and of the table of suites.
 MAX_LISTED, MAX_SUITES = 20, 200

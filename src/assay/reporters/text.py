@@ -13,7 +13,6 @@ from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.words import (
     baseline_of,
     changes,
-    count,
     facts,
     headline,
     moved,
@@ -22,6 +21,7 @@ from assay.reporters.words import (
     warnings,
 )
 from assay.terminal import Terminal, columns, cut, safe, wrap
+from assay.text import count
 
 #: How many cases of a list, and how many warnings, are shown.
 MAX_LISTED = 20

@@ -9,6 +9,7 @@ from typing import Any
 from assay.model.comparison import AcceptedCase, CaseRef, Comparison
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
+from assay.text import count, percent
 
 #: Marks a case that failed in the baseline too.
 FAILED_BEFORE = "failed before too"
@@ -58,7 +59,7 @@ def moved(comparison: Comparison) -> str:
     lost = f"{len(losses):,} lost ({', '.join(found)})" if found else "none lost"
     accepted = f", {len(comparison.accepted):,} accepted" if comparison.accepted else ""
     passes = len(comparison.new_passes)
-    return f"{lost}{accepted}, {passes:,} new {'pass' if passes == 1 else 'passes'}"
+    return f"{lost}{accepted}, {count(passes, 'new pass', 'new passes')}"
 
 
 def standings(comparison: Comparison | None) -> dict[CaseRef, str]:
@@ -77,20 +78,6 @@ def standings(comparison: Comparison | None) -> dict[CaseRef, str]:
 def accepted(case: AcceptedCase) -> str:
     until = f" (until {case.until})" if case.until else ""
     return f"accepted{until}: {case.reason}"
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-def percent(share: float) -> str:
-    """`83.3 %`; never rounded to 100 % or 0 %, which mean all and none."""
-    text = f"{100 * share:.1f}"
-    if text == "100.0" and share < 1:
-        text = "99.9"
-    elif text == "0.0" and share > 0:
-        text = "0.1"
-    return text.removesuffix(".0") + " %"
 
 
 def money(usd: float) -> str:

@@ -30,6 +30,7 @@ from assay.ports import Store
 from assay.results.statistics import Measure
 from assay.stats.means import DRAWS
 from assay.stats.sequential import Sequential
+from assay.text import count, exact_percent
 
 #: With more suites than this each gets fewer bootstrap draws, but always at least the minimum.
 _MANY_SUITES, _MIN_DRAWS = 20, 1000
@@ -111,8 +112,8 @@ def result_of(
         for i, count in enumerate(all_counts)
     )
     every = Count()
-    for count in all_counts:
-        every.join(count)
+    for counted in all_counts:
+        every.join(counted)
     selections = [header.selected for header in record.suites if header.selected is not None]
     selected = sum(selections) if len(selections) == len(record.suites) else None
     return RunResult(
@@ -224,7 +225,7 @@ def conclude(
     coverage = 1.0 if summary.coverage is None else summary.coverage
     if gave_up or not (interrupted or reaches(coverage, options.min_coverage)):
         judged = f"{summary.judged:,} of {summary.planned:,} cases were judged"
-        missing = f"{judged}; {_percent(options.min_coverage)} required"
+        missing = f"{judged}; {exact_percent(options.min_coverage)} required"
         reasons.setdefault(3, []).append(missing)
         if gave_up:
             reasons[3] = [gave_up, *reasons[3], f"{again} continues it"]
@@ -255,21 +256,15 @@ PRECEDENCE = (130, 2, 5, 1, 3, 4)
 
 def _failure(summary: Summary, min_pass_rate: float | None) -> str:
     if min_pass_rate is None:
-        cases = "1 case" if summary.failed == 1 else f"{summary.failed:,} cases"
-        return f"{cases} failed" if summary.failed else ""
+        return f"{count(summary.failed, 'case')} failed" if summary.failed else ""
     if summary.skipped and summary.skipped == summary.total_cases and min_pass_rate > 0:
-        return f"no case was judged; {_percent(min_pass_rate)} must pass"
+        return f"no case was judged; {exact_percent(min_pass_rate)} must pass"
     rate = summary.passed / summary.judged if summary.judged else 1.0
     if reaches(rate, min_pass_rate):
         return ""
     # Not the rate: rounded, it may look like the required one.
     passed = f"{summary.passed:,} of {summary.judged:,} judged cases passed"
-    return f"{passed}; {_percent(min_pass_rate)} required"
-
-
-def _percent(share: float) -> str:
-    """A share given by the user, with all its digits."""
-    return f"{100 * share:.12g} %"
+    return f"{passed}; {exact_percent(min_pass_rate)} required"
 
 
 def _nothing_selected(options: RunOptions) -> str:

@@ -18,6 +18,7 @@ from assay.errors import ObservationError, TargetError
 from assay.model.observation import Observation
 from assay.observations.checked import checked
 from assay.ports import Request, Target
+from assay.text import count
 
 #: The longest wait, in seconds, that a target may ask for. A run that sleeps for an hour would
 #: seem to hang.
@@ -222,7 +223,7 @@ class _Question:
 
     def given_up(self, error: TargetError) -> TargetError:
         # Without the duration, as cases with the same message are reported together.
-        tried = "1 attempt" if self.effort.attempts == 1 else f"{self.effort.attempts} attempts"
+        tried = count(self.effort.attempts, "attempt")
         return error.reworded(f"{error} (gave up after {tried})")
 
     def _left(self) -> float | None:

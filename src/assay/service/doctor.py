@@ -31,6 +31,7 @@ from assay.service.project import find_settings, plugins
 from assay.service.store import open_store
 from assay.settings import Settings, shown_path
 from assay.suites.staleness import load_registry
+from assay.text import count
 
 State = Literal["ok", "warning", "problem"]
 
@@ -284,8 +285,7 @@ def _tools(settings: Settings) -> Iterator[Finding]:
     if registry is None:
         yield Finding("tools", "registry", "ok", "none is named; staleness is not checked")
     else:
-        noun = "tool" if len(registry) == 1 else "tools"
-        yield Finding("tools", "registry", "ok", f"{len(registry):,} {noun}")
+        yield Finding("tools", "registry", "ok", count(len(registry), "tool"))
 
 
 def _git(settings: Settings) -> Finding:

@@ -10,13 +10,9 @@ from types import TracebackType
 from typing import IO
 
 from assay.errors import RunHeld
+from assay.file_locks import try_lock, unlock
 from assay.replacement import writing
 from assay.settings import shown_path
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - on Windows nothing prevents concurrent resumes
-    fcntl = None  # type: ignore[assignment]
 
 
 class FileLease:
@@ -39,12 +35,12 @@ class FileLease:
         with writing(shown_path(self._file)):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             stream = self._file.open("a+b")
-        while not _try_lock(stream):
+        while not try_lock(stream):
             # If a shared lock is possible, only a short `is_held` was in the way: try again.
-            if not _try_lock(stream, shared=True):
+            if not try_lock(stream, shared=True):
                 stream.close()
                 raise RunHeld(self._run_id)
-            _unlock(stream)
+            unlock(stream)
         return stream
 
     def is_held(self) -> bool:
@@ -55,7 +51,7 @@ class FileLease:
             except FileNotFoundError:
                 return False
         with stream:
-            return not _try_lock(stream, shared=True)
+            return not try_lock(stream, shared=True)
 
     def _is_current(self, stream: IO[bytes]) -> bool:
         """Is it still the file at this path? The previous holder may have removed it since."""
@@ -75,19 +71,3 @@ class FileLease:
                 os.unlink(self._file)
             self._stream.close()
             self._stream = None
-
-
-def _try_lock(stream: IO[bytes], *, shared: bool = False) -> bool:
-    """Lock the file without waiting; False when a conflicting lock is held."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(stream, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _unlock(stream: IO[bytes]) -> None:
-    if fcntl is not None:
-        fcntl.flock(stream, fcntl.LOCK_UN)

@@ -29,6 +29,7 @@ from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problem
 from assay.formulas import restored
 from assay.model.suite import CASES_KEYS
+from assay.model.values import MISSING, parse_json
 from assay.settings import Settings, shown_path
 from assay.suites import promptfoo
 
@@ -144,10 +145,9 @@ def _from_csv(text: str, file: str, *, raw: bool) -> Drafts | None:
 def _tags(cell: str) -> Any:
     """The tags in a cell: a JSON array, or separated by commas or semicolons."""
     if cell.startswith("["):
-        try:
-            return json.loads(cell)
-        except json.JSONDecodeError:
-            pass
+        tags = parse_json(cell)
+        if tags is not MISSING:
+            return tags
     return [tag.strip() for tag in _TAG_SEPARATOR.split(cell) if tag.strip()]
 
 

@@ -24,17 +24,13 @@ from assay.documents.document import Document
 from assay.documents.editing import with_item, without_item
 from assay.documents.source import is_absent, read_text
 from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
+from assay.file_locks import try_lock
 from assay.model.reading import Reading
 from assay.replacement import replacing
 from assay.settings import shown_path
 
 if TYPE_CHECKING:
     from assay.model.expect import Expect
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - on Windows nothing prevents concurrent writes
-    fcntl = None  # type: ignore[assignment]
 
 SUFFIX, LOCK_SUFFIX = ".regression.json", ".regression.lock.json"
 #: How long to wait for another process that changes a ledger, which takes milliseconds.
@@ -357,7 +353,7 @@ def _exclusive(file: Path) -> Iterator[None]:
         folder = os.open(file.parent, os.O_RDONLY)
     try:
         deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
-        while folder is not None and not _try_lock(folder):
+        while folder is not None and not try_lock(folder):
             if time.monotonic() >= deadline:
                 where = shown_path(file.parent)
                 found = f"another process is changing regression cases in {where}"
@@ -367,19 +363,6 @@ def _exclusive(file: Path) -> Iterator[None]:
     finally:
         if folder is not None:
             os.close(folder)
-
-
-def _try_lock(folder: int) -> bool:
-    """Lock an open folder without waiting; False when another process has the lock."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # some file systems have no locks
-        pass
-    return True
 
 
 def _write(file: Path, text: str) -> None:

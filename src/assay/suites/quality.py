@@ -10,6 +10,7 @@ from assay.errors import Problem, Problems
 from assay.model.case import EvalCase, Origin, Suite
 from assay.model.expect import NO_TOOL, ExpectBase
 from assay.suites.ledger import PREFIX
+from assay.text import count
 
 Finding = tuple[str, str, tuple[str | int, ...], str]  # slug, message, path in the case, hint
 
@@ -53,11 +54,11 @@ def _blocks(case: EvalCase) -> Iterator[Block]:
 
 def _few_golden_values(case: EvalCase, suite: Suite) -> Iterator[Finding]:
     for block in _blocks(case):
-        count = len(set(block.expect.responseContains))
-        if case.tier == "golden" and count < 2:
+        values = len(set(block.expect.responseContains))
+        if case.tier == "golden" and values < 2:
             hint = "add exact values that only the tool could have returned"
-            noun = "value" if count == 1 else "values"
-            yield "few-golden-values", f"checks {count} exact {noun}", block.path, hint
+            found = f"checks {count(values, 'exact value')}"
+            yield "few-golden-values", found, block.path, hint
 
 
 def _echoed_prompt(case: EvalCase, suite: Suite) -> Iterator[Finding]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import threading
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import wait
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from assay.functions import imported
 from assay.model.source import Source
 from assay.process import Limits, run
 from assay.settings import Settings, environment_of_child, shown_path
+from assay.threads import call_in_thread
 
 Failure = type[AssayError]
 
@@ -81,26 +82,18 @@ def _call_function(source: Source, settings: Settings, failure: Failure) -> str:
 
 def _call(function: Callable[[], Any], source: Source, failure: Failure) -> Any:
     """Call the function in a thread, which is abandoned if it takes too long."""
-    outcome: list[tuple[Any, BaseException | None]] = []
 
-    def work() -> None:
-        try:
-            value = function()
-            if inspect.isawaitable(value):
-                value = asyncio.run(_await(value))
-            outcome.append((value, None))
-        except BaseException as error:  # raised in the thread that waits
-            outcome.append((None, error))
+    def work() -> Any:
+        value = function()
+        return asyncio.run(_await(value)) if inspect.isawaitable(value) else value
 
-    thread = threading.Thread(target=work, name="assay-source", daemon=True)
-    thread.start()
-    thread.join(source.timeout_seconds)
-    if not outcome:
+    call = call_in_thread(work)
+    wait([call], source.timeout_seconds)
+    if not call.done():
         raise failure(f"{source.label} took longer than {source.timeout_seconds:g} s")
-    value, error = outcome[0]
-    if error is not None:
+    if (error := call.exception()) is not None:
         raise failure(f"{source.label} raised {printable(cause_of(error))}") from error
-    return value
+    return call.result()
 
 
 async def _await(value: Awaitable[Any]) -> Any:

@@ -13,6 +13,7 @@ from assay.observations.measures import total
 from assay.observations.pairing import NO_RESULT, last_said
 from assay.ports import Request
 from assay.targets.tools import Answer, answer_call
+from assay.text import count
 
 Body = dict[str, Any]
 
@@ -81,8 +82,7 @@ def _join(turns: Sequence[Turn]) -> Observation:
     costs = [each.cost_usd for each in seen if each.cost_usd is not None]
     notes = [note for each in seen for note in each.notes]
     if turns[-1].answers:
-        many = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
-        notes.append(f"stopped after {many}: the model still called tools")
+        notes.append(f"stopped after {count(len(turns), 'turn')}: the model still called tools")
     return Observation(
         response=answer.text,
         tool_calls=tuple(call for message in messages for call in message.tool_calls),
