@@ -15,7 +15,7 @@ from typing import Any
 from assay.comparison.outcomes import find_run, names_file
 from assay.errors import NotInStore
 from assay.model.evaluator import TYPE_ALIASES
-from assay.model.options import RunOptions
+from assay.model.options import options_where
 from assay.model.test_case import MAX_TAG, TestCase
 from assay.ports import Store
 from assay.server import bodies
@@ -214,4 +214,4 @@ FIELDS: dict[str, Parser] = {
     "options": _options,
 }
 #: The names under `options` of a request.
-OPTIONS = tuple(name for name in RunOptions.model_fields if name not in ("target", "evaluators"))
+OPTIONS = options_where(lambda option: "request" in option.doors)
