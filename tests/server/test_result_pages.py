@@ -24,6 +24,7 @@ from assay.stores.memory import MemoryStore
 from assay.testing.stores import a_run, a_trial, saved
 from patience import PATIENCE
 from server.conftest import ADDRESS
+from unit import runs
 
 #: Letters that are others in lower case, what JSON escapes, and what lies between two texts.
 TEXTS = st.text(st.sampled_from('aAbK\u212a\u00df\u017f\u00e9"\\/\n\t\x1f \u2028'), max_size=6)
@@ -46,9 +47,9 @@ class Watched:
 
 
 def trial(position: int, response: str = "", **more: Any) -> TrialRecord:
-    details: dict[str, Any] = {"outcome": more.get("outcome", "passed"), "trials": []}
-    result = {"id": f"c{position}", "description": "d", "passed": True, "durationMs": 1.0}
-    encoded = json.dumps(result | {"details": details}).encode()
+    result = runs.entry(f"c{position}", more.get("outcome", "passed"), description="d")
+    del result["details"]["response"]
+    encoded = json.dumps(result).encode()
     seen = more.pop("seen", None) or json.dumps({"response": response}).encode()
     return a_trial(position, result=encoded, observation=seen, **more)
 

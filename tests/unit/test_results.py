@@ -86,10 +86,13 @@ def test_nothing_that_a_score_says_is_lost(score: EvaluationScore) -> None:
     assert (tuple(written["hits"]), tuple(written["misses"])) == (score.hits, score.misses)
 
 
-@pytest.mark.parametrize("said", [{"hits": (1,)}, {"misses": [None]}, {"reasoning": 3}])
-def test_a_score_that_is_not_explained_by_texts_is_refused(said: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="a score is explained by texts, not by"):
-        EvaluationScore(0.5, **said)
+def test_what_explains_a_score_becomes_text() -> None:
+    odd: Any = {"hits": (1,), "misses": [None], "reasoning": 3, "failed_gate": None}
+    entry = result(EvaluationScore(0.5, **odd), seen=Observation()).to_dict()["details"][
+        "evaluators"
+    ][0]
+    assert (entry["hits"], entry["misses"], entry["reasoning"]) == (["1"], ["None"], "3")
+    assert "failedGate" not in entry
 
 
 def test_what_there_is_to_say_stands_in_the_order_of_a_result_file() -> None:

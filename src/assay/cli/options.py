@@ -11,33 +11,16 @@ from pydantic.fields import FieldInfo
 
 from assay.documents.checking import check
 from assay.documents.document import Document
-from assay.model.options import RunOptions
+from assay.model.options import Door, RunOptions, options_where, traits_of
 from assay.model.reading import Reading
 
-#: Options with another name on the command line than in files.
-FLAGS = {"timeout_seconds": "--timeout", "evaluators": "--evaluator"}
-#: The placeholder for the value in the help.
-METAVARS = {
-    "filter": "GLOB",
-    "shard": "I/N",
-    "target": "TARGET",
-    "judge": "TARGET",
-    "baseline": "RUN",
-    "evaluators": "TYPE",
-    "tag": "TAG",
-}
 
-#: Options that may be given only once: a user may well mean both, and click takes the last.
-ONCE = ("target", "judge", "baseline")
-
-
-def run_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Adds the options of a run: these, or all of them."""
+def run_options(door: Door) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds the options that a command offers."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        fields = RunOptions.model_fields
-        for name in reversed(names or tuple(fields)):
-            function = _option(name, fields[name])(function)
+        for name in reversed(options_where(lambda option: door in option.doors)):
+            function = _option(name, RunOptions.model_fields[name])(function)
         return function
 
     return decorate
@@ -53,26 +36,23 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
     document = Document.unplaced("options", written)
     for problem in check(RunOptions, document, (), written, Reading())[1]:
         raise click.UsageError(
-            re.sub(r"^'(\w+)(?:\[\d+\])?'", lambda found: _flag(found[1]), problem.advice)
+            re.sub(r"^'(\w+)(?:\[\d+\])?'", lambda found: traits_of(found[1]).flag, problem.advice)
         )
     return written
 
 
-def _flag(name: str) -> str:
-    return FLAGS.get(name, "--" + name.replace("_", "-"))
-
-
 def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    flag = _flag(name)
+    traits = traits_of(name)
+    flag = traits.flag
     text = field.description or ""
     kind = _value_type(field.annotation)
     if kind is bool:
         # No default: if the flag is not given, the configuration decides.
         both = f"{flag}/--no-{flag.removeprefix('--')}"
         return click.option(both, name, default=None, help=text)
-    if name in ONCE:
-        word = METAVARS[name]
-        return click.option(flag, name, multiple=True, callback=_only_one, metavar=word, help=text)
+    if traits.once:
+        once: dict[str, Any] = {"multiple": True, "callback": _only_one}
+        return click.option(flag, name, metavar=traits.metavar, help=text, **once)
     default = field.default
     if default is not None and default != ():
         shown = f"{default:g}" if kind in (int, float) else default
@@ -82,7 +62,7 @@ def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Calla
         name,
         type=click.Choice(kind) if isinstance(kind, tuple) else kind,
         multiple=_is_list(field.annotation),
-        metavar=METAVARS.get(name),
+        metavar=traits.metavar,
         default=None,
         help=text,
     )

@@ -12,19 +12,11 @@ from assay.cli.following import follow
 from assay.cli.options import given, run_options
 from assay.service.runs import Order
 
-#: The run options that make sense when no target is asked, only judges.
-OPTIONS = (
-    *("judge", "workers", "max_retries", "requests_per_minute", "tokens_per_minute"),
-    *("filter", "tag", "tier", "limit", "shard", "cache", "evaluators"),
-    *("baseline", "gate", "margin", "min_pass_rate", "min_coverage"),
-    *("require_calibrated", "strict"),
-)
-
 
 @click.command("regrade")
 @click.argument("run")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=files)
-@run_options(*OPTIONS)
+@run_options("regrade")
 @report_options
 @store_option
 def command(

@@ -16,7 +16,7 @@ from assay.service.runs import Order
 
 @click.command("run")
 @click.argument("paths", nargs=-1, metavar="PATH...", shell_complete=files)
-@run_options()
+@run_options("run")
 @click.option(
     "--resume",
     is_flag=False,

@@ -1,14 +1,14 @@
 """RunOptions: the options of a run. Each is defined here and nowhere else.
 
-The command line, the configuration and Python take them from these fields: the name, the type,
-the default and the help text.
+The command line, the configuration, REST and Python take them from these fields: the name, the
+type, the default, the help text and the traits.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -66,50 +66,141 @@ Entries = Annotated[
 ]
 
 
-def Option(default: Any, meaning: str, *aliases: str) -> Any:  # noqa: N802 - part of a field's type
-    """A field with its help text."""
-    return Key(default, aliases=aliases, description=meaning)
+Door = Literal["run", "regrade", "request"]
+Heir = Literal["rerun", "regrade"]
+_DOORS: tuple[Door, ...] = ("run", "regrade", "request")
+_NO_REGRADE: tuple[Door, ...] = ("run", "request")
+_HEIRS: tuple[Heir, ...] = ("rerun", "regrade")
+
+
+class Traits(NamedTuple):
+    """What is known of an option besides its type, its default and its help text.
+
+    `doors` offer it: `assay run`, `assay regrade`, and the `options` of a request over REST.
+    `heirs` inherit it from the run that they are based on: a rerun or a merged run, and a regraded
+    one. It `plans` if it decides which trials there are and what is asked, and `narrows` if it
+    selects some of the cases. `flag` is its name on the command line. If `once`, it may be given
+    only once: a user may well mean both, and click takes the last.
+    """
+
+    flag: str
+    metavar: str | None = None
+    doors: tuple[Door, ...] = _DOORS
+    heirs: tuple[Heir, ...] = _HEIRS
+    plans: bool = False
+    narrows: bool = False
+    once: bool = False
+
+
+def Option(default: Any, meaning: str, *aliases: str, **traits: Any) -> Any:  # noqa: N802
+    """A field with its help text and traits; its flag is its first alias, or its name."""
+    field = Key(default, aliases=aliases, description=meaning)
+    field.metadata.append(Traits(aliases[0] if aliases else "", **traits))
+    return field
+
+
+def traits_of(name: str) -> Traits:
+    """The traits of an option."""
+    found = next(m for m in RunOptions.model_fields[name].metadata if isinstance(m, Traits))
+    return found._replace(flag="--" + (found.flag or name).replace("_", "-"))
+
+
+def options_where(holds: Callable[[Traits], bool]) -> tuple[str, ...]:
+    """The names of the options with these traits."""
+    return tuple(name for name in RunOptions.model_fields if holds(traits_of(name)))
 
 
 class RunOptions(Shape):
     """How a run goes. What is None is left to the case, the suite or the target."""
 
-    target: Text | None = Option(None, "The target to ask: its name, or one written inline.")
-    judge: Text | None = Option(None, "The judge to use instead of the configured one.")
+    target: Text | None = Option(
+        None,
+        "The target to ask: its name, or one written inline.",
+        metavar="TARGET",
+        doors=("run",),
+        heirs=("rerun",),
+        plans=True,
+        once=True,
+    )
+    judge: Text | None = Option(
+        None,
+        "The judge to use instead of the configured one.",
+        metavar="TARGET",
+        plans=True,
+        once=True,
+    )
     workers: Several | None = Option(None, "How many trials run at once (10).")
-    repeat: Several | None = Option(None, "How many times each case is asked (1).")
+    repeat: Several | None = Option(
+        None, "How many times each case is asked (1).", doors=_NO_REGRADE, plans=True
+    )
     timeout_seconds: Positive | None = Option(
         None,
         "Seconds for all attempts of a trial, not counting waits for rate limits (120).",
         "timeout",
+        doors=_NO_REGRADE,
     )
     max_retries: Count = Option(3, "How many times a failed request is retried.")
     requests_per_minute: Positive | None = Option(None, "At most this many requests per minute.")
     tokens_per_minute: Positive | None = Option(None, "At most this many tokens per minute.")
-    budget_usd: Positive | None = Option(None, "Stop asking once this many US dollars are spent.")
-    max_failures: AtLeastOne | None = Option(None, "Stop asking after this many failed cases.")
-    filter: Texts = Option((), "Only cases whose id matches the pattern, such as 'weather-*'.")
-    tag: Texts = Option((), "Only cases with this tag.")
-    tier: Tiers = Option((), "Only cases of this tier.")
-    limit: AtLeastOne | None = Option(None, "Only the first cases, at most this many.")
-    shard: Annotated[Text, AfterValidator(_check_shard), _SHARD_SCHEMA] | None = Option(
-        None, "Only part of the cases: 1/4 is the first of four."
+    budget_usd: Positive | None = Option(
+        None,
+        "Stop asking once this many US dollars are spent.",
+        doors=_NO_REGRADE,
+        heirs=("rerun",),
     )
-    seed: Count = Option(0, "The seed for the order in which a live target is asked.")
-    cache: Flag = Option(False, "Take answers from the cache, and put new ones there.")
+    max_failures: AtLeastOne | None = Option(
+        None, "Stop asking after this many failed cases.", doors=_NO_REGRADE, heirs=("rerun",)
+    )
+    filter: Texts = Option(
+        (),
+        "Only cases whose id matches the pattern, such as 'weather-*'.",
+        metavar="GLOB",
+        plans=True,
+        narrows=True,
+    )
+    tag: Texts = Option((), "Only cases with this tag.", metavar="TAG", plans=True, narrows=True)
+    tier: Tiers = Option((), "Only cases of this tier.", plans=True, narrows=True)
+    limit: AtLeastOne | None = Option(
+        None, "Only the first cases, at most this many.", plans=True, narrows=True
+    )
+    shard: Annotated[Text, AfterValidator(_check_shard), _SHARD_SCHEMA] | None = Option(
+        None,
+        "Only part of the cases: 1/4 is the first of four.",
+        metavar="I/N",
+        plans=True,
+        narrows=True,
+    )
+    seed: Count = Option(
+        0, "The seed for the order in which a live target is asked.", doors=_NO_REGRADE, plans=True
+    )
+    cache: Flag = Option(False, "Take answers from the cache, and put new ones there.", plans=True)
     evaluators: Entries = Option(
-        (), "The type of the evaluator for cases that name none.", "evaluator"
+        (),
+        "The type of the evaluator for cases that name none.",
+        "evaluator",
+        metavar="TYPE",
+        doors=("run", "regrade"),
+        plans=True,
     )
     baseline: Text | None = Option(
-        None, "Compare with this run: an id, the name of a baseline, or a result file."
+        None,
+        "Compare with this run: an id, the name of a baseline, or a result file.",
+        metavar="RUN",
+        heirs=(),
+        once=True,
     )
-    gate: Gate = Option("regression", "What fails a run that has a baseline.")
+    gate: Gate = Option("regression", "What fails a run that has a baseline.", heirs=())
     margin: Rate = Option(0.02, "The difference in pass rate that does not matter.")
     confirm: Count | None = Option(
-        None, "How many times a live target is asked again about a case that got worse (5)."
+        None,
+        "How many times a live target is asked again about a case that got worse (5).",
+        doors=_NO_REGRADE,
     )
     stop_when: Literal["decided"] | None = Option(
-        None, "Stop asking when the comparison with the baseline is decided."
+        None,
+        "Stop asking when the comparison with the baseline is decided.",
+        doors=_NO_REGRADE,
+        heirs=(),
     )
     min_pass_rate: Rate | None = Option(
         None, "The pass rate that a run without a baseline must reach (all cases)."
@@ -124,27 +215,21 @@ class RunOptions(Shape):
 
     def plan(self) -> dict[str, Any]:
         """The options that decide what is asked of which target; they must be equal on resume."""
-        return self.model_dump(mode="json", include={*PLANNING}, exclude_defaults=True)
+        return self.model_dump(
+            mode="json",
+            include={*options_where(lambda option: option.plans)},
+            exclude_defaults=True,
+        )
 
     def shown(self) -> dict[str, Any]:
         """The options that were set, as recorded in results."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
-#: The options that decide which trials there are, and what is asked.
-PLANNING = (
-    *("target", "judge", "repeat", "filter", "tag", "tier", "limit", "shard", "seed"),
-    *("evaluators", "cache"),
-)
-
-#: The options that select some of the cases.
-NARROWING = ("filter", "tag", "tier", "limit", "shard")
-
-
 def narrowing(options: Mapping[str, Any]) -> str:
     """The recorded options that selected some of the cases, as flags; empty if there are none."""
     flags = []
-    for name in NARROWING:
+    for name in options_where(lambda option: option.narrows):
         given = options.get(name) or ()
         values = given if isinstance(given, (list, tuple)) else (given,)
         flags += [f"--{name} {value}" for value in values]

@@ -58,8 +58,8 @@ def weighted(pairs: Iterable[tuple[float, float]]) -> float:
 
 
 def _as_texts(given: Any) -> tuple[str, ...]:
-    """Accept any iterable, or a single text."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    """Accept any iterable, or a single text; what is not text becomes it."""
+    return (given,) if isinstance(given, str) else tuple(map(str, given))
 
 
 class EvaluatorEntry(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -101,13 +101,13 @@ class EvaluationScore(Record, frozen=True):
 
     def __post_init__(self) -> None:
         score = self.score
-        if type(self.hits) is not tuple or type(self.misses) is not tuple:
-            force_setattr(self, "hits", _as_texts(self.hits))
-            force_setattr(self, "misses", _as_texts(self.misses))
-        texts = (self.reasoning, self.failed_gate, self.error, self.skipped)
-        for text in (*self.hits, *self.misses, *texts):
-            if type(text) is not str and not isinstance(text, str):
-                raise ValueError(f"a score is explained by texts, not by {text!r}")
+        for name in ("hits", "misses"):
+            given = getattr(self, name)
+            if type(given) is not tuple or not all(isinstance(text, str) for text in given):
+                force_setattr(self, name, _as_texts(given))
+        for name in ("reasoning", "failed_gate", "error", "skipped"):
+            if not isinstance(given := getattr(self, name), str):
+                force_setattr(self, name, "" if given is None else str(given))
         if not isinstance(self.details, dict):
             raise ValueError(f"the details are {self.details!r}, not a dict")
         if type(score) is not float or not 0.0 <= score <= 1.0 or self.error or self.skipped:

@@ -27,7 +27,7 @@ def _components(shape: type[Any], ref_template: str) -> tuple[dict[str, Any], di
         for key, value in definition["properties"].items():
             if value.get("default", ...) is None:
                 definition["properties"][key] = _never_null(value)
-    return root, definitions
+    return root, msgspec.json.decode(msgspec.json.encode(definitions))
 
 
 def _never_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from assay import registry
 from assay.comparison.outcomes import find_run, names_file
 from assay.errors import NotInStore
 from assay.model.evaluator import TYPE_ALIASES
-from assay.model.options import RunOptions
+from assay.model.options import options_where
 from assay.model.test_case import TestCase
 from assay.ports import Store
 from assay.server.envelope import ApiError, invalid
@@ -28,7 +28,7 @@ from assay.suites import test_cases
 #: More workers or repeats do not help, and take memory before the first trial.
 MAX_WORKERS, MAX_REPEATS = 1000, 1000
 #: The names under `options` of a request.
-OPTIONS = tuple(name for name in RunOptions.model_fields if name not in ("target", "evaluators"))
+OPTIONS = options_where(lambda option: "request" in option.doors)
 #: The keys under which an evaluator has others.
 _MEMBERS = ("evaluators", "assert", "assertions")
 #: A prompt that ends like this may be taken for a file name.

@@ -163,7 +163,7 @@ class Desk:
 
     def _cases(self, files: set[str]) -> dict[CaseRef, EvalCase]:
         """The cases of those files that can still be loaded, as the run judged them."""
-        options = options_of({}, self._settings, self.record, [])
+        options = options_of({}, self._settings, self.record, None)
         defaults = Defaults(default_evaluators(options, self._settings))
         found: dict[CaseRef, EvalCase] = {}
         for file in files:

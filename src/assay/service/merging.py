@@ -29,7 +29,7 @@ from assay.model.run_result import RunResult
 from assay.ports import Store
 from assay.results.folder import folder_shown, results_folder, write_files
 from assay.results.run import conclude, recorded_summary, result_of
-from assay.service.options import ANEW
+from assay.service.options import inherited
 from assay.service.project import project
 from assay.service.result import Run
 from assay.service.shards import AnyRun, Shard, find_shards, without
@@ -77,7 +77,7 @@ def _merged(shards: Sequence[Shard]) -> RunRecord:
         target=", ".join(sorted(targets)),
         plan=_unsharded(first.plan, len(records)),
         # It is not compared with what its shards were compared with.
-        options=without(_unsharded(first.options, len(records)), *ANEW),
+        options=inherited(_unsharded(first.options, len(records)), "rerun"),
         environment=environment | {MERGED_FROM: [record.id for record in records]},
         suites=[_header(same) for same in zip(*(r.suites for r in records), strict=True)],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from assay import registry
@@ -11,29 +11,29 @@ from assay.documents.checking import check
 from assay.documents.document import Document
 from assay.errors import Problem, UsageError
 from assay.model.evaluator import Evaluators, EvaluatorSpec
-from assay.model.options import RunOptions
+from assay.model.options import Heir, RunOptions, options_where
 from assay.model.reading import Reading
 from assay.model.run import RunRecord
 from assay.model.shape import Shape
 from assay.redaction import MARK
 from assay.settings import OVERRIDES, Settings, environment
 
-#: Options that a run does not inherit from an earlier one: what it is compared with, and how.
-ANEW = ("baseline", "gate", "stop_when")
-
 
 def options_of(
     given: dict[str, Any],
     settings: Settings,
-    earlier: RunRecord | None,
-    forgotten: Collection[str] = ANEW,
+    earlier: RunRecord | None = None,
+    heir: Heir | None = "rerun",
 ) -> RunOptions:
-    """By precedence: given, of the earlier run unless `forgotten`, environment, assay.yaml."""
+    """By precedence: given, of the earlier run, environment, assay.yaml.
+
+    An `heir` does not have all options of the earlier run; a resumed run, None, has.
+    """
     defaults = settings.config.defaults
     known = {name: getattr(defaults, name) for name in defaults.model_fields_set}
     known |= _environment()
     if earlier is not None:
-        known |= {k: v for k, v in earlier.options.items() if k not in forgotten}
+        known |= earlier.options if heir is None else inherited(earlier.options, heir)
         _check_complete(earlier, known.keys() - given.keys())
     written = known | {RunOptions.spelling.aliases.get(k, k): v for k, v in given.items()}
     document = Document.unplaced("options", written)
@@ -41,6 +41,12 @@ def options_of(
     if options is None or problems:
         raise UsageError(_joined(problems))
     return options
+
+
+def inherited(options: Mapping[str, Any], heir: Heir) -> dict[str, Any]:
+    """The recorded options that a run inherits from the run that it is based on."""
+    names = options_where(lambda option: heir in option.heirs)
+    return {name: value for name, value in options.items() if name in names}
 
 
 def _joined(problems: Iterable[Problem]) -> str:

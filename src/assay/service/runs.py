@@ -31,7 +31,7 @@ from assay.errors import Problem, StoreError, UsageError, refusal_of
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Listener, Notice
-from assay.model.options import RunOptions
+from assay.model.options import Heir, RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.ports import Store, Target
@@ -42,7 +42,7 @@ from assay.seeds import Seeds
 from assay.service import handmade
 from assay.service.eval_files import Paths, as_paths, load_all
 from assay.service.history import against, restored, rules_of
-from assay.service.options import ANEW, default_evaluators, options_of
+from assay.service.options import default_evaluators, options_of
 from assay.service.project import project, working_directory
 from assay.service.result import Run
 from assay.service.store import open_store
@@ -248,10 +248,8 @@ def _options(
 ) -> RunOptions:
     named = {"target": order.target, "judge": order.judge}
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
-    forgotten = [] if order.resume else list(ANEW)
-    if order.regrade is not None:  # grade all observations: no limit may stop it
-        forgotten += ["target", "max_failures", "budget_usd"]
-    return options_of(given, settings, earlier, forgotten)
+    heir: Heir | None = "rerun" if order.regrade is None else "regrade"
+    return options_of(given, settings, earlier, None if order.resume else heir)
 
 
 def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
