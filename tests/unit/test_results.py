@@ -88,9 +88,8 @@ def test_nothing_that_a_score_says_is_lost(score: EvaluationScore) -> None:
 
 def test_what_explains_a_score_becomes_text() -> None:
     odd: Any = {"hits": (1,), "misses": [None], "reasoning": 3, "failed_gate": None}
-    entry = result(EvaluationScore(0.5, **odd), seen=Observation()).to_dict()["details"][
-        "evaluators"
-    ][0]
+    written = result(EvaluationScore(0.5, **odd), seen=Observation()).to_dict()["details"]
+    entry = written["evaluators"][0]
     assert (entry["hits"], entry["misses"], entry["reasoning"]) == (["1"], ["None"], "3")
     assert "failedGate" not in entry
 
