@@ -54,7 +54,7 @@ def cases_of(
     with open_binary(file, shown_path(file)) as stream:
         in_memory = stream.seek(0, 2) <= HELD_BYTES
     found = lines.validate(keep=in_memory)
-    cases = tuple(found.cases) if in_memory else StreamedCases(lines, found)
+    cases = tuple(found.cases) if in_memory else StreamedCases(lines, found.case_index)
     return cases, found.problems
 
 
@@ -330,9 +330,13 @@ class StreamedCases(Sequence[EvalCase]):
     #: They were validated by `load`, and need not be read once more for that.
     checked = True
 
-    def __init__(self, lines: CaseLines, validated: _Validated) -> None:
-        self.lines, self._index = lines, validated.case_index
+    def __init__(self, lines: CaseLines, index: _CaseIndex) -> None:
+        self.lines, self._index = lines, index
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> Any:
+        """Another process opens the file anew."""
+        return StreamedCases, (self.lines, self._index)
 
     def __len__(self) -> int:
         return len(self._index)
