@@ -304,10 +304,11 @@ def test_a_function_that_hangs_can_be_left(agent: Write, monkeypatch: pytest.Mon
     monkeypatch.setattr(threads, "IDLE_SECONDS", 0.01)
     agent("""
         import threading
-        begun, release = threading.Event(), threading.Event()
+        begun, release, workers = threading.Event(), threading.Event(), []
         def ask(text):
+            workers.append(threading.current_thread())
             begun.set()
-            release.wait(60)
+            release.wait()
             return text
     """)
     target = connected()
@@ -321,12 +322,11 @@ def test_a_function_that_hangs_can_be_left(agent: Write, monkeypatch: pytest.Mon
             await asking
 
     asyncio.run(run())
-    workers = [t for t in threading.enumerate() if t.name == "assay-call"]
-    assert workers
-    assert all(thread.daemon for thread in workers)
+    (worker,) = my_agent.workers
+    assert worker.daemon
     my_agent.release.set()
-    for thread in workers:
-        thread.join(PATIENCE)  # what it returns to a closed loop is dropped without a sound
+    worker.join(PATIENCE)  # what it returns to a closed loop is dropped without a sound
+    assert not worker.is_alive()
 
 
 @pytest.mark.parametrize(
