@@ -525,6 +525,17 @@ def test_baselines_are_set_listed_and_removed(running: TestClient) -> None:
     refused(running.delete("/api/baselines/main"), 404, "NOT_FOUND")
 
 
+def test_both_encodings_of_an_accent_are_one_baseline(running: TestClient) -> None:
+    finished(running, SUITES)
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    for name in (decomposed, composed):
+        assert running.put(f"/api/baselines/{name}", json={"run": "latest"}).status_code == 200
+    (one,) = running.get("/api/baselines").json()["data"]["baselines"]
+    assert one["name"] == composed
+    assert running.delete(f"/api/baselines/{decomposed}").status_code == 204
+    assert running.get("/api/baselines").json()["data"]["count"] == 0
+
+
 @pytest.mark.parametrize(
     ("name", "body", "code"),
     [

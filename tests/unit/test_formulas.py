@@ -82,7 +82,7 @@ def test_raw_writes_texts_unchanged(project: Project, added: list[NewTestCase]) 
 def test_raw_needs_test_cases(project: Project) -> None:
     done = invoke("export", "latest", "--raw", "-o", "o.csv")
     assert done.exit_code == 2
-    assert "--raw is an option of --test-cases" in done.output
+    assert "--raw is an option of --test-cases" in done.stderr
 
 
 def test_a_neutralised_file_is_run_as_it_was_exported(project: Project) -> None:

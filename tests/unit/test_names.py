@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from unicodedata import normalize
 
 import pytest
-from starlette.testclient import TestClient
 
 from assay.model.names import same_name
-from assay.server.app import create_app
-from assay.service.store import open_store
-from assay.settings import Settings
 from unit.conftest import Project, invoke
 
 NFC, NFD = "caf\u00e9", "cafe\u0301"
@@ -69,21 +64,3 @@ def test_results_and_suites_are_found_by_both_spellings(recorded: Project) -> No
     done(0, "trend", "--suite", f"{NFC}.eval.yaml")
     added = ["--bug", "X-1", "--tool", "t", "--contains", "y"]
     done(0, "regression", "add", "--from", f"latest/{NFC}", *added)
-
-
-@pytest.fixture
-def client(recorded: Project) -> Iterator[TestClient]:
-    settings = Settings.find(recorded.root)
-    store = open_store(settings, None)
-    with TestClient(create_app(settings, store), "http://127.0.0.1:8321") as client:
-        yield client
-    store.close()
-
-
-def test_rest_has_one_baseline_for_both_spellings(client: TestClient) -> None:
-    for name in (NFD, NFC):
-        assert client.put(f"/api/baselines/{name}", json={"run": "latest"}).status_code == 200
-    (found,) = client.get("/api/baselines").json()["data"]["baselines"]
-    assert found["name"] == NFC
-    assert client.delete(f"/api/baselines/{NFD}").status_code == 204
-    assert client.get("/api/baselines").json()["data"]["count"] == 0
