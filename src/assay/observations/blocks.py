@@ -49,6 +49,7 @@ _TYPED_OUTPUT = {
     "execution-denied": True,
 }
 _FAILED = "the tool failed"
+_UNWRITTEN = "audio without a transcript was left out"
 
 
 class Blocks(msgspec.Struct):
@@ -90,7 +91,10 @@ def read_blocks(items: list[Any], at: str) -> Blocks:
 def _read(block: Record, found: Blocks) -> None:
     kind, block = _kind(block)
     if kind in _TEXTS:
-        found.texts.append(as_text(block.get("text", "content", "refusal", "value"), block.at))
+        text = block.get("text", "content", "refusal", "value")
+        if isinstance(text, dict) and "annotations" in text:  # of OpenAI's Assistants
+            text = text.get("value")
+        found.texts.append(as_text(text, block.at))
         if kind == "refusal":
             found.notes.append(REFUSED)
     elif kind == "dynamic-tool" or (kind.startswith("tool-") and "state" in block.raw):
@@ -102,6 +106,10 @@ def _read(block: Record, found: Blocks) -> None:
         found.calls.append(read_chat_call(block))
     elif _RESULT.fullmatch(kind):
         found.results.append(_result(block))
+    elif _MEDIA.search(kind) and (spoken := block.text("transcript")):
+        found.texts.append(spoken)
+    elif "audio" in kind:
+        found.notes.append(_UNWRITTEN)
     elif _MEDIA.search(kind):
         found.media.append(block.raw)
     elif not _SILENT.fullmatch(kind):

@@ -84,6 +84,8 @@ def turn(record: Record) -> Turn:
     role, blocks = role_of(record), _blocks(record)
     notes = [*blocks.notes, *ending(record.get("stop_reason", "finish_reason"))]
     content, name = blocks.content, record.text("name")
+    if content is None and (audio := record.record("audio")) is not None:
+        content = audio.text("transcript")
     if refusal := record.text("refusal"):
         content = content or refusal
         notes.append(REFUSED)
@@ -116,7 +118,7 @@ def _blocks(record: Record) -> Blocks:
 
 def _without_text(record: Record, notes: list[str]) -> Any:
     """The content of a message that has none: known to be empty, or None if it is not recorded."""
-    if "content" in record.raw and not record.get("content") and not record.get("parts"):
+    if "content" in record.raw and not any(map(record.get, ("content", "parts", "audio"))):
         return ""
     keys = ", ".join(repr(cut(str(key), 40)) for key in record.raw if key != "role")
     if keys and not notes:

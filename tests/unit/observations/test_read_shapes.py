@@ -44,6 +44,7 @@ class Known(msgspec.Struct, frozen=True):
 ROME = ToolCall("getWeather", {"city": "Rome"}, {"sky": "sunny"}, "call_r")
 ADD = ToolCall("add", {"a": 2, "b": 3}, "5", "call_1")
 RESPONSE = Usage(52, 18)
+SPOKEN = "It is 23 °C in Lisbon."
 KNOWN = {
     # OpenAI
     "responses_whole": Known(
@@ -104,6 +105,17 @@ KNOWN = {
         ),
         llm_calls=2,
     ),
+    "openai_audio": Known(SPOKEN),
+    "openai_audio_unwritten": Known(
+        notes=("a message has no content that can be read, only 'content', 'audio'",),
+        unknown=f"{NO_CONTENT}; a message has no content that can be read, only 'content', 'audio'",
+    ),
+    "openai_realtime_items": Known(SPOKEN),
+    "openai_realtime_unwritten": Known(
+        notes=("audio without a transcript was left out",),
+        unknown=f"{NO_CONTENT}; audio without a transcript was left out",
+    ),
+    "openai_assistants_message": Known(SPOKEN),
     "openai_refusal": Known("I can't assist with that.", notes=(REFUSED,), usage=Usage(30, 9)),
     "openai_text_completion": Known(" and they lived happily", notes=(CUT,), usage=Usage(5, 4)),
     "spaced_ids": Known(
