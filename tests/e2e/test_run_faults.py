@@ -186,7 +186,7 @@ def test_a_disk_that_is_full_ends_the_run_in_words_and_nothing_is_broken(
     talkative: Project, agent: Agent
 ) -> None:
     """A limit on the size of files stands for the disk."""
-    script = f"ulimit -f 3600; exec {shlex.quote(ASSAY)} run . --json"
+    script = f"ulimit -f 1500; exec {shlex.quote(ASSAY)} run . --json --workers 1"
     process = subprocess.Popen(
         ["sh", "-c", script],
         cwd=talkative.root,
@@ -202,7 +202,7 @@ def test_a_disk_that_is_full_ends_the_run_in_words_and_nothing_is_broken(
     kept = talkative.finished()
     assert 0 < len(kept) < 40
     agent.seen.clear()
-    whole = talkative.call("run", ".", "--json", "--resume").stdout
+    whole = talkative.call("run", ".", "--json", "--workers", "1", "--resume").stdout
     assert set(outcomes(whole).values()) == {"passed"}
     assert len(agent.seen) == 40 - len(kept)
 
