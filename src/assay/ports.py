@@ -138,6 +138,24 @@ class Target(Protocol):
         ...
 
 
+class RecordedAnswers(Target, Protocol):
+    """A target with recorded answers, each of which has a number; streamed suites need one.
+
+    The answers are read in several processes at once.
+    """
+
+    #: How many answers there are.
+    records: int
+
+    def answer(self, case_id: str, repeat: int) -> tuple[int, Observation, bytes | None]:
+        """The number of an answer, its observation, and the JSON of that if it can be stored."""
+        ...
+
+    def strangers(self, used: bytearray) -> int:
+        """How many answers have an id of which no answer was used."""
+        ...
+
+
 class Cache(Protocol):
     """Caches replies of targets and judges; the key is a hash of what was asked."""
 
@@ -328,7 +346,8 @@ class Reporter(Protocol):
     """Writes a report about a run; a module with this function qualifies.
 
     There may be a million cases: iterate over them and write as you go. Escape all text of models
-    and users as the format requires.
+    and users as the format requires. Its name is the suffix of its files, unless it has
+    `writes_files = False`.
     """
 
     def write(self, run: RunResult, out: TextIO) -> None: ...

@@ -66,7 +66,11 @@ def test_a_run_ends_with_its_code(
         (["--resume", "x", "--rerun-failed", "y"], "--rerun-failed y name two runs to go back to"),
         (["--tier", "gold"], "gold"),
         (["nope"], "nope"),
-        (["-o", "report.xyz"], "the name of a report ends in one of"),
+        (
+            ["-o", "report.xyz"],
+            "the name of a report ends in one of .csv, .json, .jsonl, .md, .xml",
+        ),
+        (["-o", "report.text"], "the name of a report ends in one of"),
         (["-o", "gone/report.md"], "gone/report.md: the folder gone does not exist"),
     ],
 )

@@ -15,14 +15,12 @@ import click
 from assay.cli.completion import files
 from assay.errors import PluginError, StoreError, UsageError
 from assay.model.run_result import RunResult
+from assay.ports import Reporter
 from assay.registry import reporters
 from assay.replacement import is_device, replacing, writing
 from assay.service.report import report
 from assay.settings import environment, shown_path
 from assay.terminal import escaping
-
-#: Reporters whose name is not a file suffix.
-_NO_SUFFIX = ("text", "github")
 
 store_option = click.option("--store", metavar="URL", help="Where runs are recorded.")
 
@@ -36,7 +34,7 @@ def output_option(*, required: bool = False) -> Callable[[Callable[..., Any]], C
         required=required,
         metavar="FILE",
         shell_complete=files,
-        help="Write a report, by suffix: .json, .jsonl, .csv, .md, or .xml for JUnit.",
+        help="Write a report; the suffix chooses its format, such as .json, .md or .xml (JUnit).",
     )
 
 
@@ -107,13 +105,17 @@ def report_to(stream: IO[bytes], name: str, result: RunResult) -> None:
 def _reporter_for(file: Path) -> str:
     """The name of the reporter for a file; raises UsageError if it could not be written."""
     suffix = file.suffix.removeprefix(".").lower()
-    known = [name for name in reporters if name not in _NO_SUFFIX]
-    if suffix not in known:
-        endings = ", ".join(f".{name}" for name in sorted(known))
+    # A broken plugin is reported before the run, not after it.
+    if suffix not in reporters or not _writes_files(reporters.get(suffix)):
+        known = (name for name, reporter in reporters.usable().items() if _writes_files(reporter))
+        endings = ", ".join(f".{name}" for name in known)
         raise UsageError(f"{shown_path(file)}: the name of a report ends in one of {endings}")
     check_writable(file)
-    reporters.get(suffix)  # a broken plugin is reported before the run, not after it
     return suffix
+
+
+def _writes_files(reporter: Reporter) -> bool:
+    return getattr(reporter, "writes_files", True)
 
 
 def check_writable(file: Path) -> None:

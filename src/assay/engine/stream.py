@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,28 +34,13 @@ from assay.model.calibration import JudgeUse
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
 from assay.model.run import TrialRecord, position_of
-from assay.ports import CaseStream, Chunk, Executor, Store
+from assay.ports import CaseStream, Chunk, Executor, RecordedAnswers, Store
 
 #: How many trials are saved together, and how many saves may be in progress at once.
 SAVED_TOGETHER = 512
 _MAX_SAVES = 3
 #: Errors that have nothing to do with the cases: such a run can be resumed.
 UNRELATED = (ExecutorError, StoreError)
-
-
-class Answers(Protocol):
-    """A target with recorded answers, each of which has a number."""
-
-    #: How many answers there are.
-    records: int
-
-    def answer(self, case_id: str, repeat: int) -> tuple[int, Observation, bytes | None]:
-        """The number of an answer, its observation, and the JSON of that if it can be stored."""
-        ...
-
-    def strangers(self, used: bytearray) -> int:
-        """How many answers have an id of which no answer was used."""
-        ...
 
 
 class Graded(msgspec.Struct, array_like=True):
@@ -99,7 +84,7 @@ class ChunkGrader:
         stream: CaseStream,
         plan: Plan,
         trials: Trials,
-        answers: Answers,
+        answers: RecordedAnswers,
         done: Done,
     ) -> None:
         self._suite, self._stream, self._plan = suite, stream, plan
@@ -227,7 +212,7 @@ class StreamRun:
         self,
         grader: ChunkGrader,
         stream: CaseStream,
-        answers: Answers,
+        answers: RecordedAnswers,
         setup: StreamSetup,
     ) -> None:
         self._grader, self._stream, self._setup = grader, stream, setup

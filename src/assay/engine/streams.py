@@ -14,11 +14,11 @@ from assay.engine.job import Job
 from assay.engine.lineup import Lineup, unused_answers
 from assay.engine.plan import Done, Plan
 from assay.engine.runner import Runner
-from assay.engine.stream import UNRELATED, Answers, ChunkGrader, StreamRun, StreamSetup
+from assay.engine.stream import UNRELATED, ChunkGrader, StreamRun, StreamSetup
 from assay.errors import AssayError, Problem, TargetError
 from assay.model.calibration import recorded_uses
 from assay.model.run import RunRecord
-from assay.ports import CaseStream
+from assay.ports import CaseStream, RecordedAnswers
 from assay.redaction import Redactor
 from assay.registry import executors
 
@@ -93,8 +93,8 @@ class Streams:
     def _stream(self, index: int) -> CaseStream:
         return cast("CaseStream", self._job.suites[index].cases)
 
-    def _answers(self) -> Answers:
+    def _answers(self) -> RecordedAnswers:
         """The recorded answers."""
-        answers = cast("Answers", self._lineup.target_of_streams().target)
+        answers = cast("RecordedAnswers", self._lineup.target_of_streams().target)
         _ = answers.records  # builds the index now, to be shared with forked processes
         return answers

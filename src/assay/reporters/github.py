@@ -14,6 +14,8 @@ from assay.settings import environment
 from assay.terminal import Terminal, safe
 from assay.text import count
 
+#: It is for the log of a job, and not chosen by the suffix of a file.
+writes_files = False
 _TITLE = 200
 
 

@@ -23,6 +23,8 @@ from assay.reporters.words import (
 from assay.terminal import Terminal, columns, cut, safe, wrap
 from assay.text import count
 
+#: It is for the terminal, and not chosen by the suffix of a file.
+writes_files = False
 #: How many cases of a list, and how many warnings, are shown.
 MAX_LISTED = 20
 #: How many cases are named above their common reason.
