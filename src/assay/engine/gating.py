@@ -7,6 +7,7 @@ from assay.model.comparison import Reasks
 from assay.model.run import place_of
 from assay.model.trials import by_case, outcome_of, repeats_of
 from assay.ports import Store
+from assay.text import count
 
 DETERMINISTIC = ("golden", "labeled", "regression")
 
@@ -51,6 +52,5 @@ def ungated_rubrics(plan: Plan) -> list[int]:
     ]
 
 
-def _reason(tool: str, count: int) -> str:
-    cases = "1 deterministic case" if count == 1 else f"{count} deterministic cases"
-    return f"{cases} of {tool} did not pass"
+def _reason(tool: str, failed: int) -> str:
+    return f"{count(failed, 'deterministic case')} of {tool} did not pass"

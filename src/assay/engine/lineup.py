@@ -13,6 +13,7 @@ from assay.errors import MAX_PROBLEMS, UsageError
 from assay.model.run import TrialRecord
 from assay.roster.retries import Retrying
 from assay.roster.targets import Roster
+from assay.text import count
 
 
 class Lineup:
@@ -104,12 +105,12 @@ class Lineup:
 
 
 def _unreadable_lines(target: str, problems: Sequence[str]) -> str:
-    count = f"{len(problems):,}" if len(problems) <= MAX_PROBLEMS else f"more than {MAX_PROBLEMS:,}"
-    noun = "line" if len(problems) == 1 else "lines"
-    return f"{target}: {count} {noun} cannot be read; the first: {problems[0]}"
+    more = "more than " if len(problems) > MAX_PROBLEMS else ""
+    lines = count(min(len(problems), MAX_PROBLEMS), "line")
+    return f"{target}: {more}{lines} cannot be read; the first: {problems[0]}"
 
 
-def unused_answers(target: Retrying, count: int) -> str:
+def unused_answers(target: Retrying, number: int) -> str:
     noun = getattr(target.target, "counted", "line")
-    have = f"{noun} has" if count == 1 else f"{noun}s have"
-    return f"{target.name}: {count:,} {have} an id that no selected case has"
+    have = count(number, f"{noun} has", f"{noun}s have")
+    return f"{target.name}: {have} an id that no selected case has"

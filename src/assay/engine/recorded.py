@@ -14,6 +14,7 @@ from assay.model.run import RunRecord, TrialRecord, only
 from assay.observations.reading import read_json
 from assay.ports import Request, Store
 from assay.redaction import MARK
+from assay.text import count
 
 
 class StoredAnswers:
@@ -57,9 +58,9 @@ class StoredAnswers:
         if not self._is_complete:
             yield f"the run {self._run} did not end: cases that it did not come to are left out"
         if self.redacted:
-            graded = "observation was" if self.redacted == 1 else "observations were"
+            graded = count(self.redacted, "observation was", "observations were")
             reason = "secrets had been taken out before it was recorded"
-            yield f"{self.redacted:,} {graded} graded as redacted text: {reason}"
+            yield f"{graded} graded as redacted text: {reason}"
 
     def _read(self, trial: TrialRecord) -> Observation:
         if not was_asked(trial):

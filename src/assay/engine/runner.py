@@ -29,6 +29,7 @@ from assay.model.options import RunOptions
 from assay.model.result import Outcome
 from assay.model.run import RunStatus, TrialFacts, TrialRecord, only
 from assay.model.score import TOLERANCE
+from assay.text import count
 
 #: The run gives up after this many trials in a row that could not connect or timed out.
 MAX_UNREACHABLE = 20
@@ -81,11 +82,10 @@ class Tally(msgspec.Struct):
         if budget is not None and self.cost_usd >= budget:
             return f"the budget of ${budget:g} is spent"
         if max_failures is not None and self.failures >= max_failures and not confirming:
-            cases = "1 case" if self.failures == 1 else f"{self.failures} cases"
-            return f"{cases} failed, and max-failures is {max_failures}"
-        for target, count in self.unreachable.items():
-            if count >= MAX_UNREACHABLE:
-                return f"{target} could not be reached {count} times in a row"
+            return f"{count(self.failures, 'case')} failed, and max-failures is {max_failures}"
+        for target, times in self.unreachable.items():
+            if times >= MAX_UNREACHABLE:
+                return f"{target} could not be reached {times} times in a row"
         return ""
 
 

@@ -37,6 +37,7 @@ from assay.roster.retries import RetryPolicy
 from assay.roster.targets import Roster
 from assay.stats.sequential import Sequential
 from assay.suites.programs import MissingPrograms
+from assay.text import count
 
 
 async def run(job: Job) -> RunResult:
@@ -247,9 +248,8 @@ class _Session:
         facts = self.job.store.facts
         cost = expected_cost(left, lambda position: facts(record.id, only(position)))
         times = sum(times for _, times in left)
-        cases = "1 case" if len(left) == 1 else f"{len(left)} cases"
-        trials = "1 trial" if times == 1 else f"up to {times} trials"
-        text = f"asking {cases} again that passed in the baseline: {trials}"
+        trials = f"{'' if times == 1 else 'up to '}{count(times, 'trial')}"
+        text = f"asking {count(len(left), 'case')} again that passed in the baseline: {trials}"
         return f"{text}, at most about ${cost:.2g}" if cost else text
 
     def _confirm_times(self, planned: Planned) -> int:
