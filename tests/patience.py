@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 #: Seconds. Only what hangs takes this long, so no test can fail because others use the machine.
-PATIENCE = 600.0
+PATIENCE = 100.0

@@ -76,9 +76,6 @@ class ReplayFolder:
         except ObservationError as error:
             raise TargetError(f"{name}: {error}") from None
 
-    def plain(self, case_id: str) -> None:
-        """No transcript is a plain line."""
-
     @property
     def records(self) -> int:
         return len(self._files)
