@@ -17,6 +17,8 @@ _is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
 
 #: A thread that has not started after this long never will: its start was interrupted.
 _START_SECONDS = 5.0
+#: A Ctrl-C that arrives just before a wait does not end it, so no wait is longer than this.
+_SIGNAL_SECONDS = 0.5
 
 
 def wait_for(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -58,7 +60,8 @@ def _run_in_thread(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     try:
         call = call_in_thread(run)
-        ended.wait()
+        while not ended.wait(_SIGNAL_SECONDS):
+            pass
     except BaseException:
         if started.wait(_START_SECONDS):
             for task in tasks:
