@@ -3,6 +3,7 @@
     AssayError           3     the base; each has a slug (see docs/errors.md) and an exit code
       UsageError         2     a wrong argument
         UnknownName      2     a name that no registry, file or command knows
+        FilterError      2     a filter of cases that cannot be read
         ToolRegistryError 2    the registry of tools cannot be read
         RunHeld          2     another process is working on the run
       ConfigError        2     assay.yaml or [tool.assay] is wrong
@@ -34,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -249,6 +250,28 @@ class UnknownName(UsageError):
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
         self.hint = hint or nearest(name, self.known)
         super().__init__(f"no {kind} is called {name!r}" + (f" ({self.hint})" if self.hint else ""))
+
+
+class FilterMistake(NamedTuple):
+    """A mistake in a filter of cases; columns count from 1."""
+
+    column: int
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"column {self.column}: {self.message}{hint}"
+
+
+class FilterError(UsageError):
+    """A filter of cases that cannot be read; `mistakes` has all of its mistakes."""
+
+    slug = "bad-filter"
+
+    def __init__(self, text: str, mistakes: Sequence[FilterMistake]) -> None:
+        self.text, self.mistakes = text, tuple(mistakes)
+        super().__init__("\n".join(f"filter, {mistake}" for mistake in mistakes))
 
 
 class ToolRegistryError(UsageError):
