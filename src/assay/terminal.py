@@ -130,6 +130,15 @@ def wrap(text: str, width: int) -> list[str]:
     return [_LOG_COMMAND.sub(r"\g<0> ", line) for line in (*lines, line)]
 
 
+def pointed(text: str, column: int, width: int) -> tuple[str, str]:
+    """The text, and a caret below its column, counted from 1; a long text is cut around it."""
+    room = max(width - 2, 20)
+    before, after = printable(text[: column - 1]), printable(text[column - 1 :])
+    while columns(before) > room // 2:
+        before = before[1:]
+    return f"  {before}{cut(after, room - columns(before))}", "  " + " " * columns(before) + "^"
+
+
 def _fitting(text: str, room: int) -> int:
     """How many characters from the start of the text fit into `room` columns."""
     kept = 0

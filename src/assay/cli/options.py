@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from assay.documents.checking import check
 from assay.documents.document import Document
+from assay.model.case_filter import parse_filter
 from assay.model.options import Door, RunOptions, options_where, traits_of
 from assay.model.reading import Reading
 
@@ -33,6 +34,7 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None and value != ()
     }
+    parse_filter(str(written.get("select", "")))  # shows each mistake at its column
     document = Document.unplaced("options", written)
     for problem in check(RunOptions, document, (), written, Reading())[1]:
         raise click.UsageError(

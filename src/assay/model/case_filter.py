@@ -10,11 +10,13 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePath
 from typing import Literal, NoReturn, get_args
 
 import msgspec
 
 from assay.errors import FilterError, FilterMistake, nearest
+from assay.model.case import EvalCase
 from assay.model.names import normal_name
 from assay.model.result import Outcome
 
@@ -54,8 +56,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 class FilterRow(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a case that filters read; without a run, only the first five are known.
 
-    `suites` are the names of its suite: its name, its file, and the file without a folder and
-    suffix. `evaluators` are names and types. `text` is folded.
+    `suites` are the `suite_names` of its suite. `evaluators` are names and types. `text` is folded.
     """
 
     id: str
@@ -135,6 +136,33 @@ def parse_filter(text: str) -> CaseFilter:
     if parser.mistakes:
         raise FilterError(text, parser.mistakes)
     return CaseFilter(terms)
+
+
+def suite_names(name: str, file: str) -> tuple[str, ...]:
+    """The names of a suite: its own, its file with any of its folders, and without a suffix."""
+    parts = PurePath(file).parts
+    paths = ("/".join(parts[start:]) for start in range(len(parts)))
+    stem = parts[-1].partition(".")[0] if parts else ""
+    return tuple(dict.fromkeys(filter(None, (name, stem, *paths))))
+
+
+def row_of_case(names: tuple[str, ...], case: EvalCase, chosen: CaseFilter) -> FilterRow:
+    """What is known of a case that was not asked; its text only if the filter searches it."""
+    specs = [spec for _, spec in case.walk_evaluators()]
+    return FilterRow(
+        id=case.id,
+        suites=names,
+        tags=case.tags,
+        evaluators=tuple({name for spec in specs for name in (spec.name, spec.type)}),
+        text=case_text(case) if any(term.field == "text" for term in chosen.terms) else "",
+    )
+
+
+def case_text(case: EvalCase) -> str:
+    """The text of a case that filters search: what it is called, what is asked and expected."""
+    messages = (*case.input_messages, *case.expected_messages)
+    texts = (case.id, case.description, case.expected_outcome or "", *(m.text for m in messages))
+    return folded("\n".join(texts))
 
 
 def folded(text: str) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from assay.judges.judgements import JudgeStatistics
 from assay.model.calibration import Calibration
 from assay.model.comparison import Comparison
-from assay.model.options import RunOptions
+from assay.model.options import RunOptions, narrowing
 from assay.model.result import Outcome
 from assay.model.run import (
     RunRecord,
@@ -269,13 +269,11 @@ def _failure(summary: Summary, min_pass_rate: float | None) -> str:
 
 def _nothing_selected(options: RunOptions) -> str:
     """Names the options that selected cases, as one was likely mistyped."""
-    chosen = {"filter": options.filter, "tag": options.tag, "tier": options.tier}
-    given = [f"--{name} {value}" for name, values in chosen.items() for value in values]
-    given += [f"--shard {options.shard}"] if options.shard else []
-    if not given:
+    chosen = narrowing(options.model_dump(exclude={"limit"}))
+    if not chosen:
         return "no case was selected"
     hint = "; a filter must match the whole id" if options.filter else ""
-    return f"no case was selected: none matches {' '.join(given)}{hint}"
+    return f"no case was selected: none matches {chosen}{hint}"
 
 
 def recorded_summary(

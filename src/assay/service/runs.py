@@ -28,8 +28,8 @@ from assay.engine.plan import Defaults
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.errors import Problem, StoreError, UsageError, refusal_of
-from assay.model.case import EvalCase, Suite
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.case import Suite
+from assay.model.comparison import Comparison
 from assay.model.events import Listener, Notice
 from assay.model.options import Heir, RunOptions
 from assay.model.run import RunRecord
@@ -39,7 +39,7 @@ from assay.results.finishing import RunResults
 from assay.roster.secrets import secrets_of
 from assay.roster.targets import Roster
 from assay.seeds import Seeds
-from assay.service import handmade
+from assay.service import handmade, selection
 from assay.service.eval_files import Paths, as_paths, load_all
 from assay.service.history import against, restored, rules_of
 from assay.service.options import default_evaluators, options_of
@@ -206,10 +206,15 @@ def _check_order(order: Order) -> None:
 def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) -> Job:
     _check_order(order)
     earlier = find_run(order.earlier, store) if order.earlier else None
-    options = _options(order, given, settings, earlier)
+    options = selection.with_run(
+        _options(order, given, settings, earlier),
+        store,
+        earlier=order.rerun_failed or order.regrade,
+        resumes=order.resume == "",
+    )
     base, origin = _find_base(order.baseline, options, store), _origin(order, earlier)
     # A run based on another one looks its cases up, which a stream cannot do.
-    order = replace(order, stream=order.stream and not origin)
+    order = replace(order, stream=order.stream and not origin and not options.of)
     suites, paths = _suites(order, options, settings, store, earlier)
     defaults = default_evaluators(options, settings)
     _report(list(handmade.unchecked(suites, Defaults(defaults))), order, options)
@@ -236,7 +241,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         reports=order.door.reports,
         origin=origin,
     )
-    job = _with_origin(job)
+    job = selection.only_selected(_with_origin(job))
     if order.resume is None:
         return job
     named = earlier if order.resume else None
@@ -264,7 +269,7 @@ def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
 def _with_origin(job: Job) -> Job:
     """The job with the cases, and for a regrade the answers, of the run that it is based on."""
     if run_id := job.origin.get("rerunFailed"):
-        return _with_failed(job, job.store.run(run_id))
+        return selection.only_failed(job, job.store.run(run_id))
     if run_id := job.origin.get("regraded"):
         answers = StoredAnswers(job.store.run(run_id), job.store)
         files = [project_path(suite.file, job.settings) for suite in job.suites]
@@ -272,23 +277,6 @@ def _with_origin(job: Job) -> Job:
             job, target=answers, wanted=lambda suite, case: answers.has(files[suite], case)
         )
     return job
-
-
-def _with_failed(job: Job, earlier: RunRecord) -> Job:
-    """The job with only the cases that failed or errored in the earlier run."""
-    outcomes = outcomes_of(earlier.id, job.store, job.settings.root)
-    failed = {case.ref for case in outcomes if case.outcome in ("failed", "errored")}
-    files = [project_path(suite.file, job.settings) for suite in job.suites]
-
-    def wanted(suite: int, case: EvalCase) -> bool:
-        return CaseRef(files[suite], case.id) in failed
-
-    nothing = ""
-    if not failed:
-        nothing = f"no case failed in the run {earlier.id}: there is nothing to rerun"
-    elif not any(wanted(i, case) for i, suite in enumerate(job.suites) for case in suite):
-        nothing = f"none of the cases that failed in the run {earlier.id} is in these files"
-    return replace(job, wanted=wanted, nothing_wanted=nothing)
 
 
 def _find_base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes | None:
