@@ -29,7 +29,7 @@ def follow(order: runs.Order, options: dict[str, Any], documents: Documents) -> 
     brake = Brake()
     with (
         _signals_to(brake),
-        closing(Progress(sys.stderr)) as progress,
+        closing(Progress(sys.stderr, quiet=documents.quiet)) as progress,
         streams.stdout_redirected(),
     ):
         order = replace(order, door=runs.Door(progress, brake, reports=True))

@@ -24,6 +24,7 @@ def command(
     paths: tuple[str, ...],
     output: tuple[str, ...],
     as_json: bool,
+    detail: str | None,
     store: str | None,
     **options: Any,
 ) -> None:
@@ -38,5 +39,5 @@ def command(
       assay regrade latest
       assay regrade main evals/ --judge openai:gpt-4o --baseline main
     """
-    documents = Documents(output, as_json=as_json)
+    documents = Documents(output, as_json=as_json, detail=detail)
     follow(Order(paths, store=store, regrade=run), given(options), documents)

@@ -12,13 +12,17 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.model.comparison import CaseRef, Reasks
 from assay.model.diff import render_diff
 from assay.model.result import CaseResult, Outcome, decode_case
+from assay.model.run import TrialRecord
 from assay.model.run_result import RunResult
+from assay.model.score import EvaluatorEntry
 from assay.model.suite_result import EvalSuiteResult
 from assay.redaction import cut
+from assay.reporters.observed import ObservedCall, decode_observed
 from assay.reporters.words import standings
 from assay.text import count
 
@@ -37,7 +41,8 @@ class Excerpt(msgspec.Struct, frozen=True):
 
     `standing` is how it compares with the baseline, and what asking again has shown. `notes` are
     those on its answer. `diffs` has the lines of each trajectory diff, with the name of its
-    evaluator.
+    evaluator. The `answer` is there if it was asked for, or if a judge did not let the case pass;
+    then `judged` has pairs of a label and a text: the criterion and the words of the judge.
     """
 
     suite: str
@@ -51,6 +56,9 @@ class Excerpt(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
     diffs: tuple[tuple[str, tuple[str, ...]], ...]
+    answer: str | None = None
+    calls: tuple[ObservedCall, ...] | None = None
+    judged: tuple[tuple[str, str], ...] = ()
 
     @property
     def place(self) -> str:
@@ -80,27 +88,29 @@ class _OutcomeOnly(msgspec.Struct):
 _decode_outcome = msgspec.json.Decoder(_OutcomeOnly).decode
 
 
-def gather(run: RunResult, limit: int = MAX_CASES) -> Excerpts:
+def gather(run: RunResult, limit: int = MAX_CASES, *, answers: bool = False) -> Excerpts:
     """Collect excerpts in one pass, which leaves a suite once nothing more is needed from it.
 
-    Lost cases come in addition to the first failed ones, up to the same number.
+    Lost cases come in addition to the first failed ones, up to the same number. With `answers`
+    every excerpt has its answer and its calls.
     """
     found, known = Excerpts(), standings(run.comparison)
     losses = run.comparison.losses if run.comparison is not None else ()
     lost = {loss.ref for loss in losses[:limit]}
     for suite in run.suites:
-        for case in _not_passed(suite, found, limit, lost):
+        for case, trial in _not_passed(suite, found, limit, lost):
             if case.outcome == "skipped":
                 _count_skip(found.skipped, case)
             else:
                 listed = found.failed if case.outcome == "failed" else found.errored
-                listed.append(excerpt(suite, case, known))
+                shown = excerpt(suite, case, known)
+                listed.append(_with_answer(shown, case, trial, always=answers))
     return found
 
 
 def _not_passed(
     suite: EvalSuiteResult, found: Excerpts, limit: int, lost: Set[CaseRef]
-) -> Iterator[CaseResult]:
+) -> Iterator[tuple[CaseResult, TrialRecord | None]]:
     summary = suite.summary
     left = {"failed": summary.failed, "errored": summary.errored, "skipped": summary.skipped}
     listed: dict[str, list[Excerpt]] = {"failed": found.failed, "errored": found.errored}
@@ -109,17 +119,45 @@ def _not_passed(
     def wanted(outcome: str) -> bool:
         return left.get(outcome, 0) > 0 and len(listed.get(outcome, ())) < limit
 
-    entries = suite.entries() if lost_ids or any(map(wanted, left)) else iter(())
-    for entry in entries:
+    for entry, trial in _records(suite) if lost_ids or any(map(wanted, left)) else ():
         head = _decode_outcome(entry)
         outcome = head.details.outcome
         if outcome == "passed" or not (wanted(outcome) or head.id in lost_ids):
             continue
         left[outcome] -= 1
         lost_ids.discard(head.id)
-        yield decode_case(entry)
+        yield decode_case(entry), trial
         if not lost_ids and not any(map(wanted, left)):
             return
+
+
+def _records(suite: EvalSuiteResult) -> Iterator[tuple[bytes, TrialRecord | None]]:
+    if suite.records is None:
+        return ((entry, None) for entry in suite.entries())
+    return iter(suite.records())
+
+
+def _with_answer(
+    shown: Excerpt, case: CaseResult, trial: TrialRecord | None, *, always: bool
+) -> Excerpt:
+    """The excerpt with the answer and its calls, and what a judge said against the case."""
+    judges = [entry for entry in case.details.evaluators if _is_failing_judge(entry)]
+    if not (judges or always) or case.outcome != "failed":
+        return shown
+    seen = None if trial is None else decode_observed(trial.observation)
+    calls = None if seen is None or not always else seen.tool_calls or ()
+    judged = tuple(pair for entry in judges for pair in _judged(entry, case.failures))
+    return replace(shown, answer=case.details.response, calls=calls, judged=judged)
+
+
+def _is_failing_judge(entry: EvaluatorEntry) -> bool:
+    return "judge" in entry.details and entry.verdict not in (None, "pass")
+
+
+def _judged(entry: EvaluatorEntry, reasons: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The words of a judge, unless they are among the reasons."""
+    if entry.reasoning and not any(entry.reasoning in reason for reason in reasons):
+        yield entry.name, entry.reasoning
 
 
 def _count_skip(skipped: dict[str, int], case: CaseResult) -> None:

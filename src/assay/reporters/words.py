@@ -120,6 +120,11 @@ def rate(suite: EvalSuiteResult) -> str:
     return f"{text} ({low} to {high})"
 
 
+def asked_suites(run: RunResult) -> list[EvalSuiteResult]:
+    """The suites with selected cases."""
+    return [s for s in run.suites if s.summary.total_cases or s.summary.selected]
+
+
 def facts(run: RunResult) -> Iterator[tuple[str, str]]:
     """What there is to say of the whole run, each with its label."""
     summary = run.summary
@@ -181,7 +186,7 @@ def _repeats(repeats: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """How often all k attempts pass, a single one passes, and any of them passes."""
     if headline := repeats.get("headline"):
         k, n = headline["k"], str(headline["k"])
-        text = percent(headline["estimate"])
+        text = f"{percent(headline['estimate'])} of {count(repeats['complete'], 'repeated case')}"
         bounds = interval({"passRate": headline})
         single, some = repeats["passHatK"]["1"], repeats["passAtK"][n]
         rest = f"; one attempt {percent(single)}, pass@{k} {percent(some)}{_coverage(repeats)}"

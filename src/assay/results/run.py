@@ -25,7 +25,7 @@ from assay.model.run import (
 from assay.model.run_result import RunResult
 from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, Summary
-from assay.model.trials import by_case, entry_of, outcome_of, repeats_of
+from assay.model.trials import by_case, entry_of, outcome_of, repeats_of, shown_trial
 from assay.ports import Store
 from assay.results.statistics import Measure
 from assay.stats.means import DRAWS
@@ -158,6 +158,7 @@ def _suite(
         tool_name=header.tool_name or header.name,
         metadata=header.metadata,
         entries=partial(_entries, store, record.id, positions),
+        records=partial(_records, store, record.id, positions),
         summary=count.summary(header.selected),
         statistics=count.measure.statistics(
             count.planned(header.selected), draws=draws_of(len(record.suites))
@@ -187,6 +188,11 @@ def _changes(header: SuiteHeader, compared: Comparison | None) -> dict[str, Any]
 
 def _entries(store: Store, run_id: str, positions: range) -> Iterator[bytes]:
     return map(entry_of, by_case(store.trials(run_id, positions=positions)))
+
+
+def _records(store: Store, run_id: str, positions: range) -> Iterator[tuple[bytes, TrialRecord]]:
+    for trials in by_case(store.trials(run_id, positions=positions)):
+        yield entry_of(trials), shown_trial(trials)
 
 
 def _comparability(store: Store, run_id: str, positions: range) -> Iterator[tuple[str, str]]:

@@ -55,6 +55,7 @@ class Run(RunResult, frozen=True, kw_only=True):
             replace(
                 suite,
                 entries=partial(_read, suite.entries, handle),
+                records=suite.records and partial(_read, suite.records, handle),
                 comparability=partial(_read, suite.comparability, handle),
             )
             for suite in result.suites
