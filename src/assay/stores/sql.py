@@ -21,6 +21,7 @@ from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.test_case import storable
 from assay.stores.group_commit import GroupCommit, Write
+from assay.stores.sql_login import SqlLoginSessions
 from assay.stores.sql_test_cases import Connection, SqlTestCases
 
 _TRIAL = ", ".join(TrialRecord.__struct_fields__)
@@ -149,6 +150,7 @@ class SqlStore:
         self.test_cases = SqlTestCases(
             database.reading, self._submit_for_test_cases, database.contains
         )
+        self.login_sessions = SqlLoginSessions(database.reading, self._repeatedly)
 
     # Runs
 
@@ -242,7 +244,7 @@ class SqlStore:
                 connection.execute("DELETE FROM baseline_history WHERE name = ?", (name,))
             _add_to_history(connection, name, run_id)
 
-        self._act(Repeatable(act))
+        self._repeatedly(act)
 
     def move_baseline(self, name: str, run_id: str, before: str | None) -> bool:
         def act(connection: Connection) -> bool:
@@ -257,7 +259,7 @@ class SqlStore:
             query = "SELECT 1 FROM baseline WHERE name = ? AND run_id = ?"
             return connection.execute(query, (name, run_id)).fetchone() is not None
 
-        return bool(self._act(Repeatable(act)))
+        return bool(self._repeatedly(act))
 
     def baseline_history(self, name: str) -> list[str]:
         self.baseline(name)
@@ -337,10 +339,14 @@ class SqlStore:
             if not connection.execute(statement + " RETURNING id", values).fetchall():
                 raise NotInStore("run", run_id)
 
-        self._act(Repeatable(act))
+        self._repeatedly(act)
 
     def _act(self, action: Action) -> Any:
         return self._writer.submit(action).result()
+
+    def _repeatedly(self, action: Action) -> Any:
+        """Perform an action that may be performed twice."""
+        return self._act(Repeatable(action))
 
     def _submit_for_test_cases(self, action: Action) -> Future[Any]:
         def act(connection: Connection) -> Any:
