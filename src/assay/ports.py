@@ -24,6 +24,7 @@ import msgspec
 from assay.errors import Problem, UsageError
 from assay.model.case import EvalCase, Suite
 from assay.model.context import Context
+from assay.model.login import LoginSession
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.result import Outcome
@@ -217,6 +218,22 @@ class TestCaseStore(Protocol):
         ...
 
 
+class LoginSessionStore(Protocol):
+    """The log-in sessions of the pages; every write is durable when it returns."""
+
+    def add(self, session: LoginSession) -> None:
+        """Add a session, and remove those that expired before its `created_at`."""
+        ...
+
+    def get(self, id_hash: str, now: datetime) -> LoginSession | None:
+        """The session with this hash, unless it has expired by `now`."""
+        ...
+
+    def remove(self, id_hash: str) -> None:
+        """Remove a session, if there is one with this hash."""
+        ...
+
+
 class Store(Cache, Protocol):
     """The journal of runs, named baselines, test cases, and a cache of replies.
 
@@ -229,6 +246,9 @@ class Store(Cache, Protocol):
 
     @property
     def test_cases(self) -> TestCaseStore: ...
+
+    @property
+    def login_sessions(self) -> LoginSessionStore: ...
 
     def keep(self, key: str, value: dict[str, Any]) -> None:
         """As `put`, but durable when it returns."""

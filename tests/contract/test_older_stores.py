@@ -10,6 +10,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from assay.ports import Store
 from assay.stores.postgres_store import PostgresStore
 from assay.stores.sqlite import SqliteStore
@@ -25,10 +27,11 @@ _COLUMNS = """
 _INDEXES = "SELECT tablename, indexname FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1, 2"
 
 
-def test_a_sqlite_file_with_an_index_of_tags_opens(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_sqlite_file_opens(version: int, tmp_path: Path) -> None:
     old, new = tmp_path / "old.db", tmp_path / "new.db"
-    old.write_bytes(gzip.decompress((OLDER / "sqlite-4.db.gz").read_bytes()))
-    assert any("tag_part" in statement for statement in schema(old))
+    old.write_bytes(gzip.decompress((OLDER / f"sqlite-{version}.db.gz").read_bytes()))
+    assert any("tag_part" in statement for statement in schema(old)) == (version == 4)
     with closing(SqliteStore(old)) as store:
         has_everything(store)
     SqliteStore(new).close()

@@ -141,9 +141,9 @@ def parse_filter(text: str) -> CaseFilter:
 def suite_names(name: str, file: str) -> tuple[str, ...]:
     """The names of a suite: its own, its file with any of its folders, and without a suffix."""
     parts = PurePath(file).parts
-    paths = ("/".join(parts[start:]) for start in range(len(parts)))
-    stem = parts[-1].partition(".")[0] if parts else ""
-    return tuple(dict.fromkeys(filter(None, (name, stem, *paths))))
+    paths = ["/".join(parts[start:]) for start in range(len(parts))]
+    stem = PurePath(file).stem.removesuffix(".eval")
+    return tuple(dict.fromkeys(filter(None, (name, *paths, stem))))
 
 
 def row_of_case(names: tuple[str, ...], case: EvalCase, chosen: CaseFilter) -> FilterRow:
@@ -159,10 +159,8 @@ def row_of_case(names: tuple[str, ...], case: EvalCase, chosen: CaseFilter) -> F
 
 
 def case_text(case: EvalCase) -> str:
-    """The text of a case that filters search: what it is called, what is asked and expected."""
-    messages = (*case.input_messages, *case.expected_messages)
-    texts = (case.id, case.description, case.expected_outcome or "", *(m.text for m in messages))
-    return folded("\n".join(texts))
+    """The text of a case that filters search; a case of a run has its answers there too."""
+    return folded("\n".join((case.id, case.description, *(m.text for m in case.input_messages))))
 
 
 def folded(text: str) -> str:

@@ -16,8 +16,7 @@ from assay.model.comparison import CaseRef
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord
 from assay.ports import Store
-from assay.service import cases
-from assay.service.history import restored
+from assay.service.cases import case_rows
 
 
 def with_run(
@@ -56,8 +55,9 @@ def only_selected(job: Job) -> Job:
     if job.options.of is None:
         return job
     select = job.options.select or ""
-    run = restored(job.store.run(job.options.of), job.store, job.settings)
-    refs = {found.ref for found in cases.find(run, job.store, select)}
+    run = job.store.run(job.options.of)
+    rows = case_rows(job.store, run, parse_filter(select))
+    refs = {CaseRef(row.suite, row.id) for row in rows}
     nothing = f"no case of the run {run.id} matches --select {shlex.quote(select)}"
     return _only(job, refs, job.nothing_wanted or ("" if refs else nothing))
 

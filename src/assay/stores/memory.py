@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from assay.errors import NotInStore, RunHeld, StoreError, kept_by_baseline
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
+from assay.stores.memory_login import MemoryLoginSessions
 from assay.stores.memory_test_cases import MemoryTestCases
 
 
@@ -36,6 +37,7 @@ class MemoryStore:
         self._replies: dict[str, bytes] = {}
         self._held: set[str] = set()
         self.test_cases = MemoryTestCases(self._open)
+        self.login_sessions = MemoryLoginSessions(self._open)
 
     def begin(self, run: RunRecord) -> None:
         with self._open():

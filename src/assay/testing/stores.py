@@ -22,6 +22,7 @@ from assay.errors import NotInStore, RunHeld, StoreError
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord
 from assay.ports import Store
+from assay.testing.login_sessions import LoginSessionConformance
 
 #: The timeout for writing what a test saves.
 SECONDS = 600
@@ -59,7 +60,7 @@ def saved(store: Store, *trials: TrialRecord) -> None:
         future.result(SECONDS)
 
 
-class StoreConformance(ABC):
+class StoreConformance(LoginSessionConformance, ABC):
     """Subclass it, implement `make_store`, and pytest finds the tests."""
 
     @abstractmethod
