@@ -17,7 +17,7 @@ from assay.settings import environment
 #: The width when the output is not a terminal.
 WIDTH = 100
 
-_STYLES = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
+_STYLES = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2", "struck": "9"}
 #: Commands that build servers execute: `##[error]`, `##vso[...]`, `::error::` at the line start.
 _LOG_COMMAND = re.compile(r"#(?=#\w*\[)|^ *:(?=:)")
 #: Characters that a terminal interprets. Of these, JSON strings may contain C1 controls, line

@@ -42,6 +42,7 @@ COMMANDS = {
     "run": "Ask a target every case, grade, record and compare.",
     "runs": "List, show, merge and remove recorded runs.",
     "schema": "Print the JSON Schema of a kind of file.",
+    "show": "Show one case of a run, or list the cases that match a filter.",
     "serve": "Serve test cases and runs over REST.",
     "trend": "Show the pass rate over runs.",
     "validate": "Check eval files and report every problem.",

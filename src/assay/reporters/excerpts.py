@@ -7,29 +7,28 @@ they leave out is counted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import islice
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from assay.model.case_content import CaseContent, decode_content
 from assay.model.comparison import CaseRef, Reasks
-from assay.model.diff import render_diff
 from assay.model.result import CaseResult, Outcome, decode_case
 from assay.model.run import TrialRecord
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluatorEntry
 from assay.model.suite_result import EvalSuiteResult
 from assay.redaction import cut
+from assay.reporters.checks import criterion_of, diffs_of
 from assay.reporters.observed import ObservedCall, decode_observed
 from assay.reporters.words import standings
 from assay.text import count
 
 #: How many cases of each outcome are shown.
 MAX_CASES = 100
-#: The limits of a case: reasons, characters of each, and steps of a trajectory.
-MAX_REASONS, MAX_REASON, MAX_STEPS = 20, 1000, 40
+#: The limits of a case: reasons, and characters of each.
+MAX_REASONS, MAX_REASON = 20, 1000
 #: How many notes on the answer of a case are shown.
 MAX_NOTES = 5
 #: How many different reasons for skipping are listed.
@@ -146,7 +145,8 @@ def _with_answer(
         return shown
     seen = None if trial is None else decode_observed(trial.observation)
     calls = None if seen is None or not always else seen.tool_calls or ()
-    judged = tuple(pair for entry in judges for pair in _judged(entry, case.failures))
+    content = decode_content(b"" if trial is None else trial.content)
+    judged = tuple(pair for entry in judges for pair in _judged(entry, content, case.failures))
     return replace(shown, answer=case.details.response, calls=calls, judged=judged)
 
 
@@ -154,8 +154,12 @@ def _is_failing_judge(entry: EvaluatorEntry) -> bool:
     return "judge" in entry.details and entry.verdict not in (None, "pass")
 
 
-def _judged(entry: EvaluatorEntry, reasons: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The words of a judge, unless they are among the reasons."""
+def _judged(
+    entry: EvaluatorEntry, content: CaseContent, reasons: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """The criterion and the words of a judge, unless they are among the reasons."""
+    if criterion := criterion_of(entry, content):
+        yield "criterion", criterion
     if entry.reasoning and not any(entry.reasoning in reason for reason in reasons):
         yield entry.name, entry.reasoning
 
@@ -184,7 +188,9 @@ def excerpt(
         cut(standing, MAX_REASON),
         reasons_of(case),
         tuple(cut(note, MAX_REASON, "both") for note in _notes(case)),
-        tuple(diff for e in case.details.evaluators for diff in _diffs(e.name, e.type, e.details)),
+        tuple(
+            diff for e in case.details.evaluators for diff in diffs_of(e.name, e.type, e.details)
+        ),
     )
 
 
@@ -209,25 +215,3 @@ def _reasks(case: CaseResult) -> str:
     """How often it passed when it was asked again, if the comparison is not known."""
     found = Reasks.of(t.outcome for t in case.trials if t.confirms)
     return f"{found.passed} of {count(found.judged, 're-ask')} passed" if found.judged else ""
-
-
-def _diffs(
-    name: str,
-    type: str,  # noqa: A002 - the key's name
-    details: Mapping[str, Any],
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The diff of a trajectory that does not match, also of members of composites."""
-    if type == "composite":
-        for member in details.get("members", ()):
-            own = (member["type"], member.get("details", {}))
-            yield from _diffs(f"{name}: {member['name']}", *own)
-    elif type == "tool_trajectory":
-        steps = details.get("diff", ())
-        if any(step["status"] != "matched" for step in steps):
-            yield name, tuple(_diff_lines(steps))
-
-
-def _diff_lines(steps: list[dict[str, Any]]) -> Iterator[str]:
-    yield from (line.removeprefix("  ") for line in render_diff(islice(steps, MAX_STEPS)))
-    if len(steps) > MAX_STEPS:
-        yield f"and {count(len(steps) - MAX_STEPS, 'more step')}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TextIO
 
 from assay.redaction import current
@@ -15,6 +17,7 @@ MAX_LISTED = 20
 MAX_CHARACTERS, MAX_LINES = 20_000, 400
 #: The narrowest column that is truncated.
 _NARROWEST = 8
+_DIFF_STYLES = {"=": (), "-": ("red", "struck"), "+": ("green",)}
 
 
 class Page:
@@ -46,7 +49,32 @@ class Page:
         """Write untrusted text with its own line breaks and indentation."""
         for line in text_lines(text, most):
             inner = line.lstrip(" ")
-            self.prose(indent + " " * min(len(line) - len(inner), 20), safe(inner, MAX_CHARACTERS))
+            head = indent + " " * min(len(line) - len(inner), 20)
+            self.prose(head, safe(inner, MAX_CHARACTERS), *styles)
+
+    def diff(self, indent: str, parts: Sequence[tuple[str, str]]) -> None:
+        """Write a word diff in colours, wrapped at spaces."""
+        width = max(self.terminal.width, 40) - len(indent)
+        line: list[tuple[str, str]] = []
+        room = width
+        for sign, text in parts:
+            for piece in re.split(r"(\n| +)", text.replace("\t", "    ")):
+                if piece == "\n" or columns(piece) > room < width:
+                    self._painted(indent, line)
+                    line, room = [], width
+                if piece == "\n" or (room == width and not piece.strip(" ")):
+                    continue  # a line does not begin with a space at which it was broken
+                piece = self.terminal.fit(safe(piece, MAX_CHARACTERS))
+                line.append((sign, piece))
+                room -= columns(piece)
+        self._painted(indent, line)
+
+    def _painted(self, indent: str, pieces: Sequence[tuple[str, str]]) -> None:
+        """Write a line of a word diff."""
+        groups = groupby(pieces, key=lambda piece: piece[0])
+        texts = ((sign, "".join(text for _, text in group)) for sign, group in groups)
+        painted = (self.terminal.paint(text, *_DIFF_STYLES[sign]) for sign, text in texts)
+        self._out.write(f"{indent}{''.join(painted)}\n")
 
     def listed(self, texts: Sequence[str], indent: str) -> None:
         """Write the first texts as a list, and how many more there are."""

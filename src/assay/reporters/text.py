@@ -12,6 +12,7 @@ from assay.redaction import cut as shortened
 from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.observed import ObservedCall
 from assay.reporters.page import MAX_LISTED, Page, table_width
+from assay.reporters.word_diff import word_diff
 from assay.reporters.words import (
     asked_suites,
     baseline_of,
@@ -85,10 +86,7 @@ def _same_reasons(page: Page, cases: Sequence[Excerpt], colour: str) -> None:
     for note in case.notes:
         page.prose("  note: ", safe(note), max_lines=MAX_LINES)
     for name, lines in case.diffs:
-        page.line(f"  trajectory of {safe(name)}:")
-        for line in lines:
-            step = line.lstrip()
-            page.prose("    " + line[: len(line) - len(step)], safe(step), *_style_of(line))
+        trajectory(page, "  ", name, lines)
     _answer(page, case)
     page.line()
 
@@ -108,6 +106,15 @@ def _answer(page: Page, case: Excerpt) -> None:
         calls(page, "    ", case.calls)
 
 
+def trajectory(page: Page, indent: str, name: str, lines: Sequence[str]) -> None:
+    """The diff of a trajectory."""
+    page.line(f"{indent}trajectory of {safe(name)}:")
+    for line in lines:
+        step = line.lstrip()
+        style = (_SIGN_STYLES[line[0]],) if line[:1] in _SIGN_STYLES else ()
+        page.prose(f"{indent}  {line[: len(line) - len(step)]}", safe(step), *style)
+
+
 def calls(page: Page, indent: str, made: Sequence[ObservedCall]) -> None:
     """Every call with its arguments, and how it ended."""
     for number, call in enumerate(made, 1):
@@ -121,10 +128,6 @@ def _head(page: Page, case: Excerpt, colour: str) -> None:
     room = page.terminal.width - columns(head)
     description = cut(page.terminal.fit(f" - {safe(case.description)}"), room)
     page.whole(head + description if case.description and room > 6 else head, colour, "bold")
-
-
-def _style_of(line: str) -> tuple[str, ...]:
-    return (_SIGN_STYLES[line[0]],) if line[:1] in _SIGN_STYLES else ()
 
 
 def _skipped(page: Page, skipped: dict[str, int]) -> None:
@@ -194,3 +197,17 @@ def _verdict(page: Page, run: RunResult) -> None:
 
 def _colour(run: RunResult) -> str:
     return {"passed": "green", "failed": "red"}.get(verdict(run), "yellow")
+
+
+def answers(page: Page, before: str, now: str, indent: str) -> None:
+    """Two answers: as a word diff in colours, else one after the other."""
+    if before == now:
+        page.line(f"{indent}the answer is the same")
+        return
+    parts = word_diff(before, now) if page.terminal.colour else []
+    if any(sign == "=" for sign, _ in parts):
+        page.diff(indent, parts)
+        return
+    for label, answer, style in (("before", before, "red"), ("now", now, "green")):
+        page.line(f"{indent}{label}:")
+        page.block(f"{indent}  ", answer or "(empty)", style)
