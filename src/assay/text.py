@@ -20,4 +20,14 @@ def percent(share: float) -> str:
 
 def exact_percent(share: float) -> str:
     """A share that the user gave, with all its digits."""
-    return f"{100 * share:.12g} %"
+    return f"{exact_points(share)} %"
+
+
+def points(difference: float) -> str:
+    """A difference of two shares in points: `+1.5`."""
+    return f"{100 * difference:+.1f}"
+
+
+def exact_points(difference: float) -> str:
+    """A difference that the user gave, with all its digits."""
+    return f"{100 * difference:.12g}"
