@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 
 def count(number: int, noun: str, plural: str = "") -> str:
     """`1 case`, `1,000 cases`; `plural` is for nouns that do not just add an s."""
@@ -23,9 +25,9 @@ def exact_percent(share: float) -> str:
     return f"{exact_points(share)} %"
 
 
-def points(difference: float) -> str:
-    """A difference of two shares in points: `+1.5`."""
-    return f"{100 * difference:+.1f}"
+def points(difference: float, sign: Literal["+", "-"] = "-") -> str:
+    """A difference of two shares in points: `1.5`; with the sign `+`: `+1.5`."""
+    return f"{100 * difference:{sign}.1f}"
 
 
 def exact_points(difference: float) -> str:

@@ -131,9 +131,8 @@ def _numbers(found: Comparison) -> str:
     if found.difference is None or found.test is None:
         return cases
     change = found.difference
-    spread = f"({points(change.low)} to {points(change.high)})"
-    rate = f"pass rate {points(change.estimate)} points {spread}"
-    return f"{cases}, {rate}, {_p(found.test.p_value)}"
+    low, rate, high = (points(x, "+") for x in (change.low, change.estimate, change.high))
+    return f"{cases}, pass rate {rate} points ({low} to {high}), {_p(found.test.p_value)}"
 
 
 def _score_line(score: ScoreDifference) -> str:

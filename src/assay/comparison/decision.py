@@ -259,7 +259,8 @@ def rates(pairs: Pairs) -> str:
 
 
 def between(difference: Estimate) -> str:
-    return f"between {points(difference.low)} and {points(difference.high)} points"
+    low, high = points(difference.low, "+"), points(difference.high, "+")
+    return f"between {low} and {high} points"
 
 
 def rounded(count: int) -> int:
