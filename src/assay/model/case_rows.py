@@ -55,6 +55,11 @@ class CaseKind(msgspec.Struct, frozen=True):
     evaluators: tuple[str, ...]
     evaluator_types: tuple[str, ...]
 
+    def filter_row(self) -> FilterRow:
+        """The part of a case that its kind decides, as filters read it."""
+        evaluators = (*self.evaluators, *self.evaluator_types)
+        return FilterRow(id="", suites=self.suites, tags=self.tags, evaluators=evaluators)
+
 
 class IndexedCase(msgspec.Struct, frozen=True):
     """A row, its kind, and its folded text, in which texts are searched."""
@@ -65,12 +70,10 @@ class IndexedCase(msgspec.Struct, frozen=True):
 
     def filter_row(self) -> FilterRow:
         """The same as filters read it."""
-        row, kind = self.row, self.kind
-        return FilterRow(
+        row = self.row
+        return replace(
+            self.kind.filter_row(),
             id=row.id,
-            suites=kind.suites,
-            tags=kind.tags,
-            evaluators=(*kind.evaluators, *kind.evaluator_types),
             text=self.text,
             outcome=row.outcome,
             changed=row.changed,

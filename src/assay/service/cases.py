@@ -109,14 +109,12 @@ def case_facets(store: Store, record: RunRecord, where: CaseFilter = _ALL) -> Fa
 
 def case_at(store: Store, record: RunRecord, position: int) -> CaseView:
     """The case at a position with all its trials; raises NotInStore if the run has none there."""
-    positions = _Cases(store, record).positions
-    trials = list(store.trials(record.id, positions=only(positions.stored(position))))
+    cases = _Cases(store, record)
+    trials = list(store.trials(record.id, positions=only(cases.positions.stored(position))))
     if not trials:
         raise NotInStore("case", str(position))
-    change = _change_of_case(store, record, trials)
-    (case,) = rows_of(record, trials, [change])
     content = decode_content(trials[0].content)
-    (row,) = with_positions([case.row], positions.shown)
+    (row,) = with_positions([cases.row(trials)], cases.positions.shown)
     views = [_view(trial) for trial in trials]
     return CaseView(record.id, row, content, content.source or views[0].details.source, views)
 
@@ -172,7 +170,6 @@ class _Cases:
 
     def __init__(self, store: Store, record: RunRecord) -> None:
         self._store, self._record = store, record
-        self._made: list[IndexedCase] | None = None
 
     @cached_property
     def positions(self) -> Positions:
@@ -187,15 +184,43 @@ class _Cases:
         return max((place_of(trial.position)[1] + 1 for trial in facts), default=0)
 
     def page(self, query: CaseQuery) -> list[CaseRow]:
-        return select(self._rows(), query)
+        if self._is_indexed:
+            return self._store.case_index.page(self._record.id, query)
+        return select(self._rows, query)
 
     def facets(self, where: CaseFilter) -> Facets:
-        return count(self._rows(), where)
+        if self._is_indexed:
+            return self._store.case_index.facets(self._record.id, where)
+        return count(self._rows, where)
 
+    def row(self, trials: list[TrialRecord]) -> CaseRow:
+        """The row of the case with these trials."""
+        position = trials[0].position
+        if self._store.case_index.has(self._record.id):
+            found = self._store.case_index.row(self._record.id, position)
+            if found is not None:
+                return found
+        change = _change_of_case(self._store, self._record, trials)
+        (case,) = rows_of(self._record, trials, [change])
+        return case.row
+
+    @cached_property
+    def _is_indexed(self) -> bool:
+        """Are the rows in the store? Those of an ended run are added when they are needed."""
+        return index_cases(self._store, self._record)
+
+    @cached_property
     def _rows(self) -> list[IndexedCase]:
-        if self._made is None:
-            self._made = list(make_rows(self._store, self._record))
-        return self._made
+        return list(make_rows(self._store, self._record))
+
+
+def index_cases(store: Store, record: RunRecord) -> bool:
+    """Compute the rows of an ended run, unless it has them; returns whether it has them now."""
+    if record.status == "running":
+        return False
+    if store.case_index.has(record.id):
+        return True
+    return store.case_index.add(record, make_rows(store, record))
 
 
 def make_rows(store: Store, record: RunRecord) -> Iterator[IndexedCase]:

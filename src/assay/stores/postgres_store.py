@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -119,6 +120,8 @@ class PostgresDatabase:
     """The `Database` of a server."""
 
     contains = "position(? IN folded) > 0"
+    has_kind = "c.kind IN (SELECT n::bigint FROM jsonb_array_elements_text(?::jsonb) AS t (n))"
+    glob = "coalesce(c.normal_id, c.case_id) LIKE ?"
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
@@ -218,6 +221,15 @@ class PostgresDatabase:
             # The transaction may insert again.
             cursor.execute(b"DELETE FROM incoming_content")
             cursor.execute(b"DELETE FROM incoming")
+
+    def insert_many(
+        self, connection: Connection, statement: str, rows: Sequence[Sequence[Any]]
+    ) -> None:
+        with cast("QmarkConnection", connection).connection.cursor() as cursor:
+            cursor.executemany(_psycopg_style(statement), rows)
+
+    def glob_pattern(self, pattern: str) -> str:
+        return re.sub(r"[\\%_]", r"\\\g<0>", pattern).replace("*", "%")
 
     def lock_test_cases(self, connection: Connection) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_lock_key("test cases"),))

@@ -30,6 +30,7 @@ from assay.model.run import (
 )
 from assay.model.test_case import storable
 from assay.stores.group_commit import GroupCommit, Write
+from assay.stores.sql_cases import FORGET, CaseDatabase, SqlCaseIndex
 from assay.stores.sql_login import SqlLoginSessions
 from assay.stores.sql_test_cases import Connection, SqlTestCases
 
@@ -110,11 +111,8 @@ class Repeatable:
         return self._action(connection)
 
 
-class Database(Protocol):
+class Database(CaseDatabase, Protocol):
     """The database that has the tables."""
-
-    #: A condition: the column `folded` contains the value.
-    contains: str
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection for reading; a StoreError when the store is closed."""
@@ -172,6 +170,7 @@ class SqlStore:
         self.test_cases = SqlTestCases(
             database.reading, self._submit_for_test_cases, database.contains
         )
+        self.case_index = SqlCaseIndex(database, self._repeatedly)
         self.login_sessions = SqlLoginSessions(database.reading, self._repeatedly)
 
     # Runs
@@ -194,7 +193,7 @@ class SqlStore:
 
     def reopen(self, run_id: str) -> None:
         change = "UPDATE run SET status = ?, finished_at = NULL, summary = NULL WHERE id = ?"
-        self._change(run_id, change, ("running", run_id))
+        self._change(run_id, change, ("running", run_id), FORGET)
 
     def describe(self, run_id: str, suites: list[SuiteHeader], environment: dict[str, Any]) -> None:
         change = "UPDATE run SET suites = ?, environment = ? WHERE id = ?"
@@ -356,12 +355,22 @@ class SqlStore:
 
     # Reading and writing
 
-    def _change(self, run_id: str, statement: str, values: tuple[Any, ...]) -> None:
+    def _change(
+        self,
+        run_id: str,
+        statement: str,
+        values: tuple[Any, ...],
+        others: Sequence[str] = (),
+    ) -> None:
+        """Change a run; `others` are statements with its id as the only value."""
+
         def act(connection: Connection) -> None:
             if self._database.lost_lease(run_id):
                 raise _lease_lost(run_id)
             if not connection.execute(statement + " RETURNING id", values).fetchall():
                 raise NotInStore("run", run_id)
+            for other in others:
+                connection.execute(other, (run_id,))
 
         self._repeatedly(act)
 

@@ -10,6 +10,7 @@ from writing at the same time.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
@@ -59,6 +60,8 @@ class SqliteDatabase:
     """The `Database` of a file."""
 
     contains = "instr(folded, ?) > 0"
+    has_kind = "c.kind IN (SELECT value FROM json_each(?))"
+    glob = "coalesce(c.normal_id, c.case_id) GLOB ?"
 
     def __init__(self, path: Path, file: SqliteFile) -> None:
         self._path, self._file = path, file
@@ -87,6 +90,14 @@ class SqliteDatabase:
             rows.append(_row(trial, hashed))
         sqlite.executemany(ADD_CONTENT, contents)
         sqlite.executemany(_INSERT_TRIAL, rows)
+
+    def insert_many(
+        self, connection: Connection, statement: str, rows: Sequence[Sequence[Any]]
+    ) -> None:
+        cast("sqlite3.Connection", connection).executemany(statement, rows)
+
+    def glob_pattern(self, pattern: str) -> str:
+        return re.sub(r"[\[?]", r"[\g<0>]", pattern)
 
     def lock_test_cases(self, connection: Connection) -> None:
         """Nothing to do: a transaction locks the whole file."""
