@@ -112,8 +112,8 @@ def test_a_rerun_and_a_regrade_select_by_the_run_they_are_based_on(shop: Project
 def test_all_mistakes_are_reported_with_their_columns(shop: Project) -> None:
     done = shop.call("run", "evals", "--select", "tga:billing outcome:fialed score>", code=2)
     assert done.stderr.splitlines() == [
-        "assay: filter, column 1: unknown field 'tga' (did you mean 'tag'? (put a text to search"
-        " for in quotes))",
+        "assay: filter, column 1: unknown field 'tga': put a text to search for in quotes"
+        " (did you mean 'tag'?)",
         "assay: filter, column 21: outcome cannot be 'fialed' (did you mean 'failed'?)",
         "assay: filter, column 34: 'score' needs a value",
     ]

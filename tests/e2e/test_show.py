@@ -6,8 +6,10 @@ import json
 import re
 from typing import Any
 
+import click
 import pytest
 
+from assay.cli.completion import filters
 from assay.terminal import Terminal, columns
 from e2e.projects import Project
 
@@ -203,6 +205,42 @@ def test_a_judge_that_fails_a_case_shows_answer_criterion_and_words(shop: Projec
     assert "calls:" not in report
 
 
+def test_a_judge_in_a_composite_shows_its_words_too(shop: Project) -> None:
+    case = {
+        "id": "both",
+        "input": "refund",
+        "expected_outcome": "Explains the policy.",
+        "evaluators": [
+            {
+                "type": "composite",
+                "aggregator": {"type": "weighted_average"},
+                "evaluators": [
+                    {"type": "llm_judge", "name": "strict"},
+                    {"type": "not_contains", "value": "x"},
+                ],
+            }
+        ],
+    }
+    shop.write("evals/shop.eval.yaml", {"cases": [case]})
+    report = run(shop)
+    assert "  criterion: Explains the policy.\n" in report
+    assert "It refuses to explain." in report
+
+
+def test_skipped_and_errored_cases_are_shown_with_their_reason_once(shop: Project) -> None:
+    cases = [
+        {"id": "later", "input": "x", "skip": "not yet"},
+        {"id": "broken", "input": "unknown question", "expected_output": "x"},
+    ]
+    shop.write("evals/shop.eval.yaml", {"cases": cases})
+    run(shop, code=3)
+    later, broken = (shop.call("show", name).stdout for name in ("later", "broken"))
+    assert "Answer" not in later
+    assert later.count("not yet") == 1
+    assert "Answer\n  none: " in broken
+    assert broken.count("KeyError") == 1
+
+
 def test_verbose_shows_answers_and_calls_and_quiet_only_the_verdict(shop: Project) -> None:
     report = run(shop, "-v")
     assert f"  answer:\n    I cannot refund that.\n    See {LINK}\n" in report
@@ -293,3 +331,10 @@ def test_lines_fit_eighty_columns_and_no_word_is_broken(
         assert all(columns(line) <= 80 or LINK in line for line in report.splitlines())
     for report in reports[:2]:
         assert set(text.split()) <= set(report.split())
+
+
+def test_the_shell_completes_the_last_term_of_a_filter() -> None:
+    found = filters(click.Context(click.Command("x")), click.Argument(["x"]), "tag:a -out")
+    assert [item.value for item in found] == ["tag:a -outcome:"]
+    found = filters(click.Context(click.Command("x")), click.Argument(["x"]), "outcome:passed,f")
+    assert [item.value for item in found] == ["outcome:passed,failed"]

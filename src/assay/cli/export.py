@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import click
 
-from assay.cli.completion import files
+from assay.cli.completion import files, filters
 from assay.cli.documents import check_writable, open_output, report_to, store_option
 from assay.errors import NotInStore, UsageError, printable
 from assay.model.case_filter import parse_filter
@@ -28,7 +28,7 @@ FORMATS = ("jsonl", "csv", "yaml", "observations")
 
 
 @click.command("export")
-@click.argument("names", nargs=-1, metavar="[FORMAT] [RUN [FILTER]]")
+@click.argument("names", nargs=-1, metavar="[FORMAT] [RUN [FILTER]]", shell_complete=filters)
 @click.option(
     "--format",
     "form",

@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
+from assay.cli.completion import filters
 from assay.documents.checking import check
 from assay.documents.document import Document
 from assay.model.case_filter import parse_filter
@@ -54,6 +55,7 @@ def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Calla
         return click.option(both, name, default=None, help=text)
     if traits.once:
         once: dict[str, Any] = {"multiple": True, "callback": _only_one}
+        once["shell_complete"] = filters if name == "select" else None
         return click.option(flag, name, metavar=traits.metavar, help=text, **once)
     default = field.default
     if default is not None and default != ():

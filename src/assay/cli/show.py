@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from assay.cli.completion import filters
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.errors import UsageError
@@ -24,7 +25,7 @@ _LABEL = 11
 
 
 @click.command("show")
-@click.argument("names", nargs=-1, metavar="[RUN] [CASE|FILTER]")
+@click.argument("names", nargs=-1, metavar="[RUN] [CASE|FILTER]", shell_complete=filters)
 @click.option(
     "--baseline",
     is_flag=False,
@@ -100,11 +101,12 @@ def print_case(page: Page, case: CaseView) -> None:
             page.block(f"  {label}: ", text)
     trial = case_words.shown_trial(case)
     seen = case_words.observed(trial)
-    _title(page, case_words.answer_title(case))
-    if seen.error is None:
-        page.block("  ", seen.response or "(empty)")
-    else:
-        page.prose("  none: ", safe(seen.error))
+    if row.outcome != "skipped":
+        _title(page, case_words.answer_title(case))
+        if seen.error is None:
+            page.block("  ", seen.response or "(empty)")
+        else:
+            page.prose("  none: ", safe(seen.error))
     if seen.tool_calls:
         _title(page, f"Calls ({len(seen.tool_calls):,})")
         calls(page, "  ", seen.tool_calls)
@@ -113,7 +115,7 @@ def print_case(page: Page, case: CaseView) -> None:
         for check in checks:
             _print_check(page, check)
     if reasons := case_words.reasons_of(case):
-        _title(page, "Why it did not pass")
+        _title(page, "Why it was skipped" if row.outcome == "skipped" else "Why it did not pass")
         for reason in reasons:
             page.prose("  - ", safe(reason, 3000))
     page.line()

@@ -230,7 +230,7 @@ class _Parser:
         if field not in get_args(Field):
             hint = nearest(field, get_args(Field)) or f"known: {', '.join(get_args(Field))}"
             quoted = "put a text to search for in quotes"
-            self._fail(head.start(), f"unknown field {field!r}", f"{hint} ({quoted})")
+            self._fail(head.start(), f"unknown field {field!r}: {quoted}", hint)
         if field in NUMBERS:
             return self._comparison(field, op, head.start(2))
         if op != ":":

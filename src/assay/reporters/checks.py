@@ -7,12 +7,14 @@ from itertools import islice
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.model.case_content import CaseContent
 from assay.model.diff import render_diff
 from assay.model.score import EvaluatorEntry
 from assay.text import count
 
+_NO_SCORE = EvaluatorEntry("", "", 1.0, None, None, (), ())
 #: The most steps of a trajectory.
 MAX_STEPS = 40
 
@@ -57,6 +59,17 @@ def _verdict(entry: EvaluatorEntry) -> str:
     if entry.weight != 1:
         words += f", weight {entry.weight:g}"
     return f"{words}; {entry.failed_gate}" if entry.failed_gate else words
+
+
+def failing_judges(entry: EvaluatorEntry) -> Iterator[EvaluatorEntry]:
+    """The judges that did not let a case pass: the evaluator itself, or members of a composite."""
+    for member in entry.details.get("members", ()) if entry.type == "composite" else ():
+        known = {key: member[key] for key in ("score", "verdict", "reasoning") if key in member}
+        given = {"name": f"{entry.name}: {member['name']}", "type": member["type"]}
+        details = {"details": member.get("details", {})}
+        yield from failing_judges(replace(_NO_SCORE, **given | known | details))
+    if "judge" in entry.details and entry.verdict not in (None, "pass"):
+        yield entry
 
 
 def criterion_of(entry: EvaluatorEntry, content: CaseContent) -> str:

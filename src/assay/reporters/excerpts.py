@@ -20,7 +20,7 @@ from assay.model.run_result import RunResult
 from assay.model.score import EvaluatorEntry
 from assay.model.suite_result import EvalSuiteResult
 from assay.redaction import cut
-from assay.reporters.checks import criterion_of, diffs_of
+from assay.reporters.checks import criterion_of, diffs_of, failing_judges
 from assay.reporters.observed import ObservedCall, decode_observed
 from assay.reporters.words import standings
 from assay.text import count
@@ -140,7 +140,7 @@ def _with_answer(
     shown: Excerpt, case: CaseResult, trial: TrialRecord | None, *, always: bool
 ) -> Excerpt:
     """The excerpt with the answer and its calls, and what a judge said against the case."""
-    judges = [entry for entry in case.details.evaluators if _is_failing_judge(entry)]
+    judges = [judge for entry in case.details.evaluators for judge in failing_judges(entry)]
     if not (judges or always) or case.outcome != "failed":
         return shown
     seen = None if trial is None else decode_observed(trial.observation)
@@ -148,10 +148,6 @@ def _with_answer(
     content = decode_content(b"" if trial is None else trial.content)
     judged = tuple(pair for entry in judges for pair in _judged(entry, content, case.failures))
     return replace(shown, answer=case.details.response, calls=calls, judged=judged)
-
-
-def _is_failing_judge(entry: EvaluatorEntry) -> bool:
-    return "judge" in entry.details and entry.verdict not in (None, "pass")
 
 
 def _judged(

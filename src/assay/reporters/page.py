@@ -45,12 +45,13 @@ class Page:
         for index, line in enumerate(lines):
             self.whole((" " * columns(head) if index else head) + line, *styles)
 
-    def block(self, indent: str, text: str, *styles: str, most: int = MAX_LINES) -> None:
-        """Write untrusted text with its own line breaks and indentation."""
+    def block(self, head: str, text: str, *styles: str, most: int = MAX_LINES) -> None:
+        """Write untrusted text with its own line breaks and indentation, below its `head`."""
         for line in text_lines(text, most):
             inner = line.lstrip(" ")
-            head = indent + " " * min(len(line) - len(inner), 20)
-            self.prose(head, safe(inner, MAX_CHARACTERS), *styles)
+            indent = " " * min(len(line) - len(inner), 20)
+            self.prose(head + indent, safe(inner, MAX_CHARACTERS), *styles)
+            head = " " * columns(head)
 
     def diff(self, indent: str, parts: Sequence[tuple[str, str]]) -> None:
         """Write a word diff in colours, wrapped at spaces."""

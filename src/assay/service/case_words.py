@@ -62,10 +62,12 @@ def checks_of(view: CaseView) -> list[Check]:
 
 def reasons_of(view: CaseView) -> list[str]:
     """Why it did not pass, except for what its evaluators say themselves."""
-    entries = shown_trial(view).details.evaluators
-    said = [t for e in entries for t in (*e.misses, e.reasoning, e.failed_gate, e.error) if t]
-    failures = shown_trial(view).details.failures
-    return [reason for reason in failures if not any(text in reason for text in said)]
+    trial = shown_trial(view)
+    said = [observed(trial).error or ""]
+    for entry in trial.details.evaluators:
+        said += (*entry.misses, entry.reasoning, entry.failed_gate, entry.error)
+    said = list(filter(None, said))
+    return [r for r in trial.details.failures if not any(text in r for text in said)]
 
 
 def facts_of(view: CaseView) -> Iterator[tuple[str, str]]:
