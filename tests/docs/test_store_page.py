@@ -23,6 +23,8 @@ for line in "\n".join(scripts("sqlite")).splitlines():
     if table := re.fullmatch(r"CREATE TABLE (\w+) \(  -- (.*)", line):
         COLUMNS[table[1]], TABLES[table[1]] = {}, table[2]
         latest = table[1]
+    elif added := re.fullmatch(r"ALTER TABLE (\w+) ADD COLUMN (\w+) (\w+);  -- (.*)", line):
+        COLUMNS[added[1]][added[2]] = (added[3], added[4])
     elif column := re.fullmatch(r" +(\w+) *(TEXT|INTEGER|REAL|BLOB)\b.*? -- (.*)", line):
         COLUMNS[latest][column[1]] = (column[2], column[3])
 

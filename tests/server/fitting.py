@@ -45,6 +45,9 @@ BEYOND = (
     "is not in 'args'",  # a path of arguments
     "is in 'ignore' too",  # a forbidden tool
     "no evaluator of the case reads",  # with --strict
+    # Lists of cases
+    "filter, column",
+    "is not a cursor of a page",
     # Baselines
     "is refused as the baseline",
 )
@@ -95,6 +98,10 @@ def _change(case: Any, store: Store, run: str) -> None:
 
 def _know_run(case: Any, store: Store, run: str) -> None:
     case.path_parameters["id"] = run
+
+
+def _know_case(case: Any, store: Store, run: str) -> None:
+    case.path_parameters |= {"id": run, "position": "0"}
 
 
 def _know_names(case: Any, store: Store, run: str) -> None:
@@ -165,6 +172,8 @@ _CHANGES: dict[str, Callable[[Any, Store, str], None]] = {
     "list_versions": _know_test_case,
     "get_run": _know_run,
     "list_results": _know_run,
+    "list_cases": _know_run,
+    "get_case": _know_case,
     "cancel_run": _know_run,
     "compare": _know_names,
     "set_baseline": _baseline,

@@ -102,11 +102,13 @@ def test_what_is_told_of_a_run_is_as_described(running: TestClient) -> None:
         ("/api/runs", {}),
         ("/api/runs/{id}", {}),
         ("/api/runs/{id}/results", {}),
+        ("/api/runs/{id}/cases", {"filter": "outcome:passed,failed", "sort": "-score"}),
+        ("/api/runs/{id}/cases/{position}", {}),
         ("/api/baselines", {}),
         ("/api/compare", {"base": "main", "candidate": "latest"}),
         ("/api/trend", {}),
     ):
-        answer = running.get(path.format(id=run_id), params=query).json()
+        answer = running.get(path.format(id=run_id, position=0), params=query).json()
         described = DOCUMENT["paths"][path]["get"]["responses"]["200"]["content"]
         schema = resolved(described["application/json"]["schema"])
         Draft202012Validator(schema).validate(answer)

@@ -1,19 +1,23 @@
-"""Results are found by one scan, and answers are read only where they are needed."""
+"""Results of a run are filtered, sorted and paged; few searches are made at once."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.errors import UsageError
+from assay.model.case_filter import folded
 from assay.model.run import TrialRecord
 from assay.ports import Store
 from assay.server.app import create_app
@@ -30,63 +34,47 @@ from unit import runs
 TEXTS = st.text(st.sampled_from('aAbK\u212a\u00df\u017f\u00e9"\\/\n\t\x1f \u2028'), max_size=6)
 
 
-class Watched:
-    """Notes which trials of a store were read whole."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.read: list[int] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def trials(self, run_id: str, **options: Any) -> Iterator[TrialRecord]:
-        for trial in self._store.trials(run_id, **options):
-            self.read.append(trial.position)
-            yield trial
-
-
 def trial(position: int, response: str = "", **more: Any) -> TrialRecord:
     result = runs.entry(f"c{position}", more.get("outcome", "passed"), description="d")
     del result["details"]["response"]
     encoded = json.dumps(result).encode()
     seen = more.pop("seen", None) or json.dumps({"response": response}).encode()
-    return a_trial(position, result=encoded, observation=seen, **more)
+    return a_trial(position, case_id=f"c{position}", result=encoded, observation=seen, **more)
 
 
-def store_of(*trials: TrialRecord) -> Watched:
+def store_of(*trials: TrialRecord) -> MemoryStore:
     store = MemoryStore()
     store.begin(a_run())
     saved(store, *trials)
-    return Watched(store)
+    return store
 
 
-def page(store: Watched, search: ResultQuery) -> tuple[list[int], int, int | None]:
-    found = msgspec.json.decode(search.page(cast("Store", store), store.run("run-1")))
+def page(store: Store, search: ResultQuery) -> tuple[list[int], int, str | None]:
+    found = msgspec.json.decode(search.results(store, store.run("run-1")))
     assert found["count"] == len(found["results"])
+    assert found["facets"]["total"] == found["total"]
     return [case["position"] for case in found["results"]], found["total"], found["next"]
 
 
-def test_without_words_only_the_page_is_read() -> None:
+def test_results_are_filtered_sorted_and_paged() -> None:
     outcomes = ("passed", "failed", "errored")
-    store = store_of(*(trial(n, outcome=outcomes[n % 3]) for n in range(30)))
-    assert page(store, ResultQuery(limit=3, skip=4)) == ([4, 5, 6], 30, 6)
-    assert page(store, ResultQuery(outcome="failed", limit=2, after=6)) == ([7, 10], 10, 10)
+    scores = (1.0, 0.25, None)
+    trials = (trial(n, outcome=outcomes[n % 3], score=scores[n % 3]) for n in range(30))
+    store = store_of(*trials)
+    assert page(store, ResultQuery(limit=3, skip=4)) == ([4, 5, 6], 30, "6")
+    assert page(store, ResultQuery(outcome="failed", limit=2, after="6")) == ([7, 10], 10, "10")
     assert page(store, ResultQuery(outcome="skipped")) == ([], 0, None)
-    assert store.read == [4, 5, 6, 7, 10]
-
-
-def test_words_are_looked_for_once() -> None:
-    store = store_of(*(trial(n, "rain" if n % 2 else "sun") for n in range(10)))
-    assert page(store, ResultQuery(q="rain", limit=2, skip=1, after=1)) == ([5, 7], 5, 7)
-    assert store.read == list(range(10))
+    search = {"filter": "id:c1* -outcome:passed", "sort": "-score"}
+    assert page(store, ResultQuery(limit=5, **search)) == ([1, 10, 13, 16, 19], 8, "19:0.25")
+    assert page(store, ResultQuery(limit=5, after="19:0.25", **search)) == ([11, 14, 17], 8, None)
 
 
 def test_attempts_of_a_case_are_one_result() -> None:
     attempts = [trial(3, repeat=n, outcome=("passed", "failed")[n]) for n in range(2)]
     store = store_of(trial(2), *attempts, trial(4))
     assert page(store, ResultQuery(outcome="failed")) == ([3], 1, None)
-    assert page(store, ResultQuery(limit=2, after=2)) == ([3, 4], 3, 4)
+    assert page(store, ResultQuery(filter="flaky")) == ([3], 1, None)
+    assert page(store, ResultQuery(limit=2, after="2")) == ([3, 4], 3, "4")
 
 
 @given(TEXTS, TEXTS.filter(bool), st.booleans())
@@ -95,15 +83,29 @@ def test_words_are_found_however_the_answer_was_written(
 ) -> None:
     seen = json.dumps({"response": response}, ensure_ascii=ascii_only).encode()
     store = store_of(trial(0, seen=seen))
-    text = "\n".join(("c0", "d", "", response)).casefold()
-    expected = [0] if words.casefold() in text else []
-    assert page(store, ResultQuery(q=words.casefold()))[0] == expected
+    text = folded("\n".join(("c0", "d", "", response)))
+    assert page(store, ResultQuery(q=words))[0] == ([0] if folded(words) in text else [])
 
 
 def test_what_an_author_escaped_is_found() -> None:
     store = store_of(trial(0, seen=rb'{"response":"\u0052ain and\/or sun"}'))
     for words in ("rain", "and/or", "rain and/or sun"):
         assert page(store, ResultQuery(q=words))[0] == [0]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ({"filter": "outcome:failde"}, "column 9: outcome cannot be 'failde'"),
+        ({"after": "x"}, "'x' is not a cursor of a page sorted by position"),
+        ({"after": "3:0.5"}, "'3:0.5' is not a cursor of a page sorted by position"),
+        ({"after": "3", "sort": "-score"}, "'3' is not a cursor of a page sorted by -score"),
+        ({"after": '3:"x"', "sort": "score"}, "is not a cursor of a page sorted by score"),
+    ],
+)
+def test_a_wrong_filter_or_cursor_is_refused(query: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        page(store_of(trial(0)), ResultQuery(**query))
 
 
 class Slow(MemoryStore):

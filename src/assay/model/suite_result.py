@@ -24,7 +24,8 @@ class Summary(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Counts of cases: totalCases = passed + failed + errored + skipped.
 
     `coverage` is judged / planned; None when nothing is planned, or unknown. `selected` is how many
-    cases the run was to ask, if it did not reach all of them.
+    cases the run was to ask, if it did not reach all of them. `comparability` is a hash of what all
+    cases ask and expect: pass rates with the same one compare as a whole.
     """
 
     total_cases: Count
@@ -38,6 +39,7 @@ class Summary(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     estimated_cost_usd: Amount | None = None
     judge_cost_usd: Amount | None = None
     selected: Count | None = None
+    comparability: str | None = None
 
     @property
     def judged(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -44,6 +45,8 @@ class Count(msgspec.Struct):
     duration_ms: float = 0.0
     cost_usd: float | None = None
     judge_cost_usd: float | None = None
+    #: The sum of the hashes of all comparability keys, so that the order of cases does not matter.
+    keys: int = 0
     measure: Measure = msgspec.field(default_factory=Measure)
 
     def add(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
@@ -51,6 +54,7 @@ class Count(msgspec.Struct):
         outcome = outcome_of(repeats)
         self.measure.add(repeats, outcome)
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        self.keys += _number(trials[0].comparability)
         # Not the sum: repeats skip the same assertions.
         self.skipped_assertions += max(trial.skipped_assertions for trial in repeats)
         for trial in trials:
@@ -65,6 +69,7 @@ class Count(msgspec.Struct):
         """Add the totals of another suite."""
         for outcome, cases in other.outcomes.items():
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + cases
+        self.keys += other.keys
         self.skipped_assertions += other.skipped_assertions
         self.duration_ms += other.duration_ms
         if other.cost_usd is not None:
@@ -93,7 +98,13 @@ class Count(msgspec.Struct):
             estimated_cost_usd=self.cost_usd,
             judge_cost_usd=self.judge_cost_usd,
             selected=selected if selected is not None and selected > total else None,
+            comparability=f"{self.keys % 2**64:016x}" if total else None,
         )
+
+
+def _number(key: str) -> int:
+    """A 64-bit hash of a comparability key."""
+    return int.from_bytes(blake2b(key.encode(), digest_size=8).digest())
 
 
 def result_of(

@@ -17,12 +17,21 @@ from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN, baseline_name
 from assay.errors import BaselineRefused, NotInStore, StoreError, UsageError
 from assay.model.run import RunRecord
 from assay.server import schemas
-from assay.server.envelope import WITH_BODY, ApiError, answers, invalid, sentence, success
+from assay.server.envelope import (
+    WITH_BODY,
+    ApiError,
+    answers,
+    invalid,
+    sentence,
+    success,
+    success_json,
+)
 from assay.server.requests import Route
 from assay.server.responses import Baseline, BaselineList, Comparison, Health, Trend
 from assay.server.state import state_of
-from assay.service import history, trends
+from assay.service import trends
 from assay.service.baselines import set_in_store
+from assay.service.comparisons import compare_with_tables
 from assay.version import __version__
 
 log = logging.getLogger("assay.server")
@@ -86,8 +95,8 @@ async def compare(query: Annotated[schemas.CompareQuery, Query()], request: Requ
     state = state_of(request)
     accepted = tuple(state.settings.config.accepted)
     rules = Rules(query.gate, query.margin, query.strict, accepted=accepted, today=date.today())
-    comparing = partial(history.compare_stored, query.base, query.candidate, state.store, rules)
-    return success((await state.scan(comparing, request)).to_dict())
+    comparing = partial(compare_with_tables, query.base, query.candidate, state.store, rules)
+    return success_json(await state.scan(comparing, request))
 
 
 @router.get("/api/trend", **answers(Trend, "NOT_FOUND"))

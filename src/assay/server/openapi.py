@@ -13,7 +13,7 @@ from starlette.responses import Response
 from assay.model.options import RunOptions
 from assay.model.spelling import plainly
 from assay.results.schema import components
-from assay.server import comparisons, runs, test_cases
+from assay.server import cases, comparisons, runs, test_cases
 from assay.server.envelope import BODIES, JSON, REF
 from assay.server.openapi_evaluators import bounded, evaluator_schemas
 from assay.server.requests import check_query
@@ -22,7 +22,8 @@ from assay.server.schemas import MAX_EVALUATORS, STORABLE
 from assay.version import __version__
 
 Schema = dict[str, Any]
-ROUTES = [*test_cases.router.routes, *runs.router.routes, *comparisons.router.routes]
+_ROUTERS = (test_cases.router, runs.router, cases.router, comparisons.router)
+ROUTES = [route for router in _ROUTERS for route in router.routes]
 _DESCRIPTION = """Test cases, runs, baselines, comparisons and trends of one project.
 
 Every response with a body is an envelope: `success`, `data` and `error`, which has a `code` and a \

@@ -7,6 +7,8 @@ from typing import Any, Literal
 import msgspec
 
 from assay.model import comparison
+from assay.model.case_rows import CaseRow, Facets
+from assay.model.comparison_tables import ComparisonTables
 from assay.model.result import CaseResult, Count
 from assay.model.run import RunStatus
 from assay.model.test_case import ShownTestCase, TestCase
@@ -56,9 +58,20 @@ class Result(CaseResult, frozen=True, kw_only=True):
 
 class ResultPage(Data, frozen=True):
     results: list[Result]
+    facets: Facets
     count: Count
     total: Count
-    next: Count | None
+    next: str | None
+
+
+class CaseRows(Data, frozen=True):
+    """A page of the cases of a run, without their answers."""
+
+    cases: list[CaseRow]
+    facets: Facets
+    count: Count
+    total: Count
+    next: str | None
 
 
 class Baseline(Data, rename="camel", frozen=True):
@@ -87,11 +100,12 @@ class Health(Data, frozen=True):
 
 
 def _comparison() -> Any:
-    """A comparison with its lists of cases as ids, and these lists by suite."""
+    """A comparison with its lists of cases as ids, these lists by suite, and its tables."""
     known = msgspec.structs.fields(comparison.Comparison)
     fields = {field.encode_name: field.type for field in known}
     fields |= dict.fromkeys(comparison.LISTS, list[str])
     fields["suites"] = dict[str, dict[str, list[str]]]
+    fields["tables"] = ComparisonTables
     return msgspec.defstruct("Comparison", fields.items(), bases=(Data,), frozen=True)
 
 

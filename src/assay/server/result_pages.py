@@ -1,128 +1,96 @@
-"""Pages of the results of a run, filtered by outcome, text or position; and its progress."""
+"""Pages of the cases of a run, filtered and sorted, and their results; and its progress."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
-from pydantic import AfterValidator, Field
+from msgspec.structs import replace
+from pydantic import Field
 
-from assay.model.result import Outcome, decode_case
+from assay.model.case_filter import MAX_LENGTH, CaseFilter, Term, folded, parse_filter
+from assay.model.case_rows import CasePage, parse_sort
+from assay.model.result import Outcome
 from assay.model.run import RunRecord, TrialFacts, TrialRecord
-from assay.model.trials import by_case, entry_of, outcome_of, repeats_of
+from assay.model.trials import entry_of
 from assay.ports import Store
 from assay.server.feed import Progress
-from assay.server.schemas import OMITTED, Page, Storable, Whole
+from assay.server.schemas import OMITTED, Page, Storable
+from assay.service.cases import case_page, trials_at
 
-#: Larger than any position.
-_END = 2**62
+Order = Literal[
+    "position", "id", "suite", "outcome", "score", "cost", "latency", "flaky", "changed",
+    "-position", "-id", "-suite", "-outcome", "-score", "-cost", "-latency", "-flaky", "-changed",
+]  # fmt: skip
 
 
-class ResultQuery(Page):
-    """Which results to return. `q` is casefolded; `after` is a position, -1 for all."""
+class CaseListQuery(Page):
+    """Which cases of a run to return, and in which order."""
+
+    filter: Annotated[
+        Storable,
+        Field(
+            max_length=MAX_LENGTH,
+            description="Only cases that match a filter.",
+            examples=["outcome:failed tag:billing score<0.6"],
+        ),
+    ] = ""
+    sort: Annotated[
+        Order, Field(description="What to sort by; with `-`, the greatest value comes first.")
+    ] = "position"
+    after: Annotated[
+        Storable,
+        Field(
+            description="Only cases after those of a page: its `next`, which is faster than `skip`."
+        ),
+    ] = OMITTED
+
+    def page(self, store: Store, record: RunRecord) -> CasePage:
+        """The page; raises UsageError for a wrong filter or cursor."""
+        return case_page(
+            store,
+            record,
+            self.where(),
+            sort=parse_sort(self.sort),
+            limit=self.limit,
+            skip=self.skip,
+            after=self.after,
+        )
+
+    def where(self) -> CaseFilter:
+        return parse_filter(self.filter)
+
+
+class ResultQuery(CaseListQuery):
+    """Which results to return."""
 
     outcome: Annotated[Outcome, Field(description="Only results with this outcome.")] = OMITTED
     q: Annotated[
-        Storable,
-        AfterValidator(str.casefold),
-        Field(description="Only results with this text: id, answer or reason."),
+        Storable, Field(description="Only results with this text: id, question, answer or reason.")
     ] = ""
-    after: Annotated[
-        int,
-        Field(
-            ge=0,
-            description="Only results after this position: `next` of a page, which is faster than"
-            " `skip`.",
-        ),
-        Whole,
-    ] = Field(default_factory=lambda: -1)
 
-    def page(self, store: Store, record: RunRecord) -> bytes:
-        """The JSON of a page, with the number of all results that match."""
-        select = self._scan_results if self.q else self._scan_facts
-        cases, total = select(store, record)
-        last = cases[-1][0].position if len(cases) == self.limit else None
-        entries = b",".join(map(_entry, cases))
-        tail = {"count": len(cases), "total": total, "next": last}
-        return b'{"results":[' + entries + b"]," + msgspec.json.encode(tail)[1:]
+    def where(self) -> CaseFilter:
+        found = super().where()
+        terms = [Term("outcome", values=(self.outcome,))] if self.outcome else []
+        terms += [Term("text", values=(folded(self.q),))] if self.q else []
+        return replace(found, terms=(*found.terms, *terms))
 
-    def _scan_results(self, store: Store, record: RunRecord) -> tuple[list[list[TrialRecord]], int]:
-        """The trials of each case on the page, and the total, by reading all trials once."""
-        page, matched, total = [], 0, 0
-        for trials in by_case(store.trials(record.id)):
-            if not self._has_outcome(trials) or not self._has_text(entry_of(trials)):
-                continue
-            total += 1
-            if trials[0].position > self.after:
-                matched += 1
-                if self.skip < matched <= self.skip + self.limit:
-                    page.append(trials)
-        return page, total
-
-    def _scan_facts(self, store: Store, record: RunRecord) -> tuple[list[list[TrialRecord]], int]:
-        """The same without a text to find: only the trials on the page are read in full."""
-        total = self._total(store, record)
-        if self.skip >= total:
-            return [], total
-        remaining = store.facts(record.id, range(min(self.after + 1, _END), _END))
-        matching = (facts[0].position for facts in by_case(remaining) if self._has_outcome(facts))
-        wanted = list(islice(matching, self.skip, self.skip + self.limit))
-        page = [
-            trials
-            for positions in _ranges(wanted)
-            for trials in by_case(store.trials(record.id, positions=positions))
-        ]
-        return page, total
-
-    def _total(self, store: Store, record: RunRecord) -> int:
-        summary = record.summary
-        if record.status == "finished" and summary is not None:
-            return int(summary[self.outcome or "totalCases"])
-        return sum(map(self._has_outcome, by_case(store.facts(record.id))))
-
-    def _has_outcome(self, trials: list[TrialRecord] | list[TrialFacts]) -> bool:
-        return self.outcome is None or self.outcome == outcome_of(repeats_of(trials))
-
-    def _has_text(self, entry: bytes) -> bool:
-        return not _lacks(entry, self.q) and self.q in _searchable(entry).casefold()
+    def results(self, store: Store, record: RunRecord) -> bytes:
+        """The JSON of a page with the results of its cases."""
+        page = self.page(store, record)
+        found = trials_at(store, record, [row.position for row in page.rows])
+        entries = b",".join(_entry(row.position, found[row.position]) for row in page.rows)
+        tail = {"count": len(page.rows), "total": page.total, "next": page.next}
+        facets = msgspec.json.encode(page.facets)
+        rest = msgspec.json.encode(tail)[1:]
+        return b'{"results":[%b],"facets":%b,%b' % (entries, facets, rest)
 
 
-def _lacks(entry: bytes, text: str) -> bool:
-    """Do the raw bytes show that the text is not there? That spares most results the decoding.
-
-    They cannot if there are escapes, or characters beyond ASCII, which may casefold to ASCII, or
-    if the text has a line break and so may span two of the joined fields.
-    """
-    if not entry.isascii() or b"\\u" in entry or b"\\/" in entry or "\n" in text:
-        return False
-    return msgspec.json.encode(text)[1:-1] not in entry.lower()
-
-
-def _ranges(positions: Iterable[int]) -> list[range]:
-    """Ascending positions as ranges, so that neighbours are read by one query."""
-    found: list[range] = []
-    for at in positions:
-        if found and found[-1].stop == at:
-            found[-1] = range(found[-1].start, at + 1)
-        else:
-            found.append(range(at, at + 1))
-    return found
-
-
-def _entry(trials: list[TrialRecord]) -> bytes:
+def _entry(position: int, trials: list[TrialRecord]) -> bytes:
     """A case as in a result file, with its suite and position."""
-    first = trials[0]
-    head = msgspec.json.encode({"suite": first.suite, "position": first.position})
+    head = msgspec.json.encode({"suite": trials[0].suite, "position": position})
     return head[:-1] + b"," + entry_of(trials)[1:]
-
-
-def _searchable(entry: bytes) -> str:
-    """The text of a result that is searched."""
-    case = decode_case(entry)
-    texts = (case.id, case.description, case.error or "", case.details.response)
-    return "\n".join((*texts, *case.failures))
 
 
 def progress_of(store: Store, record: RunRecord) -> Progress:

@@ -88,9 +88,9 @@ async def get_run(run: Requested, request: Request) -> Response:
 async def list_results(
     run_id: RunId, query: Annotated[ResultQuery, Query()], request: Request
 ) -> Response:
-    """The results of a run, in the order of its cases."""
+    """The results of a run, filtered and sorted, with the counts of all that match."""
     state, record = state_of(request), await requested_run(run_id, request)
-    return success_json(await state.scan(partial(query.page, state.store, record), request))
+    return success_json(await state.scan(partial(query.results, state.store, record), request))
 
 
 @router.get(

@@ -35,6 +35,7 @@ from assay.model.case_rows import (
 )
 from assay.model.result import TrialDetails, decode_trial
 from assay.model.run import RunRecord, SuiteHeader, TrialRecord, only, place_of, positions_of
+from assay.model.trials import by_case
 from assay.ports import Store
 from assay.results.case_rows import rows_of
 from assay.service.project import working_directory
@@ -117,6 +118,30 @@ def case_at(store: Store, record: RunRecord, position: int) -> CaseView:
     (row,) = with_positions([cases.row(trials)], cases.positions.shown)
     views = [_view(trial) for trial in trials]
     return CaseView(record.id, row, content, content.source or views[0].details.source, views)
+
+
+def trials_at(
+    store: Store, record: RunRecord, positions: Iterable[int]
+) -> dict[int, list[TrialRecord]]:
+    """The trials of the cases at some positions."""
+    known = _Cases(store, record).positions
+    wanted = {known.stored(position): position for position in positions}
+    return {
+        wanted[trials[0].position]: trials
+        for neighbours in _ranges(sorted(wanted))
+        for trials in by_case(store.trials(record.id, positions=neighbours))
+    }
+
+
+def _ranges(positions: Iterable[int]) -> list[range]:
+    """Ascending positions as ranges, so that neighbours are read by one query."""
+    found: list[range] = []
+    for at in positions:
+        if found and found[-1].stop == at:
+            found[-1] = range(found[-1].start, at + 1)
+        else:
+            found.append(only(at))
+    return found
 
 
 def find_case(store: Store, record: RunRecord, suite: str, case_id: str) -> CaseView | None:

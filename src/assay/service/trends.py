@@ -22,7 +22,11 @@ LAST = 20
 
 
 class Point(msgspec.Struct, frozen=True, rename="camel"):
-    """The pass rate of one run, or of one of its suites."""
+    """The pass rate of one run, or of one of its suites.
+
+    Points with the same `comparability` are about the same questions and expectations; it is None
+    for runs of older versions.
+    """
 
     run_id: str
     started_at: str
@@ -30,6 +34,7 @@ class Point(msgspec.Struct, frozen=True, rename="camel"):
     passed: Count
     judged: Count
     pass_rate: Estimate
+    comparability: str | None = None
 
 
 def trend(
@@ -93,7 +98,9 @@ def _point(record: RunRecord, suite: str | None) -> Point | None:
         return None
     if len(counts) == 1 and (known := counts[0].get("statistics", {}).get("passRate")):
         rate = Estimate(**known)  # it accounts for clusters
-    return Point(record.id, record.started_at, record.target, passed, judged, rate)
+    keys = [part.get("comparability") for part in counts]
+    key = "-".join(filter(None, keys)) if all(keys) else None
+    return Point(record.id, record.started_at, record.target, passed, judged, rate, key)
 
 
 def _counts(record: RunRecord, suite: str | None) -> list[dict[str, Any]]:

@@ -1,0 +1,51 @@
+"""Comparisons of recorded runs with their tables; those of finished runs are computed once."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from assay.comparison.gate import Rules
+from assay.comparison.outcomes import find_run, stored
+from assay.comparison.tables import tables
+from assay.model.case_filter import CaseFilter
+from assay.model.comparison_tables import ComparisonTables
+from assay.model.run import RunRecord
+from assay.ports import Store
+from assay.service.cases import case_rows
+from assay.service.history import compare_stored
+
+
+def compare_with_tables(base: str, candidate: str, store: Store, rules: Rules) -> bytes:
+    """The JSON of a comparison of two runs of a store, with its `tables`."""
+    one, other = find_run(base, store), find_run(candidate, store)
+    key = _key(base, store, rules)
+    finished = one.status == other.status == "finished"
+    if finished and (kept := store.case_index.comparison(one.id, other.id, key)) is not None:
+        return kept
+    found: dict[str, Any] = compare_stored(base, candidate, store, rules).to_dict()
+    found["tables"] = comparison_tables(one, other, store)
+    encoded = msgspec.json.encode(found)
+    if finished:
+        store.case_index.keep_comparison(one.id, other.id, key, encoded)
+    return encoded
+
+
+def comparison_tables(base: RunRecord, candidate: RunRecord, store: Store) -> ComparisonTables:
+    """The pairs of two runs, by suite and by tag."""
+    rows = case_rows(store, candidate, CaseFilter())
+    return tables(stored(base, store), stored(candidate, store), (row.tags for row in rows))
+
+
+def _key(base: str, store: Store, rules: Rules) -> str:
+    """A hash of all that a comparison depends on, besides the runs.
+
+    A baseline is also compared with its first run. Accepted losses may expire.
+    """
+    history = store.baseline_history(base)[:1] if base in store.baselines() else []
+    today = str(rules.today) if rules.accepted else ""
+    accepted = [entry.model_dump_json() for entry in rules.accepted]
+    parts = [base, history, rules.gate, rules.margin, rules.strict, accepted, today]
+    return blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
