@@ -480,10 +480,10 @@ def test_limits_are_documented() -> None:
         "one text": mib(document.MAX_SCALAR),
         "one file, JSONL excepted": mib(document.MAX_FILE_BYTES),
         "one line of a JSONL file": mib(document.MAX_LINE),
-        "values that all aliases of a YAML file stand for": f"{yaml_documents.MAX_ALIASED:,}",
-        "a JSONL file that is held in memory": mib(jsonl.HELD_BYTES),
+        "values after all aliases of a YAML file are expanded": f"{yaml_documents.MAX_ALIASED:,}",
+        "a JSONL file that is kept in memory": mib(jsonl.HELD_BYTES),
         "whole numbers": "64 bits",
-        "errors that are told about one file": f"{MAX_PROBLEMS:,}, and as many warnings",
+        "reported errors per file": f"{MAX_PROBLEMS:,}, and as many warnings",
     }
 
 
