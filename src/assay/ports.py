@@ -123,7 +123,7 @@ class Target(Protocol):
       settings.
     """
 
-    #: Its name in results, which also tells two judges apart: `openai:gpt-4`.
+    #: Its name in results, which also tells two judges apart: `openai:gpt-6-sol`.
     name: str
 
     async def ask(self, request: Request) -> Observation:
