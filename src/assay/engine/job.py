@@ -75,6 +75,7 @@ class Job(msgspec.Struct, frozen=True):
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def plan(self) -> Plan:
+        """The plan, before its cases are selected."""
         return Plan(self.suites, self.options, self.defaults, self.wanted)
 
 

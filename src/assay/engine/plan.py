@@ -103,7 +103,8 @@ def _any_case(suite: int, case: EvalCase) -> bool:
 class Plan:
     """The selected cases of some suites; `defaults` are for cases that name no evaluator.
 
-    `wanted` is one more filter: it gets the number of a suite and a case of it.
+    `wanted` is one more filter: it gets the number of a suite and a case of it. `select` reads the
+    cases; before it is called, none is known.
     """
 
     def __init__(
@@ -117,10 +118,15 @@ class Plan:
         self._wanted = wanted or _any_case
         self._positions, self._repeats = array("Q"), array("L")
         self.selected = [0] * len(self.suites)
-        for planned in self._select():
+
+    def select(self, look: Callable[[Planned], None] = lambda planned: None) -> Plan:
+        """Find the selected cases, and call `look` with each: large files are read only once."""
+        for planned in self:
+            look(planned)
             self._positions.append(planned.position)
             self._repeats.append(planned.repeats)
             self.selected[planned.suite] += 1
+        return self
 
     @property
     def streams(self) -> list[int]:

@@ -115,17 +115,20 @@ class _Session:
             return self._finish(record, runner, status, self._without_unselected(comparison))
 
     def _preflight(self) -> None:
-        """Find everything that is wrong before the first case is asked."""
+        """Select the cases, and find everything that is wrong before the first one is asked."""
         if self.job.judge is None and self.job.options.judge is not None:
             self.roster.spec(self.job.options.judge)  # even if no case needs it
         if self.plan.streams:
             self.lineup.target_of_streams()
         programs = MissingPrograms(to_run=True)
-        for planned in self.plan:
+
+        def look(planned: Planned) -> None:
             programs.look(planned.case)
             self.preparation.grader(planned.case)
             if planned.case.skip is None:
                 self.lineup.target_of(planned)
+
+        self.plan.select(look)
         if refusal := refusal_of(programs.problems):
             raise refusal
         for note in self.lineup.unreadable():
