@@ -219,7 +219,7 @@ def test_the_demo_leaves_nothing_behind_and_notices_when_nothing_regresses(tmp_p
     agent.write_text(mended, "utf-8")
     code, output = Story(tmp_path).shell("sh weather/demo.sh")
     assert code == 1
-    assert output.endswith("the demo is not as it should be: the exit code should be 1\n")
+    assert output.endswith("the demo failed: expected exit code 1\n")
     assert sorted(example.rglob("*")) == before
 
 
