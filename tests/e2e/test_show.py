@@ -42,7 +42,7 @@ JUDGE = {
 
 @pytest.fixture
 def shop(home: Project) -> Project:
-    home.write("agent.py", AGENT)
+    home.write("shop_agent.py", AGENT)
     home.write("assay.yaml", {"judge": JUDGE})
     answer(home, refund=REFUND, late="It arrives on Friday, at noon.")
     home.write(
@@ -75,7 +75,8 @@ def answer(home: Project, **answers: Any) -> None:
 
 
 def run(home: Project, *arguments: str, code: int = 1) -> str:
-    return home.call("run", "evals", "--target", "agent.py:answer", *arguments, code=code).stdout
+    target = ("--target", "shop_agent.py:answer")
+    return home.call("run", "evals", *target, *arguments, code=code).stdout
 
 
 def test_a_case_is_shown_with_all_that_a_person_needs(shop: Project) -> None:
@@ -245,7 +246,7 @@ def test_verbose_shows_answers_and_calls_and_quiet_only_the_verdict(shop: Projec
     report = run(shop, "-v")
     assert f"  answer:\n    I cannot refund that.\n    See {LINK}\n" in report
     assert "    2. refund(amount=43.5)\n       error: over limit\n" in report
-    done = shop.call("run", "evals", "--target", "agent.py:answer", "-q", code=1)
+    done = shop.call("run", "evals", "--target", "shop_agent.py:answer", "-q", code=1)
     assert done.stdout == "FAILED: 1 of 2 judged cases passed\n"
     assert done.stderr == ""
 
