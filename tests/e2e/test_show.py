@@ -10,7 +10,7 @@ import click
 import pytest
 
 from assay.cli.completion import filters
-from assay.terminal import Terminal, columns
+from assay.reporters.terminal import Terminal, columns
 from e2e.projects import Project
 
 AGENT = """
@@ -324,7 +324,7 @@ def test_hostile_ids_are_shown_and_can_be_named(home: Project) -> None:
 def test_lines_fit_eighty_columns_and_no_word_is_broken(
     shop: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.terminal.Terminal.of", lambda out: Terminal(width=80))
+    monkeypatch.setattr("assay.reporters.terminal.Terminal.of", lambda out: Terminal(width=80))
     text = " ".join(f"word{n}" for n in range(100)) + f" {LINK}"
     answer(shop, refund={"response": text, "toolCalls": []}, late="Friday on")
     reports = [run(shop, "-v"), shop.call("show", "refund").stdout, shop.call("show").stdout]

@@ -109,7 +109,7 @@ def _project_redactor() -> Callable[[], Redactor]:
 
     @cache
     def redactor() -> Redactor:
-        from assay.roster.secrets import project_redactor
+        from assay.service.secrets import project_redactor
 
         return project_redactor()
 
@@ -118,7 +118,7 @@ def _project_redactor() -> Callable[[], Redactor]:
 
 def _mistakes(error: FilterError) -> Iterator[str]:
     """The mistakes in a filter; on a terminal each is pointed at."""
-    from assay.terminal import Terminal, pointed
+    from assay.reporters.terminal import Terminal, pointed
 
     terminal = Terminal.of(sys.stderr)
     for mistake in error.mistakes:

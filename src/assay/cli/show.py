@@ -8,17 +8,17 @@ from collections.abc import Sequence
 import click
 
 from assay.cli.completion import filters
-from assay.cli.documents import store_option
 from assay.cli.json import echo_json
+from assay.cli.report_output import store_option
 from assay.errors import UsageError
 from assay.model.case_rows import CasePage, CaseRow
 from assay.reporters.checks import Check
 from assay.reporters.page import Page, table_width
+from assay.reporters.terminal import safe
 from assay.reporters.text import answers, calls, trajectory
 from assay.reporters.words import duration, money
 from assay.service import case_words, showing
 from assay.service.cases import CaseView
-from assay.terminal import safe
 
 _COLOURS = {"passed": "green", "failed": "red", "errored": "yellow"}
 _LABEL = 11

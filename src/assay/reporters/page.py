@@ -9,7 +9,7 @@ from typing import TextIO
 
 from assay.redaction import current
 from assay.redaction import cut as shortened
-from assay.terminal import Terminal, columns, cut, cut_middle, safe, wrap
+from assay.reporters.terminal import Terminal, columns, cut, cut_middle, safe, wrap
 
 #: How many entries of a list are shown.
 MAX_LISTED = 20

@@ -12,6 +12,7 @@ from assay.redaction import cut as shortened
 from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.observed import ObservedCall
 from assay.reporters.page import MAX_LISTED, Page, table_width
+from assay.reporters.terminal import columns, cut, safe
 from assay.reporters.word_diff import word_diff
 from assay.reporters.words import (
     asked_suites,
@@ -24,7 +25,6 @@ from assay.reporters.words import (
     verdict,
     warnings,
 )
-from assay.terminal import columns, cut, safe
 from assay.text import count
 
 #: It is for the terminal, and not chosen by the suffix of a file.

@@ -50,8 +50,8 @@ async def get_case(run_id: RunId, position: Position, request: Request) -> Respo
     state, record = state_of(request), await requested_run(run_id, request)
     try:
         if _POSITION.fullmatch(position):
-            reading = partial(case_at, state.store, record, int(position))
-            return success(await state.read(reading, quick=False))
+            context = partial(case_at, state.store, record, int(position))
+            return success(await state.read(context, quick=False))
     except NotInStore:
         pass
     raise ApiError("NOT_FOUND", "Case not found")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TextIO
 
-from assay.errors import PluginError, blaming, reading_results
+from assay.errors import PluginError, reading_results, wrap_errors
 from assay.model.run_result import RunResult
 from assay.registry import reporters
 
@@ -15,5 +15,5 @@ def report(run: RunResult, name: str, out: TextIO, **options: Any) -> None:
     `options` are arguments of this reporter, such as the `detail` of `text`.
     """
     reporter = reporters.get(name)
-    with blaming(f"the reporter {name!r} failed", PluginError, OSError), reading_results():
+    with wrap_errors(f"the reporter {name!r} failed", PluginError, OSError), reading_results():
         reporter.write(run, out, **options)

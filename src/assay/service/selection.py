@@ -8,7 +8,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from assay.comparison.outcomes import LATEST, find_run, newest_first, outcomes_of
-from assay.engine.job import Job, project_path
+from assay.engine.run_spec import RunSpec, project_path
 from assay.errors import UsageError
 from assay.model.case import EvalCase
 from assay.model.case_filter import parse_filter
@@ -50,7 +50,7 @@ def _finished(reference: str, store: Store) -> RunRecord:
     return next(runs, None) or find_run(reference, store)
 
 
-def only_selected(job: Job) -> Job:
+def only_selected(job: RunSpec) -> RunSpec:
     """The job with only the cases that the filter matches in the run that it is about."""
     if job.options.of is None:
         return job
@@ -62,7 +62,7 @@ def only_selected(job: Job) -> Job:
     return _only(job, refs, job.nothing_wanted or ("" if refs else nothing))
 
 
-def _only(job: Job, refs: Collection[CaseRef], nothing: str) -> Job:
+def _only(job: RunSpec, refs: Collection[CaseRef], nothing: str) -> RunSpec:
     """The job with only these cases; `nothing` is why there is none of them."""
     files = [project_path(suite.file, job.settings) for suite in job.suites]
     others = job.wanted
@@ -74,7 +74,7 @@ def _only(job: Job, refs: Collection[CaseRef], nothing: str) -> Job:
     return replace(job, wanted=wanted, nothing_wanted=nothing)
 
 
-def only_failed(job: Job, earlier: RunRecord) -> Job:
+def only_failed(job: RunSpec, earlier: RunRecord) -> RunSpec:
     """The job with only the cases that failed or errored in the earlier run."""
     outcomes = outcomes_of(earlier.id, job.store, job.settings.root)
     failed = {case.ref for case in outcomes if case.outcome in ("failed", "errored")}
