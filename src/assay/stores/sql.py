@@ -77,7 +77,7 @@ Work = tuple[TrialRecord, ...] | Action
 _ATTEMPTS = 5
 
 
-class Repeatable:
+class Idempotent:
     """An Action that may be performed twice: the second time changes nothing."""
 
     def __init__(self, action: Action) -> None:
@@ -233,16 +233,16 @@ class SqlStore:
 
     # Baselines
 
-    def set_baseline(self, name: str, run_id: str, *, anew: bool = False) -> None:
+    def set_baseline(self, name: str, run_id: str, *, reset_history: bool = False) -> None:
         def act(connection: Connection) -> None:
             if not _has_run(connection, run_id):
                 raise NotInStore("run", run_id)
             connection.execute(_SET_BASELINE, (name, run_id))
-            if anew:
+            if reset_history:
                 connection.execute("DELETE FROM baseline_history WHERE name = ?", (name,))
             _add_to_history(connection, name, run_id)
 
-        self._act(Repeatable(act))
+        self._act(Idempotent(act))
 
     def move_baseline(self, name: str, run_id: str, before: str | None) -> bool:
         def act(connection: Connection) -> bool:
@@ -257,7 +257,7 @@ class SqlStore:
             query = "SELECT 1 FROM baseline WHERE name = ? AND run_id = ?"
             return connection.execute(query, (name, run_id)).fetchone() is not None
 
-        return bool(self._act(Repeatable(act)))
+        return bool(self._act(Idempotent(act)))
 
     def baseline_history(self, name: str) -> list[str]:
         self.baseline(name)
@@ -319,7 +319,7 @@ class SqlStore:
                     del self._unwritten[key]
 
         with self._lock:
-            write = self._writer.submit(Repeatable(act))
+            write = self._writer.submit(Idempotent(act))
             self._unwritten[key] = encoded
         write.add_done_callback(forget)
         return write
@@ -337,7 +337,7 @@ class SqlStore:
             if not connection.execute(statement + " RETURNING id", values).fetchall():
                 raise NotInStore("run", run_id)
 
-        self._act(Repeatable(act))
+        self._act(Idempotent(act))
 
     def _act(self, action: Action) -> Any:
         return self._writer.submit(action).result()
@@ -359,7 +359,7 @@ class SqlStore:
                 if attempt == _ATTEMPTS:
                     raise
                 for write in group:
-                    if not isinstance(write.item, tuple | Repeatable):
+                    if not isinstance(write.item, tuple | Idempotent):
                         write.error = error
                 group = [write for write in group if write.error is not error]
 
