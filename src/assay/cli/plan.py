@@ -10,10 +10,9 @@ from assay.cli.completion import files
 from assay.cli.json import echo_json
 from assay.cli.report_output import store_option
 from assay.errors import printable
-from assay.reporters.words import duration, money
 from assay.service import plan
 from assay.service.plan import Forecast, PlanRequest
-from assay.text import count, exact_points, percent, points
+from assay.text import count, duration, exact_points, money, percent, points
 
 
 @click.command("plan")

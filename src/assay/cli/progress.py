@@ -8,8 +8,7 @@ from typing import TextIO
 
 from assay.model.events import Event, Notice, RunFinished, RunStarted, TrialFinished
 from assay.reporters.terminal import Terminal, columns, cut, safe
-from assay.reporters.words import duration, money
-from assay.text import count
+from assay.text import count, duration, money
 
 #: Seconds between redraws on a terminal, and between lines elsewhere.
 REDRAW, PLAIN = 0.1, 5.0

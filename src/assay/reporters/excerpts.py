@@ -13,15 +13,15 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.model.case_content import CaseContent, decode_content
+from assay.model.checks import criterion_of, diffs_of, failing_judges
 from assay.model.comparison import CaseRef, Reasks
+from assay.model.observed import ObservedCall, decode_observed
 from assay.model.result import CaseResult, Outcome, decode_case
 from assay.model.run import TrialRecord
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluatorEntry
 from assay.model.suite_result import EvalSuiteResult
 from assay.redaction import cut
-from assay.reporters.checks import criterion_of, diffs_of, failing_judges
-from assay.reporters.observed import ObservedCall, decode_observed
 from assay.reporters.words import standings
 from assay.text import count
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Literal, TextIO
 
 from assay.model.comparison import Comparison
+from assay.model.observed import ObservedCall
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.redaction import cut as shortened
 from assay.reporters.excerpts import Excerpt, gather
-from assay.reporters.observed import ObservedCall
 from assay.reporters.page import MAX_LISTED, Page, table_width
 from assay.reporters.terminal import columns, cut, safe
 from assay.reporters.word_diff import word_diff

@@ -9,7 +9,7 @@ from typing import Any
 from assay.model.comparison import AcceptedCase, CaseRef, Comparison
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
-from assay.text import count, percent
+from assay.text import count, duration, money, percent
 
 #: Marks a case that failed in the baseline too.
 FAILED_BEFORE = "failed before too"
@@ -78,25 +78,6 @@ def standings(comparison: Comparison | None) -> dict[CaseRef, str]:
 def accepted(case: AcceptedCase) -> str:
     until = f" (until {case.until})" if case.until else ""
     return f"accepted{until}: {case.reason}"
-
-
-def money(usd: float) -> str:
-    """`$0.0123`, `$12.34`."""
-    if 0 < usd < 0.0001:
-        return "under $0.0001"
-    return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.4f}"
-
-
-def duration(milliseconds: float) -> str:
-    """`850 ms`, `12.3 s`, `3 min 20 s`, `2 h 5 min`."""
-    if milliseconds < 999.5:
-        return f"{milliseconds:.0f} ms"
-    if milliseconds < 59_950:
-        return f"{milliseconds / 1000:.1f} s"
-    minutes, seconds = divmod(round(milliseconds / 1000), 60)
-    if minutes < 60:
-        return f"{minutes} min {seconds} s"
-    return f"{minutes // 60:,} h {minutes % 60} min"
 
 
 def interval(statistics: Mapping[str, Any]) -> str:

@@ -12,10 +12,10 @@ import msgspec
 from assay.comparison.outcomes import find_run, names_file
 from assay.errors import NotInStore
 from assay.model.comparison import CaseRef, Comparison
+from assay.model.observed import decode_observed
 from assay.model.run import only
 from assay.model.trials import shown_trial
 from assay.ports import Store
-from assay.reporters.observed import decode_observed
 from assay.service.project import project, working_directory
 from assay.service.store import store_to_read
 

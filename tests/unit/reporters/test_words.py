@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from assay.model.comparison import Comparison
-from assay.reporters.words import VERDICTS, duration, facts, interval, money, rate, verdict
-from assay.text import percent
+from assay.reporters.words import VERDICTS, facts, interval, rate, verdict
+from assay.text import duration, money, percent
 from unit.sample_runs import LISBON, PORTO, entry, run, suite, written
 
 

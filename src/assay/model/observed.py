@@ -9,7 +9,7 @@ import msgspec
 
 from assay.model.observation import Usage
 from assay.redaction import cut
-from assay.reporters.words import duration
+from assay.text import duration
 
 #: The most characters of the arguments or the result of a call.
 MAX_VALUE = 2000
