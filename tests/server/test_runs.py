@@ -185,6 +185,15 @@ def test_options_and_evaluators_are_those_of_the_request(running: TestClient) ->
     assert run["options"]["repeat"] == 3
 
 
+def test_a_request_selects_cases_by_content_or_by_the_results_of_a_run(running: TestClient) -> None:
+    first = finished(running, SUITES | {"options": {"select": "id:s*"}})
+    assert first["totalCases"] == 1
+    whole = finished(running, SUITES)
+    options = {"select": "outcome:passed", "of": whole["runId"]}
+    run = finished(running, SUITES | {"options": options})
+    assert (run["totalCases"], run["passed"]) == (1, 1)
+
+
 def test_another_configured_target_can_be_asked(running: TestClient, agent: Agent) -> None:
     assert finished(running, SUITES | {"target": "other"})["target"] == "other"
     assert agent.asked == []
@@ -403,6 +412,10 @@ def test_links_within_the_served_root_are_followed(running: TestClient, tmp_path
         (SUITES | {"evaluators": [{UNPAIRED: 1}]}, "INVALID_INPUT", "surrogate pair"),
         (SUITES | {"evaluators": [SCHEMA]}, "INVALID_INPUT", "surrogate"),
         (SUITES | {"options": {"filter": UNPAIRED}}, "INVALID_INPUT", "surrogate pair"),
+        (SUITES | {"options": {"select": "tga:x"}}, "INVALID_INPUT", "column 1: unknown field"),
+        (SUITES | {"options": {"select": "flaky"}}, "INVALID_INPUT", "needs results (flaky)"),
+        (SUITES | {"options": {"select": "flaky", "of": "x"}}, "INVALID_INPUT", "'of' must be"),
+        (SUITES | {"options": {"of": "a.json", "select": "x"}}, "INVALID_INPUT", "'of' must be"),
     ],
 )
 def test_a_wrong_order_is_refused(
