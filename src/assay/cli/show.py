@@ -93,7 +93,7 @@ def print_case(page: Page, case: CaseView) -> None:
         _title(page, "Question")
         page.line("  not recorded: the run is of an older version")
     for role, text in case_words.question_of(content):
-        _title(page, "Question" if role == "user" else f"Question ({role})")
+        _title(page, "Question" if role == "user" else f"Question ({safe(role)})")
         page.block("  ", text)
     if expected := list(case_words.expectations_of(content)):
         _title(page, "Expected")

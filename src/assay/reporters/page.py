@@ -36,7 +36,10 @@ class Page:
 
     def prose(self, head: str, text: str, *styles: str, max_lines: int | None = None) -> None:
         """Write text that must be read, wrapped; beyond `max_lines` its middle is left out."""
-        width = max(self.terminal.width, 40) - columns(head)
+        width = max(self.terminal.width, 40)
+        if columns(head) > width // 2:  # it is a long name: it is wrapped with the text
+            head, text = head[: len(head) - len(head.lstrip())], head.lstrip() + text
+        width -= columns(head)
         text = self.terminal.fit(text)
         lines, room = wrap(text, width), width * (max_lines or 1)
         while max_lines is not None and _height(lines, width) > max_lines:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.reporters.page import Page
-from assay.reporters.terminal import Terminal
 from assay.reporters.word_diff import word_diff
 
 TEXTS = st.text("ab c\n.,", max_size=60)
@@ -38,14 +34,3 @@ def test_both_texts_can_be_read_from_the_parts(before: str, now: str) -> None:
 def test_huge_answers_are_compared_in_part() -> None:
     parts = word_diff("a " * 500_000, "b " * 500_000)
     assert sum(len(text) for _, text in parts) < 50_000
-
-
-def test_a_diff_is_painted_and_escaped_and_breaks_at_spaces() -> None:
-    out = io.StringIO()
-    page = Page(out, Terminal(colour=True, width=40))
-    page.diff(
-        "  ", [("=", "one two three four five six "), ("-", "se\x1bven"), ("+", "eight nine")]
-    )
-    assert out.getvalue() == (
-        "  one two three four five six \x1b[31;9mse\\x1bven\x1b[0m\n  \x1b[32meight nine\x1b[0m\n"
-    )
