@@ -106,7 +106,7 @@ def test_excused_and_accepted_losses_let_it_move() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"filter": "c1*"}, "it is partial: it asked only the cases of --filter c1*"),
+        ({"filter": "c1*"}, "it is partial: it asked only the cases of --filter 'c1*'"),
         ({"tag": ["a"]}, "it is partial: it asked only the cases of --tag a"),
         ({"limit": 3}, "it is partial: it asked only the cases of --limit 3"),
         ({"shard": "1/2"}, "it is partial: it asked only the cases of --shard 1/2"),
