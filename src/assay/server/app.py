@@ -23,12 +23,16 @@ from assay.ports import Store
 from assay.redaction import redacted
 from assay.roster.secrets import project_redactor
 from assay.server import docs, openapi
+from assay.server.callers import Authentication
 from assay.server.envelope import UNEXPECTED, ApiError, sentence
 from assay.server.jobs import Clock, Jobs, utc_now
+from assay.server.pages.login import LoginPages
 from assay.server.problems import refusal
 from assay.server.requests import Route
 from assay.server.security import Access, Guard
+from assay.server.sessions import Sessions
 from assay.server.state import State
+from assay.server.throttle import Throttle
 from assay.settings import Settings
 from assay.version import __version__
 
@@ -67,9 +71,16 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.assay = State(settings, store, jobs, now)
-    redactor = cache(lambda: project_redactor(settings))
-    app.add_middleware(Guard, access=access or Access(), redactor=redactor)
-    app.router.routes += [*openapi.ROUTES, *_heads()]
+    access = access or Access()
+    sessions = Sessions(store, access.tokens, now, secure=access.origin.startswith("https:"))
+    app.add_middleware(
+        Guard,
+        access=access,
+        authentication=Authentication(access.tokens, sessions, access.origin),
+        redactor=cache(lambda: project_redactor(settings)),
+    )
+    login = LoginPages(access, sessions, Throttle(now))
+    app.router.routes += [*openapi.ROUTES, *_heads(), *login.routes()]
     app.add_route("/openapi.json", openapi.get_document, ["GET"], include_in_schema=False)
     app.add_route("/docs", docs.get_page, ["GET"], include_in_schema=False)
     app.add_route("/docs.css", docs.get_style, ["GET"], include_in_schema=False)

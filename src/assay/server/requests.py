@@ -17,7 +17,7 @@ from starlette.responses import Response
 from assay.documents.document import MAX_DEPTH, too_deep
 from assay.errors import nearest
 from assay.redaction import cut
-from assay.server.envelope import JSON, ApiError, invalid
+from assay.server.envelope import JSON, ApiError, described_errors, invalid
 
 #: The largest body that is accepted, in bytes.
 MAX_BODY = 1024 * 1024
@@ -34,6 +34,8 @@ class Route(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         described = {"operation_id": endpoint.__name__, "tags": [path.split("/")[2]]}
+        if not {"GET", "HEAD"}.issuperset(more["methods"]):
+            more["responses"] = more["responses"] | described_errors("FORBIDDEN")
         super().__init__(path, endpoint, **more | described)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -55,7 +57,7 @@ class JsonRequest(Request):
 
     async def body(self) -> bytes:
         if not hasattr(self, "_body"):
-            self._body = await _read_within_limits(self)
+            self._body = await read_body(self)
         return self._body
 
     async def json(self) -> Any:
@@ -80,7 +82,7 @@ def check_query(request: Request, *, takes_query: bool = False) -> None:
         pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict")
     except ValueError:
         raise invalid("The query is not UTF-8") from None
-    for name in _unique("Query parameter", pairs):
+    for name in unique("Query parameter", pairs):
         if not takes_query:
             raise unknown("Query parameter", name, ())
 
@@ -109,7 +111,8 @@ def require_json(request: Request) -> None:
         raise ApiError("UNSUPPORTED_MEDIA_TYPE", message)
 
 
-async def _read_within_limits(request: Request) -> bytes:
+async def read_body(request: Request) -> bytes:
+    """The body, limited in size and time."""
     chunks, size = [], 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -160,10 +163,10 @@ def _parse_float(digits: str) -> float:
 
 
 def _parse_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return _unique("Field", pairs)
+    return unique("Field", pairs)
 
 
-def _unique(what: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
+def unique(what: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
     """The pairs as a dict; a duplicate name is an error."""
     found = dict(pairs)
     if len(found) != len(pairs):
