@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from msgspec.structs import replace
+
 from assay.comparison.tally import compare
 from assay.engine.losses import MAX_CASES
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison, Reasks
@@ -92,7 +94,7 @@ def asked_again(chance: float, critical: bool, random: Random) -> Reasks:
         if made.settle(CONFIRM, critical=critical):
             break
         passes = random.random() < chance
-        made = made._replace(passed=made.passed + passes, failed=made.failed + (not passes))
+        made = replace(made, passed=made.passed + passes, failed=made.failed + (not passes))
     return made
 
 

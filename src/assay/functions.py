@@ -51,4 +51,4 @@ def raised(error: BaseException) -> str:
     """The type, message and line of an exception from a project's code."""
     frames = traceback.extract_tb(error.__traceback__)
     at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
-    return printable(cut(cause_of(error), MAX_MESSAGE - len(at))) + at
+    return printable(cut(cause_of(error), MAX_MESSAGE - len(at), "both")) + at

@@ -23,6 +23,8 @@ import msgspec
 
 from assay.errors import Problem, UsageError
 from assay.model.case import EvalCase, Suite
+from assay.model.case_filter import CaseFilter
+from assay.model.case_rows import CaseQuery, CaseRow, Facets, IndexedCase
 from assay.model.context import Context
 from assay.model.login import LoginSession
 from assay.model.message import Message
@@ -218,6 +220,45 @@ class TestCaseStore(Protocol):
         ...
 
 
+class CaseIndex(Protocol):
+    """What was computed of ended runs: a row for each case, and comparisons.
+
+    A run that is reopened or deleted loses it. Positions are those of trials.
+    """
+
+    def has(self, run_id: str) -> bool:
+        """Are the rows of the run there?"""
+        ...
+
+    def add(self, run: RunRecord, cases: Iterable[IndexedCase]) -> bool:
+        """Add the rows of a run, in order; returns whether they are there now.
+
+        They are not if the run has not ended, or was changed since `run` was read. Two processes
+        may add the same rows at the same time.
+        """
+        ...
+
+    def page(self, run_id: str, query: CaseQuery) -> list[CaseRow]:
+        """The rows of a page; the same as `assay.model.case_rows.select` finds."""
+        ...
+
+    def row(self, run_id: str, position: int) -> CaseRow | None:
+        """The row of one case."""
+        ...
+
+    def facets(self, run_id: str, where: CaseFilter) -> Facets:
+        """The same as `assay.model.case_rows.count` finds."""
+        ...
+
+    def comparison(self, base: str, candidate: str, rules: str) -> bytes | None:
+        """The comparison of two runs by these rules, if it was kept."""
+        ...
+
+    def keep_comparison(self, base: str, candidate: str, rules: str, value: bytes) -> None:
+        """Keep a comparison, unless a run of it is not finished."""
+        ...
+
+
 class LoginSessionStore(Protocol):
     """The log-in sessions of the pages; every write is durable when it returns."""
 
@@ -246,6 +287,9 @@ class Store(Cache, Protocol):
 
     @property
     def test_cases(self) -> TestCaseStore: ...
+
+    @property
+    def case_index(self) -> CaseIndex: ...
 
     @property
     def login_sessions(self) -> LoginSessionStore: ...

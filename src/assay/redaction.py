@@ -261,6 +261,8 @@ def cut(text: str, limit: int, keep: Literal["start", "both"] = "start") -> str:
     """The text redacted, then truncated to `limit` characters with `...` for what is left out.
 
     A text that fits is returned unchanged: it is redacted as a whole where it is stored or printed.
+    Errors keep `both` ends: the last words are often the ones that matter. For the columns of a
+    terminal see `terminal.cut`, which takes text that is redacted already.
     """
     if len(text) <= limit:
         return text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 
 def count(number: int, noun: str, plural: str = "") -> str:
     """`1 case`, `1,000 cases`; `plural` is for nouns that do not just add an s."""
@@ -20,4 +22,14 @@ def percent(share: float) -> str:
 
 def exact_percent(share: float) -> str:
     """A share that the user gave, with all its digits."""
-    return f"{100 * share:.12g} %"
+    return f"{exact_points(share)} %"
+
+
+def points(difference: float, sign: Literal["+", "-"] = "-") -> str:
+    """A difference of two shares in points: `1.5`; with the sign `+`: `+1.5`."""
+    return f"{100 * difference:{sign}.1f}"
+
+
+def exact_points(difference: float) -> str:
+    """A difference that the user gave, with all its digits."""
+    return f"{100 * difference:.12g}"

@@ -59,16 +59,16 @@ def test_the_values_of_a_row_are_in_the_order_of_the_fields() -> None:
     """They are written into the columns of these names."""
     fields = TrialRecord.__struct_fields__
     numbered: dict[str, Any] = {name: number for number, name in enumerate(fields)}
-    for name in ("result", "observation"):
+    for name in ("result", "observation", "content"):
         numbered[name] = bytes([numbered[name]])
     assert _row_of(numbered) == tuple(numbered.values())
-    nothing = numbered | dict.fromkeys(sqlite._NULLABLE)
+    nothing = numbered | dict.fromkeys(sqlite._NULLABLE) | {"content": b""}
     empty = [name for name, value in zip(fields, _row_of(nothing), strict=True) if value == b""]
     assert empty == list(sqlite._NULLABLE)
 
 
 def _row_of(values: dict[str, Any]) -> tuple[Any, ...]:
-    return sqlite._row(TrialRecord(**values))
+    return sqlite._row(TrialRecord(**values), bytearray(values["content"]))
 
 
 # Killed, and not alone

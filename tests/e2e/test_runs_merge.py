@@ -293,16 +293,16 @@ def three(home: Project) -> list[str]:
 def test_missing_and_repeated_shards_are_named_together(home: Project, three: list[str]) -> None:
     assert refused(home, "2.json", three[1]) == [
         f"shard 2/3 is given 2 times: 2.json, the run {three[1]}",
-        "missing: shards 1/3, 3/3",
+        "2 shards missing: 1/3, 3/3",
     ]
-    assert refused(home, "1.json", "3.json") == ["missing: shard 2/3"]
+    assert refused(home, "1.json", "3.json") == ["1 shard missing: 2/3"]
 
 
 def test_of_many_missing_shards_the_first_are_named(home: Project) -> None:
     write(home, [[{}]])
     run(home, "--shard", "1/100000", "-o", "1.json")
     (problem,) = refused(home, "1.json")
-    assert problem.startswith("missing: shards 2/100000, 3/100000, ")
+    assert problem.startswith("99,999 shards missing: 2/100000, 3/100000, ")
     assert problem.endswith("21/100000 and 99,979 more")
 
 
@@ -394,7 +394,7 @@ def test_what_is_not_a_shard_is_refused(home: Project, three: list[str]) -> None
 def test_mistakes_without_a_store_create_none(home: Project, three: list[str]) -> None:
     elsewhere = Project(home.root.parent / "elsewhere")
     elsewhere.write("1.json", (home.root / "1.json").read_text())
-    assert refused(elsewhere, "1.json") == ["missing: shards 2/3, 3/3"]
+    assert refused(elsewhere, "1.json") == ["2 shards missing: 2/3, 3/3"]
     assert not (elsewhere.root / ".assay").exists()
 
 

@@ -46,8 +46,8 @@ def test_who_comes_late_is_told_the_counts_and_the_end() -> None:
 
     progress, end = asyncio.run(scenario())
     assert (progress.name, progress.id) == ("progress", "f1-4")
-    assert (progress.data["passed"], progress.data["costUsd"]) == (3, 1.5)
-    assert (end.name, end.id, end.data) == ("finished", "f1-5", {"status": "finished"})
+    assert (progress.data.passed, progress.data.cost_usd) == (3, 1.5)
+    assert (end.name, end.id, end.data) == ("finished", "f1-5", RunFinished("finished"))
 
 
 def test_who_comes_back_is_told_what_came_since() -> None:
@@ -77,7 +77,7 @@ def test_all_events_can_be_asked_for_unless_some_were_before_a_restart(
     async def scenario() -> list[ServerSentEvent]:
         told = Feed(asyncio.get_running_loop(), "f1")
         if resumed:
-            told.resume_from(Progress("run", done=5))
+            told.resume_from(Progress("run", None, 5, 5, 0, 0, 0, 0.0))
         told.push(RunStarted("run", "target", 9))
         await asyncio.sleep(0)
         told.close("finished")
@@ -94,7 +94,7 @@ def test_who_missed_too_much_is_told_the_counts(last: str, monkeypatch: pytest.M
         return await all_of(await made(20), last)
 
     progress, end = asyncio.run(scenario())
-    assert (progress.name, progress.data["done"], end.name) == ("progress", 20, "finished")
+    assert (progress.name, progress.data.done, end.name) == ("progress", 20, "finished")
 
 
 def test_events_of_another_thread_wake_those_who_wait() -> None:
@@ -111,7 +111,7 @@ def test_events_of_another_thread_wake_those_who_wait() -> None:
         thread.start()
         await asyncio.to_thread(thread.join)
         told.close()
-        return [event.data["text"] for event in await follower]
+        return [event.data.text for event in await follower]
 
     assert asyncio.run(scenario()) == [str(number) for number in range(100)]
 

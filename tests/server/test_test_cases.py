@@ -12,8 +12,6 @@ from starlette.testclient import TestClient
 
 from assay.model.test_case import TestCase, TestCaseChanges
 from assay.ports import Store
-from assay.server import requests
-from assay.server.envelope import ApiError
 from server.conftest import Clock
 
 URL = "/api/test-cases"
@@ -121,16 +119,16 @@ def test_a_wrong_body_is_refused(
         (b"{", "Malformed JSON"),
         (b"[]", "The body is an array; it must be an object"),
         (b"null", "The body is null; it must be an object"),
-        (b'{"input": NaN}', "NaN is no JSON number"),
-        (b'{"input": 1e999}', "the number '1e999' is too large"),
-        (b'{"tags": [-1E+400]}', "is too large"),
+        (b'{"input": NaN}', "NaN"),
+        (b'{"input": 1e999}', "1e999"),
+        (b'{"tags": [-1E+400]}', "-1E+400"),
         (b'{"input": ' + b"[" * 100 + b"]" * 100 + b"}", "nested deeper than 100 levels"),
         (b'{"input": "\xff"}', "not UTF-8"),
-        (b'\xef\xbb\xbf{"input": "x"}', "Malformed JSON: Unexpected UTF-8 BOM at line 1 column 1"),
-        (b'{"input": "\n"}', "Malformed JSON: Invalid control character at line 1 column 12"),
-        (b'{"input": "x", "input": "y"}', "Field 'input' is given twice"),
-        (b"[" * 200_000, "nested too deeply"),
-        (b'{"input": ' + b"9" * 5000 + b"}", "a number is too long"),
+        (b'\xef\xbb\xbf{"input": "x"}', "Malformed JSON: line 1, column 1"),
+        (b'{"input": "\n"}', "Malformed JSON: line 1, column 12: invalid control character"),
+        (b'{"input": "x", "input": "y"}', "line 1, column 16: the key 'input' appears twice"),
+        (b"[" * 200_000, "nested deeper than 100 levels"),
+        (b'{"input": ' + b"9" * 5000 + b"}", "that fits 64 bits"),
         (b'{"input": "\\ud800", "expected_output": "x"}', "half of a surrogate pair"),
         (b'{"\\ud800": 1, "input": "x", "expected_output": "x"}', "is not known"),
     ],
@@ -138,23 +136,6 @@ def test_a_wrong_body_is_refused(
 def test_what_is_no_json_is_refused(client: TestClient, raw: bytes, message: str) -> None:
     response = client.post(URL, content=raw, headers={"content-type": "application/json"})
     assert message in refused(response, 400, "INVALID_INPUT")
-
-
-def test_a_field_among_many_that_is_given_twice_is_soon_found() -> None:
-    compared = 0
-
-    class Key(str):
-        def __eq__(self, other: object) -> bool:
-            nonlocal compared
-            compared += 1
-            return str.__eq__(self, other)
-
-        __hash__ = str.__hash__
-
-    pairs = [(Key(f"k{number}"), 1) for number in range(1000)]
-    with pytest.raises(ApiError, match="Field 'k999' is given twice"):
-        requests._parse_pairs([*pairs, (Key("k999"), 2)])
-    assert compared < 100
 
 
 def test_lengths_are_counted_in_code_points(client: TestClient) -> None:

@@ -189,7 +189,7 @@ def mixed_run() -> RunResult:
         pairs=4,
         verdict="failed",
         losses=(loss_of(CaseOutcome(ref("porto"), "failed", 0, 1, None, reasks=Reasks(0, 5, 0))),),
-        accepted=(AcceptedCase(ref("faro"), "the station is closed", "2026-12-31"),),
+        accepted=(AcceptedCase(*ref("faro"), "the station is closed", "2026-12-31"),),
         regressions=(ref("porto"), ref("faro")),
         new_passes=(ref("lisbon"),),
         added=(ref("braga"),),

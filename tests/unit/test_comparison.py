@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assay.comparison.gate import Rules
 from assay.comparison.tally import MAX_SUITES, compare, fold
-from assay.model.comparison import CaseOutcome, CaseRef, Comparison
+from assay.model.comparison import CaseOutcome, CaseRef, Comparison, SignificanceTest
 from assay.model.run import TrialFacts
 from assay.stats.paired import Pairs, newcombe
 from unit.compared import SUITE, Runs, case, ids, run_of, runs_of
@@ -167,7 +167,7 @@ def test_no_comparable_pair() -> None:
 def test_no_discordant_pair_is_unchanged_however_few() -> None:
     found = decision(1, 0, 0, 0)
     assert (found.decision, found.exit_code) == ("unchanged", 0)
-    assert found.test == {"name": "mcnemar-exact", "pValue": 1.0, "discordant": [0, 0]}
+    assert found.test == SignificanceTest("mcnemar-exact", 1.0, (0, 0))
 
 
 @pytest.mark.parametrize(("lost", "gained", "word"), [(6, 0, "regressed"), (0, 6, "improved")])
@@ -175,14 +175,14 @@ def test_below_a_twentieth_it_is_more_than_chance(lost: int, gained: int, word: 
     found = decision(20, lost, gained, 4)
     assert found.decision == word
     assert found.test is not None
-    assert found.test["pValue"] == 0.03125
+    assert found.test.p_value == 0.03125
 
 
 def test_five_of_five_may_be_chance() -> None:
     found = decision(20, 5, 0, 0)
     assert found.decision == "inconclusive"
     assert found.test is not None
-    assert found.test["pValue"] == 0.0625
+    assert found.test.p_value == 0.0625
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ def test_from_50_discordant_pairs_on_the_test_is_chi_square(
 ) -> None:
     found = decision(1000, lost, gained, 0)
     assert found.test is not None
-    assert found.test["name"] == method
+    assert found.test.name == method
 
 
 def test_an_interval_within_the_margin_is_unchanged() -> None:
     found = decision(9900, 10, 12, 78)
     assert found.difference is not None
-    assert -0.02 <= found.difference["low"] <= found.difference["high"] <= 0.02
+    assert -0.02 <= found.difference.low <= found.difference.high <= 0.02
     assert found.decision == "unchanged"
     assert decision(9900, 10, 12, 78, margin=0.0001).decision == "inconclusive"
 
@@ -207,14 +207,14 @@ def test_an_interval_within_the_margin_is_unchanged() -> None:
 def test_the_difference_is_newcombes() -> None:
     found, wanted = decision(30, 8, 3, 9), newcombe(Pairs(30, 8, 3, 9))
     assert wanted is not None
-    assert found.difference == wanted.to_dict()
+    assert found.difference == wanted
 
 
 def test_significant_wins_over_the_margin() -> None:
     """A difference that surely is there is told, even when it is small."""
     found = decision(9_900, 30, 5, 65)
     assert found.difference is not None
-    assert found.difference["low"] > -0.02
+    assert found.difference.low > -0.02
     assert found.decision == "regressed"
 
 
@@ -257,12 +257,12 @@ def test_a_cluster_that_moves_together_is_one_event() -> None:
     assert found.decision == "inconclusive"
     assert found.test is not None
     assert found.difference is not None
-    assert found.test["name"] == "student-t-clustered"
-    assert found.difference["method"] == "newcombe-clustered"
+    assert found.test.name == "student-t-clustered"
+    assert found.difference.method == "newcombe-clustered"
     assert found.notes == ()
     plain = bare.difference
     assert plain is not None
-    assert found.difference["low"] <= plain["low"] < plain["high"] <= found.difference["high"]
+    assert found.difference.low <= plain.low < plain.high <= found.difference.high
 
 
 def test_few_clusters_are_warned_of() -> None:
@@ -278,7 +278,7 @@ def test_one_cluster_says_nothing() -> None:
     found = compare(base, candidate)
     assert found.decision == "inconclusive"
     assert found.difference is not None
-    assert (found.difference["low"], found.difference["high"]) == (-1.0, 1.0)
+    assert (found.difference.low, found.difference.high) == (-1.0, 1.0)
 
 
 def test_cases_without_a_cluster_are_clusters_of_their_own() -> None:
@@ -300,32 +300,32 @@ def test_graded_scores_are_compared_beside() -> None:
     found = compare(base, candidate)
     (score,) = found.scores
     assert found.decision == "unchanged"
-    assert score["suite"] == SUITE
-    assert score["pairs"] == 24
-    assert score["difference"]["estimate"] == pytest.approx(-0.1)
-    assert score["test"]["method"] == "permutation"
-    assert score["test"]["adjusted"] == score["test"]["value"] < 0.05
+    assert score.suite == SUITE
+    assert score.pairs == 24
+    assert score.difference.estimate == pytest.approx(-0.1)
+    assert score.test.method == "permutation"
+    assert score.test.adjusted == score.test.value < 0.05
     assert found.exit_code == 0
 
 
 def test_from_200_pairs_on_scores_are_tested_by_t() -> None:
     (score,) = compare(scored([0.5, 0.7] * 100), scored([0.6, 0.6] * 100)).scores
-    assert score["test"]["method"] == "paired-t"
+    assert score.test.method == "paired-t"
 
 
 def test_scores_of_several_suites_are_adjusted_among_themselves() -> None:
     base = scored([0.5, 0.6, 0.7] * 2, "one.yaml") + scored([0.5, 0.6, 0.7], "two.yaml")
     candidate = scored([0.6, 0.7, 0.8] * 2, "one.yaml") + scored([0.5, 0.7, 0.6], "two.yaml")
     one, two = compare(base, candidate).scores
-    assert (one["suite"], two["suite"]) == ("one.yaml", "two.yaml")
-    assert one["test"]["adjusted"] == pytest.approx(2 * one["test"]["value"])
+    assert (one.suite, two.suite) == ("one.yaml", "two.yaml")
+    assert one.test.adjusted == pytest.approx(2 * one.test.value)
 
 
 def test_scores_of_very_many_suites_are_compared_together() -> None:
     suites = [f"{i}.yaml" for i in range(MAX_SUITES + 1)]
     base = [case("a", suite=suite, score=0.5) for suite in suites]
     (score,) = compare(base, [c._replace(score=0.6) for c in base]).scores
-    assert (score["suite"], score["pairs"]) == ("", MAX_SUITES + 1)
+    assert (score.suite, score.pairs) == ("", MAX_SUITES + 1)
 
 
 @pytest.mark.parametrize(("before", "now"), [([1.0, 0.0], [0.5, 0.5]), ([0.5, 0.5], [1.0, 0.0])])

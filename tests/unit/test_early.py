@@ -166,10 +166,10 @@ def test_a_run_stops_when_it_is_decided(project: Project) -> None:
     assert comparison is not None
     assert comparison.decision == "regressed"
     assert comparison.test is not None
-    assert comparison.test["name"] == "e-process"
-    assert comparison.test["discordant"][0] == 7
-    assert comparison.test["eValue"] >= 20
-    assert comparison.test["pValue"] <= 0.05
+    assert comparison.test.name == "e-process"
+    assert comparison.test.discordant[0] == 7
+    assert comparison.to_dict()["test"]["eValue"] >= 20
+    assert comparison.test.p_value <= 0.05
     assert "However often one looks" in comparison.explanation
     assert found.exit_code == 1
     assert history.show(found.id).comparison == comparison
@@ -198,7 +198,7 @@ def test_where_it_stops_does_not_depend_on_workers(project: Project, workers: in
     )
     assert found.comparison is not None
     assert found.comparison.test is not None
-    assert found.comparison.test["discordant"] == [7, 0]
+    assert found.comparison.test.discordant == (7, 0)
     (note,) = found.notes
     assert note.startswith("stopped early: decided after 15 compared cases: regressed")
 

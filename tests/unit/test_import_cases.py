@@ -585,8 +585,8 @@ def test_what_is_exported_can_be_imported(
     file = project.write(f"moved.{form}", text.encode())
     import_test_cases(file)
     for one, other in zip(before, cases(store), strict=True):
-        written = {name: one.to_dict()[name] for name in FIELDS}
-        assert {name: other.to_dict()[name] for name in FIELDS} == written
+        written = {name: getattr(one, name) for name in FIELDS}
+        assert {name: getattr(other, name) for name in FIELDS} == written
 
 
 def test_an_export_has_all_test_cases_whoever_deletes_some_meanwhile(

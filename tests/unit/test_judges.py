@@ -296,7 +296,7 @@ def test_an_object_after_a_list_is_a_verdict() -> None:
 
 
 def test_a_long_reasoning_is_shortened_before_it_is_kept() -> None:
-    long = "because " * 1_000_000
+    long = "because " * 1_000
     judge = Judge({"score": 0.5, "reasoning": long, "hits": [long] * 1000, "misses": []})
     score = scored(llm_judge(), judge, answer("4"))
     assert score.reasoning == long[:3997] + "..."

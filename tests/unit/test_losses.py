@@ -272,7 +272,7 @@ def test_an_early_stop_uses_the_sequential_test() -> None:
     found = run(good_but(*(f"c{n}" for n in range(40))), baseline=base, stop_when="decided")
     assert ending(found) == ("failed", 1)
     assert compared(found).worse is not None
-    assert compared(found).worse["name"] == "e-process"  # type: ignore[index]
+    assert compared(found).worse.name == "e-process"  # type: ignore[union-attr]
     one = Scripted(c7=["bad"])
     undecided = run(one, baseline=base, stop_when="decided")
     assert (ending(undecided), one.asked["c7"]) == (("failed", 1), 6)

@@ -6,6 +6,7 @@ import base64
 import json
 import string
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -13,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.functions import raised
+from assay.observations.records import broken
 from assay.redaction import (
     LONGEST_SECRET,
     MARK,
@@ -384,3 +387,12 @@ def test_only_what_a_cut_needs_is_read() -> None:
 def test_a_secret_quoted_by_python_is_known() -> None:
     secret = """it's a "secret" 42"""
     assert Redactor([secret]).text(f"found {secret!r}") == f"found '{MARK}'"
+
+
+@pytest.mark.parametrize("message", [raised, partial(broken, "key")])
+def test_a_long_error_keeps_its_last_words(message: Callable[[Any], object]) -> None:
+    fault = "x" * 10_000 + ": connection refused"
+    shown = str(message(ValueError(fault) if message is raised else fault))
+    assert shown.endswith(": connection refused")
+    assert " ... " in shown
+    assert len(shown) < 5000

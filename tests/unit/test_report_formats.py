@@ -51,7 +51,7 @@ def evil_run(text: str) -> RunResult:
     tools = {"toolsCalled": [text, text]}
     cases.append(entry(text, "failed", **tools))
     refs = (CaseRef(name, text),)
-    losses = (Loss(refs[0], "repeated", False, Reasks(), name),)
+    losses = (Loss(*refs[0], "repeated", False, Reasks(), name),)
     lists = {"losses": losses, "added": refs, "warnings": (name,), "explanation": name}
     return run(
         suite(*cases, name=name, file=name, staleness_warnings=[name], notes=[name], target=name),

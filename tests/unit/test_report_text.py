@@ -63,7 +63,7 @@ def hostile() -> RunResult:
         ],
     )
     bad = suite(case, name="::warning::name", staleness_warnings=[evil], notes=[evil])
-    loss = Loss(CaseRef(bad.file, "::error::an\nid"), "repeated", False, Reasks(), evil)
+    loss = Loss(*CaseRef(bad.file, "::error::an\nid"), "repeated", False, Reasks(), evil)
     comparison = Comparison(
         evil, "x", "inconclusive", 1, "failed", losses=(loss,), explanation=evil, warnings=(evil,)
     )
@@ -140,7 +140,7 @@ def test_inconclusive_leads_the_report() -> None:
 
 def test_a_loss_is_printed_once_and_cases_that_failed_before_are_marked() -> None:
     ref = CaseRef("evals/weather.eval.yaml", "lost")
-    loss = Loss(ref, "repeated", False, Reasks(0, 5, 0), "passed before, fails now: it repeats")
+    loss = Loss(*ref, "repeated", False, Reasks(0, 5, 0), "passed before, fails now: it repeats")
     old = CaseRef("evals/weather.eval.yaml", "old")
     compared = Comparison(
         "main",
@@ -165,7 +165,7 @@ def test_every_loss_is_shown_among_many_failures() -> None:
     cases = [entry(f"old{n}", "failed", f"wrong {n}") for n in range(300)]
     cases.append(entry("lost", "failed", "new trouble"))
     ref = CaseRef("evals/weather.eval.yaml", "lost")
-    loss = Loss(ref, "unconfirmed", False, Reasks(), "passed before, fails now: not confirmed")
+    loss = Loss(*ref, "unconfirmed", False, Reasks(), "passed before, fails now: not confirmed")
     compared = Comparison("main", "x", "unchanged", 301, "inconclusive", losses=(loss,))
     report = written("text", run(suite(*cases), comparison=compared))
     assert "passed before, fails now: not confirmed\n  - new trouble\n" in report

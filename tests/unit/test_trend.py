@@ -42,7 +42,7 @@ def test_the_newest_run_comes_last(runs: list[str]) -> None:
     found = trend()
     assert [p.run_id for p in found] == runs
     assert [(p.passed, p.judged) for p in found] == [(2, 4), (3, 4), (4, 4)]
-    assert found[0].rate == wilson(2, 4)
+    assert found[0].pass_rate == wilson(2, 4)
     assert [p.run_id for p in trend(last=2)] == runs[1:]
 
 
@@ -67,8 +67,8 @@ def test_clusters_keep_their_interval(project: Project) -> None:
     ]
     project.write("a.yaml", json.dumps({"cases": cases}))
     run("a.yaml", target=lambda question: question)
-    assert trend()[0].rate.method == "wilson-clustered"
-    assert trend("a.yaml")[0].rate.method == "wilson-clustered"
+    assert trend()[0].pass_rate.method == "wilson-clustered"
+    assert trend("a.yaml")[0].pass_rate.method == "wilson-clustered"
 
 
 def test_json(runs: list[str]) -> None:
@@ -83,7 +83,7 @@ def test_text(runs: list[str]) -> None:
     assert len(out) == 5
     assert out[0].split() == ["Started", "(UTC)", "0", "%", "100", "%"]
     assert out[1].startswith("python:")
-    assert " 50.0 % of 4  (15.0 to 85.0) " in out[2]
+    assert "   50 % of 4  (15 % to 85 %) " in out[2]
     assert out[4].endswith("o|")
 
 

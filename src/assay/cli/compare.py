@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import get_args
 
 import click
 
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
-from assay.model.comparison import CaseRef, Comparison
+from assay.model.comparison import CaseRef, Comparison, ScoreDifference
 from assay.model.options import Gate, RunOptions
 from assay.reporters.words import accepted, moved
 from assay.service import history
 from assay.terminal import Terminal, safe, wrap
-from assay.text import count
+from assay.text import count, points
 
 #: How many cases of each list are shown.
 MAX_LISTED = 20
@@ -129,20 +130,18 @@ def _numbers(found: Comparison) -> str:
     cases = f"{count(found.pairs, 'case')} compared"
     if found.difference is None or found.test is None:
         return cases
-    low, middle, high = (100 * found.difference[name] for name in ("low", "estimate", "high"))
-    return (
-        f"{cases}, pass rate {middle:+.1f} points ({low:+.1f} to {high:+.1f}), "
-        f"{_p(found.test['pValue'])}"
-    )
+    change = found.difference
+    low, rate, high = (points(x, "+") for x in (change.low, change.estimate, change.high))
+    return f"{cases}, pass rate {rate} points ({low} to {high}), {_p(found.test.p_value)}"
 
 
-def _score_line(score: dict[str, Any]) -> str:
-    suite = f" of {score['suite']}" if score["suite"] else ""
-    difference, test = score["difference"], score["test"]
-    ends = [difference["low"], difference["high"]]
-    spread = "" if None in ends else f" ({ends[0]:+.3f} to {ends[1]:+.3f})"
-    change = f"{difference['estimate']:+.3f}{spread}"
-    return f"mean score{suite}: {change}, {_p(test['adjusted'])}; it does not affect the decision"
+def _score_line(score: ScoreDifference) -> str:
+    suite = f" of {score.suite}" if score.suite else ""
+    found = score.difference
+    known = math.isfinite(found.interval.width)
+    spread = f" ({found.low:+.3f} to {found.high:+.3f})" if known else ""
+    p = _p(score.test.adjusted)
+    return f"mean score{suite}: {found.estimate:+.3f}{spread}, {p}; it does not affect the decision"
 
 
 def _p(value: float) -> str:

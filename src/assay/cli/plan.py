@@ -13,7 +13,7 @@ from assay.errors import printable
 from assay.reporters.words import duration, money
 from assay.service import plan
 from assay.service.plan import Forecast, Wish
-from assay.text import count
+from assay.text import count, exact_points, percent, points
 
 
 @click.command("plan")
@@ -68,18 +68,18 @@ def command(
 
 
 def _power(found: Forecast) -> Iterator[str]:
-    share = f"{100 * found.discordant:.3g} % of the cases change between two runs"
+    share = f"{percent(found.discordant)} of the cases change between two runs"
     yield f"{share} ({found.basis.source})"
-    chance = f"found {100 * found.wish.power:.3g} times out of 100"
+    chance = f"found {exact_points(found.wish.power)} times out of 100"
     if found.cases is not None and found.detectable is None:
         yield f"{count(found.cases, 'case')}: too few to show any difference of the pass rate"
     elif found.cases is not None and found.detectable is not None:
-        points = f"{100 * found.detectable:.1f} points of the pass rate"
-        yield f"{count(found.cases, 'case')}: a difference of {points}, {chance}"
+        shown = f"{points(found.detectable)} points of the pass rate"
+        yield f"{count(found.cases, 'case')}: a difference of {shown}, {chance}"
     if found.wish.difference is not None:
-        points = f"{100 * found.wish.difference:.3g} points"
+        shown = f"{exact_points(found.wish.difference)} points"
         needed = "no number of cases" if found.needed is None else count(found.needed, "case")
-        yield f"a difference of {points}: {needed}, {chance}"
+        yield f"a difference of {shown}: {needed}, {chance}"
 
 
 def _scores(found: Forecast) -> Iterator[str]:
@@ -94,9 +94,9 @@ def _scores(found: Forecast) -> Iterator[str]:
         shown = f"a difference of {found.score_detectable:.3f} of the mean score"
         yield f"{attempts} at each case, averaged: {shown}"
     if found.score_needed is not None:
-        points = f"{found.wish.difference:g} of the mean score"
+        shown = f"{found.wish.difference:g} of the mean score"
         needed = count(found.score_needed, "case")
-        yield f"{attempts} at each case, averaged: {points} needs {needed}"
+        yield f"{attempts} at each case, averaged: {shown} needs {needed}"
 
 
 def _costs(found: Forecast) -> Iterator[str]:

@@ -19,6 +19,7 @@ from assay.model.result import CaseResult, decode_case
 from assay.model.run import MERGED_FROM
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult
+from assay.model.written import as_dict
 from assay.service import history
 from assay.service.merging import merge_runs
 from assay.terminal import Terminal, columns, cut, safe
@@ -60,7 +61,7 @@ def list_all(limit: int, as_json: bool, store: str | None) -> None:
       assay runs list
       assay runs list --limit 100 --json
     """
-    rows = [listed.to_dict() for listed in history.list_runs(limit, store=store)]
+    rows = [as_dict(run) for run in history.list_runs(limit, store=store)]
     if as_json:
         echo_json(rows)
         return
@@ -178,7 +179,7 @@ def merge(runs: tuple[str, ...], as_json: bool, store: str | None) -> None:
       assay runs merge 0198c0de 0198c0df
     """
     merged = merge_runs(runs, store=store)
-    record, row = merged.record, history.Listed(merged.record).to_dict()
+    record, row = merged.record, as_dict(history.ListedRun.of(merged.record))
     if as_json:
         echo_json(row | {MERGED_FROM: record.merged_from})
         return

@@ -9,9 +9,11 @@ import click
 from assay.cli.documents import store_option
 from assay.cli.json import echo_json
 from assay.cli.runs import SHORT_ID
+from assay.model.written import as_dict
 from assay.service import trends
 from assay.service.trends import Point
 from assay.terminal import Terminal, cut, safe
+from assay.text import percent
 
 #: The width of the chart, in columns.
 MAX_CHART, MIN_CHART = 60, 12
@@ -45,8 +47,7 @@ def command(
     """
     points = trends.trend(suite, last, target=target, store=store)
     if as_json:
-        rows = [point.to_dict() for point in points]
-        echo_json(rows)
+        echo_json([as_dict(point) for point in points])
         return
     if not points:
         click.echo("there is no finished run yet; `assay run` makes one", err=True)
@@ -76,10 +77,9 @@ def _widths(rows: list[tuple[str, ...]]) -> list[int]:
 def _row(point: Point) -> tuple[str, ...]:
     """The cells left of the chart."""
     when = point.started_at[:16].replace("T", " ")
-    rate = point.rate
-    share = f"{100 * rate.estimate:5.1f} % of {point.judged:,}"
-    spread = f"({100 * rate.low:.1f} to {100 * rate.high:.1f})"
-    return when, point.run_id[:SHORT_ID], share, spread
+    rate = point.pass_rate
+    share = f"{percent(rate.estimate):>6} of {point.judged:,}"
+    return when, point.run_id[:SHORT_ID], share, f"({percent(rate.low)} to {percent(rate.high)})"
 
 
 def chart(point: Point, room: int) -> str:
@@ -88,7 +88,8 @@ def chart(point: Point, room: int) -> str:
     def place(share: float) -> int:
         return min(int(share * room), room - 1)
 
-    low, middle, high = (place(s) for s in (point.rate.low, point.rate.estimate, point.rate.high))
+    rate = point.pass_rate
+    low, middle, high = map(place, (rate.low, rate.estimate, rate.high))
     cells = [" "] * room
     cells[low : high + 1] = "-" * (high + 1 - low)
     cells[middle] = "o"

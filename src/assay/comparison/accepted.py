@@ -45,7 +45,7 @@ class AcceptedLosses:
             other.repeated = True
         if case.outcome == "failed":
             reason, until = redacted(first.loss.reason), first.loss.until or ""
-            self.cases.append(AcceptedCase(case.ref, reason, until))
+            self.cases.append(AcceptedCase(*case.ref, reason, until))
         return case.outcome == "failed"
 
     def warnings(self, *, complete: bool) -> Iterator[str]:

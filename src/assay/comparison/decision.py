@@ -5,12 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from assay.model.comparison import Decision
+from assay.model.comparison import (
+    Decision,
+    ScoreDifference,
+    ScoreTest,
+    SignificanceTest,
+    WorseTest,
+)
 from assay.stats.distributions import t_two_sided
 from assay.stats.estimates import Estimate, PValue
 from assay.stats.means import clustered_error, clustered_t, mean
@@ -25,7 +31,7 @@ from assay.stats.paired import (
 )
 from assay.stats.planning import cases_needed
 from assay.stats.sequential import Sequential
-from assay.text import count, percent
+from assay.text import count, exact_points, percent, points
 
 #: Differences with a p-value below this are significant.
 ALPHA = 0.05
@@ -44,18 +50,16 @@ class Finding(msgspec.Struct, frozen=True):
     test: PValue | None = None
     sequential: Sequential | None = None
 
-    def test_dict(self) -> dict[str, Any] | None:
-        """The test for JSON, with the counts that it is based on."""
+    @property
+    def significance(self) -> SignificanceTest | None:
+        """The test, with the counts that it is based on."""
         if self.test is None:
             return None
-        sequential = self.sequential
-        counts = self.pairs if sequential is None else sequential
-        found: dict[str, Any] = {"name": self.test.method, "pValue": self.test.value}
-        found["discordant"] = [counts.lost, counts.gained]
-        if sequential is not None:
-            e_value = sequential.e_value
-            found["eValue"] = e_value if math.isfinite(e_value) else None
-        return found
+        counts = self.sequential or self.pairs
+        e_value = UNSET if self.sequential is None else self.sequential.e_value
+        return SignificanceTest(
+            self.test.method, self.test.value, (counts.lost, counts.gained), e_value
+        )
 
 
 def decide(
@@ -116,7 +120,7 @@ def worse_test(
     changes: Sequence[int] = (),
     clusters: Sequence[int] = (),
     sequential: Sequential | None = None,
-) -> dict[str, Any]:
+) -> WorseTest:
     """The one-sided test of the gate: are there more losses than chance explains?
 
     With clusters, the larger of the plain and the clustered p-value counts. A sequential test
@@ -124,8 +128,7 @@ def worse_test(
     """
     if sequential is not None:
         p = min(1.0, 1 / sequential.e_value) if sequential.lost > sequential.gained else 1.0
-        found = PValue(p, E_PROCESS)
-        return _test_dict(found, sequential.verdict == "regressed")
+        return WorseTest(E_PROCESS, p, sequential.verdict == "regressed")
     found = mcnemar_worse(lost, gained)
     if clusters and (error := clustered_error(changes, clusters)) != 0:
         p = 1.0
@@ -135,11 +138,7 @@ def worse_test(
             p = half if t < 0 else 1 - half
         if p > found.value:
             found = PValue(p, "student-t-clustered-worse")
-    return _test_dict(found, found.value < ALPHA)
-
-
-def _test_dict(test: PValue, significant: bool) -> dict[str, Any]:
-    return {"name": test.method, "pValue": test.value, "significant": significant}
+    return WorseTest(found.method, found.value, found.value < ALPHA)
 
 
 @lru_cache(maxsize=1024)
@@ -175,7 +174,7 @@ def _cases_within(pairs: Pairs, margin: float) -> int | None:
     return high
 
 
-def scores_of(differences: Mapping[str, Sequence[float]]) -> tuple[dict[str, Any], ...]:
+def scores_of(differences: Mapping[str, Sequence[float]]) -> tuple[ScoreDifference, ...]:
     """The differences of graded scores by suite, with p-values adjusted for multiple tests."""
     found = []
     for suite, values in differences.items():
@@ -184,8 +183,7 @@ def scores_of(differences: Mapping[str, Sequence[float]]) -> tuple[dict[str, Any
             found.append((suite, len(values), estimate, test))
     adjusted = holm([test.value for *_, test in found])
     return tuple(
-        {"suite": suite, "pairs": pairs, "difference": estimate.to_dict()}
-        | {"test": test.to_dict() | {"adjusted": value}}
+        ScoreDifference(suite, pairs, estimate, ScoreTest(test.value, test.method, value))
         for (suite, pairs, estimate, test), value in zip(found, adjusted, strict=True)
     )
 
@@ -208,7 +206,7 @@ def explain(finding: Finding, margin: float, unpaired: Mapping[str, int]) -> str
     if finding.decision == "unchanged":
         first = f"Nothing that matters changed: {moved}."
         return f"{first} The difference lies {between(finding.difference)}, which is within " + (
-            f"the margin of {points(margin)} points."
+            f"the margin of {exact_points(margin)} points."
         )
     if finding.sequential is not None:
         return _stopped(finding, finding.sequential)
@@ -261,12 +259,8 @@ def rates(pairs: Pairs) -> str:
 
 
 def between(difference: Estimate) -> str:
-    low, high = (f"{100 * end:+.1f}" for end in (difference.low, difference.high))
+    low, high = points(difference.low, "+"), points(difference.high, "+")
     return f"between {low} and {high} points"
-
-
-def points(share: float) -> str:
-    return f"{100 * share:g}"
 
 
 def rounded(count: int) -> int:

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
-from assay.comparison.decision import ALPHA, Finding, between, more_cases, points, rates
+from assay.comparison.decision import ALPHA, Finding, between, more_cases, rates
 from assay.comparison.decision import rounded as rounded_count
 from assay.errors import UnknownName, UsageError
 from assay.model.accepted import AcceptedLoss
-from assay.model.comparison import CaseOutcome, CaseRef, GateVerdict, Loss
+from assay.model.comparison import CaseOutcome, CaseRef, GateVerdict, Loss, WorseTest
 from assay.model.options import Gate
 from assay.model.score import reaches
 from assay.stats.distributions import binomial_cdf
 from assay.stats.paired import Pairs
 from assay.stats.repeats import at_least_by_chance
 from assay.stats.sequential import Sequential
-from assay.text import count, exact_percent
+from assay.text import count, exact_percent, exact_points
 
 GATES = get_args(Gate)
 #: How often an unstable case is assumed to fail all its re-asks by chance.
@@ -121,7 +121,7 @@ def loss_of(now: CaseOutcome) -> Loss:
         "unconfirmed": "not confirmed",
     }
     reason = f"passed before, fails now: {words[status]}; {shown}"
-    return Loss(now.ref, status, now.critical, reasks, reason)
+    return Loss(*now.ref, status, now.critical, reasks, reason)
 
 
 class Ruling(msgspec.Struct, frozen=True):
@@ -133,7 +133,7 @@ class Ruling(msgspec.Struct, frozen=True):
     exit_code: int = 0
 
 
-def rule(finding: Finding, worse: dict[str, Any], watched: Watched, rules: Rules) -> Ruling:
+def rule(finding: Finding, worse: WorseTest, watched: Watched, rules: Rules) -> Ruling:
     """Apply the gate."""
     gates = {"regression": _regression, "strict": _strict, "non-inferiority": _inferiority}
     found = gates[rules.gate](finding, worse, watched, rules)
@@ -150,7 +150,7 @@ def rule(finding: Finding, worse: dict[str, Any], watched: Watched, rules: Rules
 
 
 def _regression(
-    finding: Finding, worse: dict[str, Any], watched: Watched, rules: Rules
+    finding: Finding, worse: WorseTest, watched: Watched, rules: Rules
 ) -> Iterator[str]:
     critical = sum(_fails_alone(loss) for loss in watched.losses)
     if critical:
@@ -158,7 +158,7 @@ def _regression(
     repeated, excused = watched.count("repeated"), watched.count("excused")
     if repeated and repeats_by_chance(repeated, excused) < ALPHA:
         yield _repeated_words(repeated, excused)
-    if worse["significant"]:
+    if worse.significant:
         yield f"the pass rate fell: {rates(finding.pairs)}"
     if flips := len(watched.real_flips):
         yield f"{count(flips, 'case')} passed every trial before and none now"
@@ -193,17 +193,15 @@ def _unconfirmed_critical(watched: Watched) -> bool:
     return any(loss.critical and loss.status == "unconfirmed" for loss in watched.losses)
 
 
-def _strict(
-    finding: Finding, worse: dict[str, Any], watched: Watched, rules: Rules
-) -> Iterator[str]:
+def _strict(finding: Finding, worse: WorseTest, watched: Watched, rules: Rules) -> Iterator[str]:
     if lost := len(watched.losses):
         yield f"{count(lost, 'case')} passed before and {_verb(lost)} now"
 
 
 def _inferiority(
-    finding: Finding, worse: dict[str, Any], watched: Watched, rules: Rules
+    finding: Finding, worse: WorseTest, watched: Watched, rules: Rules
 ) -> Iterator[str]:
-    limit = f"the pass rate may be lower by more than {points(rules.margin)} points"
+    limit = f"the pass rate may be lower by more than {exact_points(rules.margin)} points"
     if finding.difference is None:
         yield f"{limit}: no case can be compared"
     elif not finding.difference.low > -rules.margin:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.comparison.tally import fold
 from assay.errors import NotInStore, UsageError
@@ -113,8 +114,8 @@ def _with_missing_reasks(cases: Iterator[CaseOutcome], run: RunRecord) -> Iterat
     for case in cases:
         found = case.reasks
         if found and not found.settle(times, critical=case.critical):
-            missing = max(times - sum(found), 0)
-            case = case._replace(reasks=found._replace(errored=found.errored + missing))
+            errored = max(times - found.judged, found.errored)
+            case = case._replace(reasks=replace(found, errored=errored))
         yield case
 
 

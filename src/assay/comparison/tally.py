@@ -12,7 +12,14 @@ from assay.comparison.accepted import AcceptedLosses
 from assay.comparison.decision import decide, explain, scores_of, worse_test
 from assay.comparison.gate import Rules, Watched, flips_note, named, rule
 from assay.comparison.pairs import pair
-from assay.model.comparison import CaseOutcome, CaseRef, Comparison, Reasks, comparable
+from assay.model.comparison import (
+    CaseOutcome,
+    CaseRef,
+    Comparison,
+    Reasks,
+    WorseTest,
+    comparable,
+)
 from assay.model.result import JUDGED, Outcome
 from assay.model.run import TrialFacts
 from assay.model.trials import by_case, mean_score, outcome_of, repeats_of
@@ -78,8 +85,8 @@ def compare(
         losses=tuple(tally.watched.losses),
         accepted=tuple(accepted.cases),
         **tally.lists,
-        difference=finding.difference.to_dict() if finding.difference else None,
-        test=finding.test_dict(),
+        difference=finding.difference,
+        test=finding.significance,
         worse=worse if finding.pairs.n else None,
         scores=scores_of(tally.scores()),
         gate=rules.gate,
@@ -207,7 +214,7 @@ class _Tally(msgspec.Struct):
         """The arguments of `decide` for clusters: empty if there are none."""
         return (self.changes, self.clusters) if self.numbers else (array("b"), array("l"))
 
-    def worse(self, rules: Rules) -> dict[str, Any]:
+    def worse(self, rules: Rules) -> WorseTest:
         """The one-sided test of the gate, in which accepted losses count as unchanged."""
         changes, clusters = self.clustered
         if changes and self.accepted_at:

@@ -148,6 +148,7 @@ def headers_of(
                 staleness_warnings=staleness.warnings(suite, registry) if asked else [],
                 selected=None if suite.streamed else plan.selected[index],
                 notes=notes if asked else [],
+                cases=None if suite.streamed else len(suite),
             )
         )
     return headers

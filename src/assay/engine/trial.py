@@ -16,6 +16,7 @@ from assay.engine.grading import Grader, Preparation
 from assay.engine.plan import Planned
 from assay.errors import AssayError, TargetError, cause_of
 from assay.model.case import EvalCase
+from assay.model.case_content import content_of
 from assay.model.observation import Observation
 from assay.model.result import ASKED_ONCE, Asking, EvalCaseResult, Outcome
 from assay.model.run import TrialRecord, timestamp
@@ -149,6 +150,7 @@ class Trials:
             final,
             result=self.redact.encoded(result.recorded(repeat, asking, confirms=confirms)),
             observation=self.redact.encoded(observation_json),
+            content=self.redact.encoded(content_of(case)),
         )
 
     async def _ask(self, planned: Planned, repeat: int, cache: Cache | None) -> _Answer:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from assay.model.result import Outcome
+from assay.model.options import Gate
+from assay.model.result import Count, Outcome
+from assay.model.written import as_dict
 from assay.record import Record
+from assay.stats.estimates import INFINITE_IS_NULL, Estimate, PValue
 
 Decision = Literal["improved", "unchanged", "regressed", "inconclusive", "not_comparable"]
 #: What the gate says of a run.
@@ -27,12 +31,12 @@ class CaseRef(NamedTuple):
         return f"{self.suite}: {self.id}" if self.suite else self.id
 
 
-class Reasks(NamedTuple):
+class Reasks(msgspec.Struct, frozen=True):
     """The outcomes of asking a lost case again. A re-ask that was not made counts as errored."""
 
-    passed: int = 0
-    failed: int = 0
-    errored: int = 0
+    passed: Count = 0
+    failed: Count = 0
+    errored: Count = 0
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> Reasks:
@@ -40,7 +44,7 @@ class Reasks(NamedTuple):
         return cls(found.count("passed"), found.count("failed"), found.count("errored"))
 
     def __bool__(self) -> bool:
-        return any(self)
+        return bool(self.passed or self.failed or self.errored)
 
     @property
     def judged(self) -> int:
@@ -95,39 +99,67 @@ def comparable(before: str, now: str) -> bool:
     return before == now or not before or not now
 
 
-class Loss(msgspec.Struct, frozen=True):
+class _OfCase(msgspec.Struct, frozen=True):
+    suite: str
+    id: str
+
+    @property
+    def ref(self) -> CaseRef:
+        return CaseRef(self.suite, self.id)
+
+
+class Loss(_OfCase, frozen=True):
     """A case that passed in the base and fails now, and why it counts or not."""
 
-    ref: CaseRef
     status: LossStatus
     critical: bool
     reasks: Reasks
     reason: str
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "suite": self.ref.suite,
-            "id": self.ref.id,
-            "status": self.status,
-            "critical": self.critical,
-            "reasks": self.reasks._asdict(),
-            "reason": self.reason,
-        }
 
-
-class AcceptedCase(msgspec.Struct, frozen=True):
+class AcceptedCase(_OfCase, frozen=True, omit_defaults=True):
     """A failing case that the configuration accepts."""
 
-    ref: CaseRef
     reason: str
     until: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        until = {"until": self.until} if self.until else {}
-        return {"suite": self.ref.suite, "id": self.ref.id, "reason": self.reason} | until
+
+class SignificanceTest(msgspec.Struct, frozen=True, rename="camel"):
+    """Whether the pass rates differ, by the cases `discordant`: lost ones and gained ones.
+
+    A run that was to stop once it is decided has an `e_value`.
+    """
+
+    name: str
+    p_value: float
+    discordant: tuple[Count, Count]
+    e_value: Annotated[float, INFINITE_IS_NULL] | UnsetType = UNSET
 
 
-class Comparison(Record, frozen=True):
+class WorseTest(msgspec.Struct, frozen=True, rename="camel"):
+    """Whether there are more losses than chance explains."""
+
+    name: str
+    p_value: float
+    significant: bool
+
+
+class ScoreTest(PValue, frozen=True):
+    """A p-value, also `adjusted` for the number of tests."""
+
+    adjusted: float
+
+
+class ScoreDifference(msgspec.Struct, frozen=True):
+    """The difference of the mean scores of a suite."""
+
+    suite: str
+    pairs: Count
+    difference: Estimate
+    test: ScoreTest
+
+
+class Comparison(Record, frozen=True, rename="camel"):
     """Two runs, case by case. The lists name cases of the candidate, `removed` those of the base.
 
     `regressions` are all comparable cases that passed before and fail now. `losses` are the same
@@ -142,8 +174,12 @@ class Comparison(Record, frozen=True):
     base: str
     candidate: str
     decision: Decision
-    pairs: int
+    pairs: Count
     verdict: GateVerdict
+    difference: Estimate | None = None
+    test: SignificanceTest | None = None
+    worse: WorseTest | None = None
+    scores: tuple[ScoreDifference, ...] = ()
     losses: tuple[Loss, ...] = ()
     accepted: tuple[AcceptedCase, ...] = ()
     regressions: tuple[CaseRef, ...] = ()
@@ -154,11 +190,7 @@ class Comparison(Record, frozen=True):
     not_comparable: tuple[CaseRef, ...] = ()
     unjudged: tuple[CaseRef, ...] = ()
     flaky: tuple[CaseRef, ...] = ()
-    difference: dict[str, Any] | None = None
-    test: dict[str, Any] | None = None
-    worse: dict[str, Any] | None = None
-    scores: tuple[dict[str, Any], ...] = ()
-    gate: str = "regression"
+    gate: Gate = "regression"
     gate_failures: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
     explanation: str = ""
@@ -169,46 +201,17 @@ class Comparison(Record, frozen=True):
     @property
     def is_worse(self) -> bool:
         """Is the one-sided test significant?"""
-        return self.worse is not None and bool(self.worse["significant"])
+        return self.worse is not None and self.worse.significant
 
     @property
     def lists(self) -> dict[str, tuple[CaseRef, ...]]:
         """The lists of cases by their names in JSON."""
-        return {
-            "regressions": self.regressions,
-            "newPasses": self.new_passes,
-            "stillFailing": self.still_failing,
-            "added": self.added,
-            "removed": self.removed,
-            "notComparable": self.not_comparable,
-            "unjudged": self.unjudged,
-            "flaky": self.flaky,
-        }
+        return {name: getattr(self, field) for name, field in LISTS.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON that `assay compare --json` prints."""
-        return {
-            "base": self.base,
-            "candidate": self.candidate,
-            "verdict": self.verdict,
-            "decision": self.decision,
-            "pairs": self.pairs,
-            "difference": self.difference,
-            "test": self.test,
-            "worse": self.worse,
-            "scores": list(self.scores),
-            "losses": [loss.to_dict() for loss in self.losses],
-            "accepted": [case.to_dict() for case in self.accepted],
-            **{name: [ref.id for ref in refs] for name, refs in self.lists.items()},
-            "suites": self._by_suite(),
-            "gate": self.gate,
-            "gateFailures": list(self.gate_failures),
-            "undecided": list(self.undecided),
-            "explanation": self.explanation,
-            "warnings": list(self.warnings),
-            "notes": list(self.notes),
-            "exitCode": self.exit_code,
-        }
+        listed = {name: [ref.id for ref in refs] for name, refs in self.lists.items()}
+        return as_dict(self) | listed | {"suites": self._by_suite()}
 
     def _by_suite(self) -> dict[str, dict[str, list[str]]]:
         """The lists by suite, as two suites may have a case with the same id."""
@@ -217,3 +220,11 @@ class Comparison(Record, frozen=True):
             for ref in refs:
                 suites.setdefault(ref.suite, {}).setdefault(name, []).append(ref.id)
         return suites
+
+
+#: The lists of cases of a Comparison: their names in JSON, and their fields.
+LISTS = {
+    field.encode_name: field.name
+    for field in msgspec.structs.fields(Comparison)
+    if field.type == tuple[CaseRef, ...]
+}

@@ -64,7 +64,12 @@ class TrialDetails(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 class CaseDetails(TrialDetails, frozen=True, kw_only=True):
     """The outcome of a case, and how it came about."""
 
-    response: str  # last, see TrialRecord
+    # The last three are inserted without parsing, see TrialRecord.
+    tags: Sequence[str] = ()
+    input: Annotated[
+        Sequence[dict[str, Any]], msgspec.Meta(description="the messages that were asked")
+    ] = ()
+    response: str
 
 
 class TrialResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True):

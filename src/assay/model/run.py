@@ -12,6 +12,7 @@ import msgspec
 
 from assay.model.calibration import JudgeUse
 from assay.model.case import Tier
+from assay.model.case_content import input_and_tags
 from assay.model.comparison import CaseRef, GateVerdict
 from assay.model.options import narrowing
 from assay.model.result import Count, Outcome
@@ -20,6 +21,7 @@ from assay.stats.sequential import Sequential
 
 #: The low bits of a position are the index of the case in its suite.
 _PLACE_BITS = 28
+PLACE_MASK = (1 << _PLACE_BITS) - 1
 
 
 def position_of(suite: int, place: int) -> int:
@@ -32,7 +34,7 @@ def position_of(suite: int, place: int) -> int:
 
 def place_of(position: int) -> tuple[int, int]:
     """The index of the suite, and the index in it; the inverse of `position_of`."""
-    return position >> _PLACE_BITS, position & (1 << _PLACE_BITS) - 1
+    return position >> _PLACE_BITS, position & PLACE_MASK
 
 
 def positions_of(suite: int) -> range:
@@ -76,7 +78,8 @@ class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     """What a run records about a suite, besides its cases.
 
     `file` is relative to the project root. `selected` is how many of its cases the run asks; None
-    for a stream, as long as it has not been read. `notes` are for people.
+    for a stream, as long as it has not been read. `cases` is how many the suite has; None for a
+    stream. `notes` are for people.
     """
 
     name: str
@@ -88,6 +91,7 @@ class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     staleness_warnings: list[str] = []
     selected: int | None = None
     notes: list[str] = []
+    cases: int | None = None
 
 
 class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
@@ -191,8 +195,10 @@ class RunRecord(msgspec.Struct, frozen=True):
 class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
     """One case asked and graded once. `position` is the position of the case in the run.
 
-    `result` and `observation` are JSON, stored unchanged. The answer is only in the observation; in
-    an `entry` of a result file it comes last, so that it can be inserted without parsing.
+    `result`, `observation` and `content` are JSON, stored unchanged. The answer is only in the
+    observation, and the question only in the content, which is stored once however many trials
+    have it, and is empty in trials of older versions. In an `entry` of a result file both come
+    last, so that they can be inserted without parsing.
 
     A trial that `confirms` asked a lost case again; it is not a repeat. One that is not `final` was
     not asked because the run had given up, or the target was unreachable; a resumed run replaces
@@ -218,6 +224,7 @@ class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
     final: bool
     result: bytes
     observation: bytes
+    content: bytes = b""
 
     @property
     def entry(self) -> bytes:
@@ -225,14 +232,17 @@ class TrialRecord(msgspec.Struct, frozen=True, array_like=True):
         answer = _ANSWER.decode(self.observation).response
         if _has_answer(self.result):  # of an evaluator, or of a trial in the old format
             entry: dict[str, Any] = msgspec.json.decode(self.result)
-            entry["details"] |= {"response": answer}
-            return msgspec.json.encode(entry)
-        return entry_with(self.result, bytes(answer))
+            entry["details"].pop("response", None)
+            return entry_with(msgspec.json.encode(entry), self.content, bytes(answer))
+        return entry_with(self.result, self.content, bytes(answer))
 
 
-def entry_with(result: bytes, answer: bytes) -> bytes:
-    """Insert the JSON of the answer into a result without one."""
-    return b'%b,"response":%b}}' % (result[:-2], answer)
+def entry_with(result: bytes, content: bytes, answer: bytes) -> bytes:
+    """Insert the JSON of the tags, the input and the answer into a result without them."""
+    if not content:
+        return b'%b,"response":%b}}' % (result[:-2], answer)
+    asked, tags = input_and_tags(content)
+    return b'%b,"tags":%b,"input":%b,"response":%b}}' % (result[:-2], tags, asked, answer)
 
 
 class _Answer(msgspec.Struct):

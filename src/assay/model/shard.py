@@ -17,6 +17,7 @@ from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, Trial
 
 Moment = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
 _FACTS = TrialFacts.__struct_fields__
+_TEXTS = ("result", "observation", "content")
 
 
 class ShardRun(msgspec.Struct, frozen=True, rename="camel"):
@@ -41,20 +42,22 @@ class ShardRun(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ShardTrial(TrialFacts, frozen=True):
-    """A trial of a shard; `result` and `observation` are JSON values here, not texts."""
+    """A trial of a shard; `result` and the others are JSON values here, not texts."""
 
     result: Raw
     observation: Raw
+    content: Raw
 
     @classmethod
     def of(cls, trial: TrialRecord) -> ShardTrial:
-        facts = {name: getattr(trial, name) for name in _FACTS}
-        return cls(**facts, result=Raw(trial.result), observation=Raw(trial.observation))
+        texts = {name: Raw(getattr(trial, name) or b"null") for name in _TEXTS}
+        return cls(**{name: getattr(trial, name) for name in _FACTS} | texts)
 
     def record(self, run_id: str) -> TrialRecord:
         fields = asdict(self)
-        fields |= {name: bytes(fields[name]) for name in ("result", "observation")}
-        return TrialRecord(run_id, **fields)
+        texts = {name: bytes(fields[name]) for name in _TEXTS}
+        content = texts["content"].removeprefix(b"null")
+        return TrialRecord(run_id, **fields | texts | {"content": content})
 
 
 def chunks_of(record: RunRecord, trials: Iterable[TrialRecord]) -> Iterator[bytes]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from assay.errors import InvalidText, Outdated
 
@@ -26,6 +26,10 @@ _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 #: The separator of tags: UTF-8 never has this byte, so no search matches across it.
 BETWEEN = b"\xff"
 _MICROSECOND = timedelta(microseconds=1)
+
+#: The pattern of the times in test cases.
+TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"
+Time = Annotated[str, Meta(pattern=TIME, extra_json_schema={"format": "date-time"})]
 
 #: A version of a test case: its id, and the number of the version.
 Pin = tuple[str, int]
@@ -52,28 +56,27 @@ class TestCaseChanges(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] | UnsetType = UNSET
 
 
-class TestCase(msgspec.Struct, frozen=True):
-    """A version of a test case; each write adds one, and `version` numbers them from 1.
+class ShownTestCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A test case in the REST API.
 
     Times are UTC texts with six fractional digits, so that they sort by time.
     """
 
-    __test__ = False
-
-    id: str
+    id: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
     input: str
     expected_output: str
     description: str | None
     tags: tuple[str, ...]
-    created_at: str
-    modified_at: str
-    version: int
+    created_at: Time
+    modified_at: Time
 
-    def to_dict(self) -> dict[str, Any]:
-        """The test case in the REST API."""
-        shown = msgspec.structs.asdict(self) | {"tags": list(self.tags)}
-        del shown["version"]
-        return shown
+
+class TestCase(ShownTestCase, frozen=True, forbid_unknown_fields=True):
+    """A version of a test case; each write adds one, and `version` numbers them from 1."""
+
+    __test__ = False
+
+    version: Annotated[int, Meta(ge=1)]
 
 
 class TestCasePage(NamedTuple):

@@ -115,7 +115,7 @@ def records(items: list[Any], at: str = "") -> list[Record]:
 def broken(at: str, fault: str) -> ObservationError:
     """The error for a record of a known shape with something invalid in it."""
     message = f"the observation is broken: {repr(at) if at else 'it'} {fault}"
-    return ObservationError(printable(cut(message, MAX_MESSAGE)))
+    return ObservationError(printable(cut(message, MAX_MESSAGE, "both")))
 
 
 def as_json(value: Any, at: str = "") -> str:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from assay.model.result import CaseResult
 from assay.model.suite_result import ResultFile
 
 
 def result_schema(dialect: str) -> dict[str, Any]:
     """The schema of a result file."""
-    root, definitions = _components(ResultFile, "#/$defs/{name}")
+    (root,), definitions = components([ResultFile], "#/$defs/")
     return {"$schema": dialect, "title": "Assay result file", **root, "$defs": definitions}
 
 
-def case_shapes(ref_template: str) -> dict[str, Any]:
-    """The schemas of the result of a case, `CaseResult`, and of its parts, by name."""
-    return _components(CaseResult, ref_template)[1]
-
-
-def _components(shape: type[Any], ref_template: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    (root,), definitions = msgspec.json.schema_components([shape], ref_template=ref_template)
+def components(shapes: Iterable[Any], at: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The schemas of structs, and those of all their parts by name; `at` precedes references."""
+    roots, definitions = msgspec.json.schema_components(shapes, ref_template=at + "{name}")
     for definition in definitions.values():
         for key, value in definition["properties"].items():
             if value.get("default", ...) is None:
                 definition["properties"][key] = _never_null(value)
-    return root, msgspec.json.decode(msgspec.json.encode(definitions))
+    return roots, msgspec.json.decode(msgspec.json.encode(definitions))
 
 
 def _never_null(schema: dict[str, Any]) -> dict[str, Any]:

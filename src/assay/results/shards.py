@@ -14,6 +14,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from assay.errors import ResultFileError, printable
+from assay.model.case_content import CaseContent
 from assay.model.result import decode_trial
 from assay.model.run import RunRecord, SuiteHeader, place_of
 from assay.model.shard import ShardRun, ShardTrial
@@ -77,12 +78,14 @@ def _checked(shard: _Shard, name: str) -> Iterator[ShardTrial]:
             decode_trial(trial.result)
             result: dict[str, Any] = msgspec.json.decode(trial.result)
             observation = msgspec.json.decode(trial.observation, type=dict[str, Any])
+            content = msgspec.json.decode(trial.content, type=CaseContent | None)
         # A file may have been laid out anew. Stores expect compact JSON, with the details last.
         ordered = result | {"details": result.pop("details")}
         yield replace(
             trial,
             result=Raw(msgspec.json.encode(ordered)),
             observation=Raw(msgspec.json.encode(observation)),
+            content=Raw(msgspec.json.encode(content)),
         )
 
 

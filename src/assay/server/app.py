@@ -24,7 +24,7 @@ from assay.redaction import redacted
 from assay.roster.secrets import project_redactor
 from assay.server import docs, openapi
 from assay.server.callers import Authentication
-from assay.server.envelope import UNEXPECTED, ApiError, sentence
+from assay.server.envelope import UNEXPECTED, ApiError, invalid, sentence
 from assay.server.jobs import Clock, Jobs, utc_now
 from assay.server.pages.login import LoginPages
 from assay.server.problems import refusal
@@ -85,8 +85,8 @@ def create_app(
     app.add_route("/docs", docs.get_page, ["GET"], include_in_schema=False)
     app.add_route("/docs.css", docs.get_style, ["GET"], include_in_schema=False)
     app.openapi = openapi.document  # type: ignore[method-assign]
-    for kind, handler in HANDLERS.items():
-        app.add_exception_handler(kind, handler)
+    for kind in (RequestValidationError, HTTPException, AssayError):
+        app.add_exception_handler(kind, _respond)
     return app
 
 
@@ -96,24 +96,34 @@ def _heads() -> list[Route]:
     return [Route(r.path, r.endpoint, methods=["HEAD"], response_model=None) for r in getting]
 
 
-async def _invalid_request(request: Request, error: Any) -> Response:
-    return refusal(error, request).response()
+async def _respond(request: Request, error: Any) -> Response:
+    return _api_error(request, error).response()
 
 
-async def _api_error(request: Request, error: Any) -> Response:
-    response: Response = error.response()
-    return response
-
-
-async def _routing_error(request: Request, error: Any) -> Response:
-    """The router's own errors: an unknown path, or a method that the path does not have."""
-    if error.status_code == 405:
-        allowed = ", ".join(_allowed_methods(request))
-        message = f"{request.method} is not allowed here; allowed are {allowed}"
-        return ApiError("METHOD_NOT_ALLOWED", message, {"allow": allowed}).response()
-    if error.status_code == 404:
-        return ApiError("NOT_FOUND", f"There is no route {request.url.path}").response()
-    return ApiError("INVALID_INPUT", str(error.detail)).response()
+def _api_error(request: Request, error: Any) -> ApiError:
+    """The error as the client gets to see it."""
+    match error:
+        case ApiError():
+            return error
+        case RequestValidationError():
+            return refusal(error, request)
+        case HTTPException(status_code=405):
+            allowed = ", ".join(_allowed_methods(request))
+            message = f"{request.method} is not allowed here; allowed are {allowed}"
+            return ApiError("METHOD_NOT_ALLOWED", message, {"allow": allowed})
+        case HTTPException(status_code=404):
+            return ApiError("NOT_FOUND", f"There is no route {request.url.path}")
+        case HTTPException():
+            return invalid(str(error.detail))
+        case EvalFileErrors():
+            return invalid("; ".join(f"{p.place}: {p.advice}" for p in error.problems[:10]))
+        case UsageError():
+            return invalid(sentence(error))
+        case NotInStore():
+            return ApiError("NOT_FOUND", sentence(error))
+    # The client cannot fix it: a fault of the store, the configuration or a plugin.
+    log.error("%s %s failed: %s", request.method, request.url.path, redacted(str(error)))
+    return ApiError("INTERNAL_ERROR", UNEXPECTED)
 
 
 def _allowed_methods(request: Request) -> list[str]:
@@ -121,34 +131,3 @@ def _allowed_methods(request: Request) -> list[str]:
     routes = request.app.router.routes
     matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
     return sorted({method for route in matching for method in route.methods})
-
-
-async def _invalid_input(request: Request, error: Any) -> Response:
-    return ApiError("INVALID_INPUT", _message(error)).response()
-
-
-async def _not_found(request: Request, error: Any) -> Response:
-    return ApiError("NOT_FOUND", _message(error)).response()
-
-
-async def _internal_error(request: Request, error: Any) -> Response:
-    """A fault that the client cannot fix: of the store, the configuration or a plugin."""
-    log.error("%s %s failed: %s", request.method, request.url.path, redacted(str(error)))
-    return ApiError("INTERNAL_ERROR", UNEXPECTED).response()
-
-
-def _message(error: BaseException) -> str:
-    if isinstance(error, EvalFileErrors):
-        return "; ".join(f"{p.place}: {p.advice}" for p in error.problems[:10])
-    return sentence(error)
-
-
-HANDLERS = {
-    ApiError: _api_error,
-    RequestValidationError: _invalid_request,
-    HTTPException: _routing_error,
-    UsageError: _invalid_input,
-    EvalFileErrors: _invalid_input,
-    NotInStore: _not_found,
-    AssayError: _internal_error,
-}

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from datetime import date
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
@@ -16,9 +16,10 @@ from assay.comparison.gate import Rules
 from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN, baseline_name
 from assay.errors import BaselineRefused, NotInStore, StoreError, UsageError
 from assay.model.run import RunRecord
-from assay.server import responses, schemas
+from assay.server import schemas
 from assay.server.envelope import WITH_BODY, ApiError, answers, invalid, sentence, success
 from assay.server.requests import Route
+from assay.server.responses import Baseline, BaselineList, Comparison, Health, Trend
 from assay.server.state import state_of
 from assay.service import history, trends
 from assay.service.baselines import set_in_store
@@ -42,19 +43,19 @@ NewName = Annotated[
 Name = Annotated[str, Path(description="The name of a baseline.", examples=["main"])]
 
 
-@router.get("/api/baselines", **answers(responses.BaselineList))
+@router.get("/api/baselines", **answers(BaselineList))
 async def list_baselines(request: Request) -> Response:
     """The runs that have a name to compare others with."""
     store = state_of(request).store
     found = await asyncio.to_thread(
         lambda: [_baseline(name, store.run(run_id)) for name, run_id in store.baselines().items()]
     )
-    return success({"baselines": found, "count": len(found), "total": len(found)})
+    return success(BaselineList(found, len(found), len(found)))
 
 
 @router.put(
     "/api/baselines/{name}",
-    **answers(responses.Baseline, "MISSING_FIELD", "INVALID_LENGTH", "NOT_FOUND", *WITH_BODY),
+    **answers(Baseline, "MISSING_FIELD", "INVALID_LENGTH", "NOT_FOUND", *WITH_BODY),
 )
 async def set_baseline(name: NewName, body: schemas.NewBaseline, request: Request) -> Response:
     """Call a run by a name; refused if it is partial or lost cases, unless that is accepted."""
@@ -79,7 +80,7 @@ async def remove_baseline(name: Name, request: Request) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/api/compare", **answers(responses.Comparison, "MISSING_FIELD", "NOT_FOUND"))
+@router.get("/api/compare", **answers(Comparison, "MISSING_FIELD", "NOT_FOUND"))
 async def compare(query: Annotated[schemas.CompareQuery, Query()], request: Request) -> Response:
     """What changed between two runs, and whether it is chance."""
     state = state_of(request)
@@ -89,7 +90,7 @@ async def compare(query: Annotated[schemas.CompareQuery, Query()], request: Requ
     return success((await state.scan(comparing, request)).to_dict())
 
 
-@router.get("/api/trend", **answers(responses.Trend, "NOT_FOUND"))
+@router.get("/api/trend", **answers(Trend, "NOT_FOUND"))
 async def trend(query: Annotated[schemas.TrendQuery, Query()], request: Request) -> Response:
     """The pass rate of the finished runs with its interval, target by target, the newest last."""
     store = state_of(request).store
@@ -99,10 +100,10 @@ async def trend(query: Annotated[schemas.TrendQuery, Query()], request: Request)
         )
     except UsageError as error:
         raise ApiError("NOT_FOUND", sentence(error)) from None
-    return success({"points": [point.to_dict() for point in points], "count": len(points)})
+    return success(Trend(points, len(points)))
 
 
-@router.get("/api/health", **answers(responses.Health, "UNAVAILABLE"))
+@router.get("/api/health", **answers(Health, "UNAVAILABLE"))
 async def health(request: Request) -> Response:
     """Health check: the server and its store are up."""
     state = state_of(request)
@@ -113,14 +114,8 @@ async def health(request: Request) -> Response:
         reason = str(error) or f"no answer within {HEALTH_SECONDS:g} s"
         log.error("the store cannot be reached: %s", reason)
         raise ApiError("UNAVAILABLE", "The store cannot be reached") from None
-    return success({"status": "ok", "version": __version__, "runs": state.jobs.under_way})
+    return success(Health("ok", __version__, state.jobs.under_way))
 
 
-def _baseline(name: str, record: RunRecord) -> dict[str, Any]:
-    return {
-        "name": name,
-        "runId": record.id,
-        "startedAt": record.started_at,
-        "target": record.target,
-        "status": record.status,
-    }
+def _baseline(name: str, record: RunRecord) -> Baseline:
+    return Baseline(name, record.id, record.started_at, record.target, record.status)

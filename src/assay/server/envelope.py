@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
-from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -42,6 +41,8 @@ CODES: dict[Code, tuple[int, str]] = {
     "UNAVAILABLE": (503, "The store cannot be reached (only health)"),
 }
 JSON = "application/json"
+#: The prefix of references in the OpenAPI document.
+REF = "#/components/schemas/"
 #: All that a client learns about an internal error.
 UNEXPECTED = "Unexpected error; the server's log has the details"
 
@@ -54,13 +55,11 @@ WITH_BODY: tuple[Code, ...] = ("PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE")
 T = TypeVar("T")
 
 
-class Closed(BaseModel):
-    """An object with these fields and no others."""
-
-    model_config = ConfigDict(extra="forbid")
+class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An object of a response: it has all these fields, and no others."""
 
 
-class Success(Closed, Generic[T]):
+class Success(Data, Generic[T], frozen=True):
     """A response with data."""
 
     success: Literal[True]
@@ -68,19 +67,23 @@ class Success(Closed, Generic[T]):
     error: None
 
 
-class Problem(Closed):
+class Problem(Data, frozen=True):
     """What is wrong with a request, or with the server."""
 
     code: Code
     message: str
 
 
-class Failure(Closed):
+class Failure(Data, frozen=True):
     """A response without data."""
 
     success: Literal[False]
     data: None
     error: Problem
+
+
+#: The bodies of all responses.
+BODIES: list[Any] = [Failure]
 
 
 def answers(data: Any, *codes: Code, status: int = 200, **more: Any) -> dict[str, Any]:
@@ -89,9 +92,15 @@ def answers(data: Any, *codes: Code, status: int = 200, **more: Any) -> dict[str
     `more` is for the entry of its status in the OpenAPI document.
     """
     found = {status: more} | described_errors(*codes, *_ALWAYS)
-    model = None if data is None else Success[data]
-    described = {"status_code": status, "response_model": model, "responses": found}
-    return described if data is not None else described | {"response_class": Response}
+    if data is not None:
+        found[status] = more | _described(Success[data])
+        BODIES.append(Success[data])
+    return {"status_code": status, "responses": found, "response_class": Response}
+
+
+def _described(body: Any) -> dict[str, Any]:
+    ((schema,), _) = msgspec.json.schema_components([body], ref_template=REF + "{name}")
+    return {"content": {JSON: {"schema": schema}}}
 
 
 def described_errors(*codes: Code) -> dict[int, dict[str, Any]]:
@@ -99,7 +108,7 @@ def described_errors(*codes: Code) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     for code, (failed, meaning) in CODES.items():
         if code in codes:
-            entry = found.setdefault(failed, {"model": Failure, "description": ""})
+            entry = found.setdefault(failed, {"description": "", **_described(Failure)})
             entry["description"] += f"{'; ' if entry['description'] else ''}{code}: {meaning}"
     return found
 
@@ -139,5 +148,4 @@ def success_json(data: bytes, status: int = 200) -> Response:
 
 def failure(code: Code, message: str) -> bytes:
     """The body of an error response."""
-    error = {"code": code, "message": redacted(message)}
-    return msgspec.json.encode({"success": False, "data": None, "error": error})
+    return msgspec.json.encode(Failure(False, None, Problem(code, redacted(message))))

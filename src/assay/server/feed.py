@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.model.events import Event, Notice, RunFinished, RunStarted, TrialFinished
-from assay.model.result import Outcome
+from assay.model.result import Count, Outcome
 from assay.model.run import RunStatus
 
 #: How many events are kept for clients that connect late or read slowly.
@@ -28,17 +29,21 @@ NAMES: dict[type, str] = {
 }
 
 
-class Progress(msgspec.Struct, rename="camel"):
+class Progress(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     """How far a run is: trials by outcome, how many are planned, and their cost."""
 
-    run_id: str = ""
-    planned: int | None = None
-    done: int = 0
-    passed: int = 0
-    failed: int = 0
-    errored: int = 0
-    skipped: int = 0
-    cost_usd: float = 0.0
+    run_id: str
+    planned: Count | None
+    done: Count
+    passed: Count
+    failed: Count
+    errored: Count
+    skipped: Count
+    cost_usd: float
+
+    @classmethod
+    def begin(cls, run_id: str = "", planned: int | None = None) -> Progress:
+        return cls(run_id, planned, 0, 0, 0, 0, 0, 0.0)
 
     def count(self, event: Event) -> None:
         if isinstance(event, RunStarted):
@@ -61,7 +66,7 @@ class ServerSentEvent(msgspec.Struct):
 
     name: str
     id: str
-    data: dict[str, Any]
+    data: Any
 
     def encoded(self) -> bytes:
         """The event in the `text/event-stream` format."""
@@ -84,7 +89,7 @@ class Feed:
         self._events: deque[Event] = deque(maxlen=KEPT)
         #: How many events were pushed, which is also the number of the last one.
         self._pushed = 0
-        self._progress = Progress()
+        self._progress = Progress.begin()
         self._closed = self._wake_scheduled = self._is_resumed = False
         self._end: RunFinished | None = None
         self._waiters: list[asyncio.Future[None]] = []
@@ -113,10 +118,9 @@ class Feed:
         self._closed = True
         self._wake()
 
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> Progress:
         with self._lock:
-            found: dict[str, Any] = msgspec.to_builtins(self._progress)
-            return found
+            return replace(self._progress)
 
     async def follow(self, last: str) -> AsyncIterator[ServerSentEvent]:
         """The events after the one with this id, or the counts first if some were missed."""
@@ -127,11 +131,10 @@ class Feed:
             if progress is not None:
                 yield self._event("progress", number - len(events), progress)
             for place, event in enumerate(events, number - len(events) + 1):
-                yield self._event(NAMES[type(event)], place, msgspec.to_builtins(event))
+                yield self._event(NAMES[type(event)], place, event)
             if self._closed and number == self._pushed:
                 if self._end is not None:
-                    end = msgspec.to_builtins(self._end)
-                    yield self._event(NAMES[RunFinished], number + 1, end)
+                    yield self._event(NAMES[RunFinished], number + 1, self._end)
                 return
             # No event is lost here: `_wake` runs in this loop too, so only once we wait.
             if number == self._pushed and not await self._wait():
@@ -146,17 +149,15 @@ class Feed:
             return 0, True
         return int(number), False
 
-    def _event(self, name: str, number: int, data: dict[str, Any]) -> ServerSentEvent:
+    def _event(self, name: str, number: int, data: Any) -> ServerSentEvent:
         return ServerSentEvent(name, f"{self._name}-{number}", data)
 
-    def _events_after(
-        self, number: int, missed: bool
-    ) -> tuple[list[Event], int, dict[str, Any] | None]:
+    def _events_after(self, number: int, missed: bool) -> tuple[list[Event], int, Progress | None]:
         """The events after a number and the last number; if some are gone, the counts instead."""
         with self._lock:
             first = self._pushed - len(self._events)
             if missed or not first <= number <= self._pushed:
-                return [], self._pushed, msgspec.to_builtins(self._progress)
+                return [], self._pushed, replace(self._progress)
             return list(self._events)[number - first :], self._pushed, None
 
     async def _wait(self) -> bool:

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from assay.server.envelope import ApiError, invalid
-from assay.server.requests import read_body, unique
+from assay.server.requests import read_body
 
 FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 1000
@@ -24,4 +24,7 @@ async def read_form(request: Request) -> dict[str, str]:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
     except ValueError:
         raise invalid("The form is malformed, or not UTF-8") from None
-    return unique("Field", pairs)
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise invalid("A field of the form is given twice")
+    return fields

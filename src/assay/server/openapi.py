@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from assay.model.options import RunOptions
 from assay.model.spelling import plainly
-from assay.results.schema import case_shapes
+from assay.results.schema import components
 from assay.server import comparisons, runs, test_cases
-from assay.server.envelope import JSON
+from assay.server.envelope import BODIES, JSON, REF
 from assay.server.openapi_evaluators import bounded, evaluator_schemas
 from assay.server.requests import check_query
 from assay.server.run_requests import MAX_REPEATS, MAX_WORKERS, OPTIONS
@@ -23,7 +23,6 @@ from assay.version import __version__
 
 Schema = dict[str, Any]
 ROUTES = [*test_cases.router.routes, *runs.router.routes, *comparisons.router.routes]
-_REF = "#/components/schemas/"
 _DESCRIPTION = """Test cases, runs, baselines, comparisons and trends of one project.
 
 Every response with a body is an envelope: `success`, `data` and `error`, which has a `code` and a \
@@ -46,14 +45,14 @@ def document() -> Schema:
         servers=[{"url": "/"}],
     )
     schemas = made["components"]["schemas"]
-    schemas |= evaluator_schemas(_REF) | _result_schemas() | {"RunOptions": _options()}
+    schemas |= evaluator_schemas(REF) | components(BODIES, REF)[1] | {"RunOptions": _options()}
     schemas["NewRun"]["properties"] |= {
         "evaluators": {
             "type": "array",
-            "items": {"$ref": f"{_REF}GivenEvaluator"},
+            "items": {"$ref": f"{REF}GivenEvaluator"},
             "maxItems": MAX_EVALUATORS,
         },
-        "options": {"$ref": f"{_REF}RunOptions"},
+        "options": {"$ref": f"{REF}RunOptions"},
     }
     for name in ("HTTPValidationError", "ValidationError"):  # see `problems` for ours
         del schemas[name]
@@ -69,18 +68,9 @@ def document() -> Schema:
 def resolved(schema: Schema) -> Schema:
     """The schema that a reference leads to, or that a value has that is not null."""
     if "$ref" in schema:
-        found: Schema = document()["components"]["schemas"][schema["$ref"].removeprefix(_REF)]
+        found: Schema = document()["components"]["schemas"][schema["$ref"].removeprefix(REF)]
         return found
     return next(one for one in schema.get("anyOf", [schema]) if one.get("type") != "null")
-
-
-def _result_schemas() -> dict[str, Schema]:
-    """A result is a case as in a result file, with its suite and position."""
-    shapes = case_shapes(f"{_REF}{{name}}")
-    case = shapes.pop("CaseResult")
-    added = {"suite": {"type": "string"}, "position": {"type": "integer", "minimum": 0}}
-    fields = {"properties": added | case["properties"], "required": [*added, *case["required"]]}
-    return shapes | {"Result": case | {"title": "Result"} | fields}
 
 
 def _options() -> Schema:

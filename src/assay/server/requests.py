@@ -6,16 +6,15 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine
-from math import isfinite
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.documents.document import MAX_DEPTH, too_deep
-from assay.errors import nearest
+from assay.documents.json import parse, plain_object
+from assay.errors import EvalFileErrors, nearest
 from assay.redaction import cut
 from assay.server.envelope import JSON, ApiError, described_errors, invalid
 
@@ -25,8 +24,6 @@ MAX_BODY = 1024 * 1024
 MAX_DRAINED = 8 * 1024 * 1024
 #: How long a body may take to arrive.
 BODY_SECONDS = 30.0
-
-T = TypeVar("T")
 
 
 class Route(APIRoute):
@@ -82,9 +79,11 @@ def check_query(request: Request, *, takes_query: bool = False) -> None:
         pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict")
     except ValueError:
         raise invalid("The query is not UTF-8") from None
-    for name in unique("Query parameter", pairs):
+    for name, times in Counter(name for name, _ in pairs).items():
         if not takes_query:
             raise unknown("Query parameter", name, ())
+        if times > 1:
+            raise invalid(f"Query parameter {quoted(name)} is given twice")
 
 
 def unknown(what: str, name: str, known: Collection[str]) -> ApiError:
@@ -132,51 +131,21 @@ async def read_body(request: Request) -> bytes:
 
 
 def _parse_json(raw: bytes) -> Any:
+    """The body, read by the rules of eval files."""
+    if (plain := plain_object(raw)) is not None:
+        return plain
     try:
-        body = json.loads(
-            raw.decode(),
-            object_pairs_hook=_parse_pairs,
-            parse_constant=_refuse_constant,
-            parse_float=_parse_float,
-        )
+        document = parse(raw.decode(), "body")
+        # Text that cannot be stored is a problem of its field, see `problems`.
+        faults = [fault for fault in document.problems if fault.code != "bad-character"]
+        if not faults:
+            return json.loads(raw) if document.problems else document.data
     except UnicodeDecodeError:
         raise invalid("Malformed JSON: the body is not UTF-8") from None
-    except json.JSONDecodeError as error:
-        # Some of Python's messages continue with advice for programmers, or end in "at".
-        found = error.msg.partition(" (")[0].removesuffix(" at")
-        place = f"line {error.lineno} column {error.colno}"
-        raise invalid(f"Malformed JSON: {found} at {place}") from None
-    except RecursionError:
-        raise invalid("Malformed JSON: it is nested too deeply") from None
-    except ValueError:  # an integer with more digits than `int` parses
-        raise invalid("Malformed JSON: a number is too long") from None
-    if isinstance(body, (dict, list)) and too_deep(body):
-        raise invalid(f"The body is nested deeper than {MAX_DEPTH} levels")
-    return body
-
-
-def _parse_float(digits: str) -> float:
-    number = float(digits)
-    if not isfinite(number):
-        raise invalid(f"Malformed JSON: the number {quoted(digits)} is too large")
-    return number
-
-
-def _parse_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return unique("Field", pairs)
-
-
-def unique(what: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
-    """The pairs as a dict; a duplicate name is an error."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise invalid(f"{what} {quoted(twice)} is given twice")
-    return found
-
-
-def _refuse_constant(name: str) -> Any:
-    raise invalid(f"Malformed JSON: {name} is no JSON number")
+    except EvalFileErrors as error:
+        faults = list(error.problems)
+    place = f"line {faults[0].line}, column {faults[0].column}"
+    raise invalid(f"Malformed JSON: {place}: {faults[0].advice}")
 
 
 def quoted(name: str) -> str:

@@ -1,228 +1,98 @@
-"""The data of responses: FastAPI generates their documentation.
-
-Responses are not validated, as they are made from checked records; tests compare them with the
-document.
-"""
+"""The data of responses. Their structs, and those of the model, give the document its schemas."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
-from pydantic.alias_generators import to_camel
+import msgspec
 
-from assay.model.comparison import Decision, GateVerdict, LossStatus
-from assay.model.options import Gate
+from assay.model import comparison
+from assay.model.result import CaseResult, Count
 from assay.model.run import RunStatus
-from assay.server.envelope import Closed
-from assay.server.schemas import TIME, UUID_SCHEMA, Description, Tags, Text
-
-Count = Annotated[int, Field(ge=0)]
-Stamp = Annotated[str, Field(pattern=TIME, json_schema_extra={"format": "date-time"})]
-
-
-class Data(Closed):
-    """Data of a response, in the names of result files."""
-
-    model_config = ConfigDict(alias_generator=to_camel)
+from assay.model.test_case import ShownTestCase, TestCase
+from assay.server.envelope import Data
+from assay.server.feed import Progress
+from assay.service.history import ListedRun
+from assay.service.trends import Point
 
 
-class TestCase(Closed):
-    __test__ = False
+class TestCasePage(Data, frozen=True):
+    __test__ = False  # or pytest would collect the class for its name
 
-    id: Annotated[str, UUID_SCHEMA]
-    input: Text
-    expected_output: Text
-    description: Description | None
-    tags: Tags
-    created_at: Stamp
-    modified_at: Stamp
-
-
-class TestCaseVersion(TestCase):
-    version: Annotated[int, Field(ge=1)]
-
-
-class TestCasePage(Closed):
-    __test__ = False
-
-    test_cases: list[TestCase]
+    test_cases: list[ShownTestCase]
     count: Count
     total: Count
 
 
-class VersionPage(Closed):
-    versions: list[TestCaseVersion]
+class VersionPage(Data, frozen=True):
+    versions: list[TestCase]
     count: Count
     total: Count
 
 
-class OfRun(Data):
-    run_id: str
-    started_at: str
-    target: str
+class Run(ListedRun, frozen=True, forbid_unknown_fields=True):
+    """A run with all but its results."""
 
-
-class ListedRun(OfRun):
-    finished_at: str | None
-    status: RunStatus
-    suites: list[str]
-    total_cases: Count | None
-    passed: Count | None
-    failed: Count | None
-    errored: Count | None
-    skipped: Count | None
-    verdict: GateVerdict | None
-    exit_code: int | None
-    baselines: list[str]
-
-
-class Progress(Data):
-    run_id: str
-    planned: Count | None
-    done: Count
-    passed: Count
-    failed: Count
-    errored: Count
-    skipped: Count
-    cost_usd: float
-
-
-class Run(ListedRun):
     options: dict[str, Any]
     environment: dict[str, Any]
     summary: dict[str, Any] | None
-    reasons: list[str]
-    notes: list[str]
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
     progress: Progress | None
 
 
-class RunPage(Data):
+class RunPage(Data, frozen=True):
     runs: list[ListedRun]
     count: Count
     next: str | None
 
 
-class Result(Data):
-    """A case as in a result file, with its suite and position; the document has its schema."""
+class Result(CaseResult, frozen=True, kw_only=True):
+    """A case as in a result file, with its suite and position."""
+
+    suite: str
+    position: Count
 
 
-class ResultPage(Data):
+class ResultPage(Data, frozen=True):
     results: list[Result]
     count: Count
     total: Count
     next: Count | None
 
 
-class Baseline(OfRun):
+class Baseline(Data, rename="camel", frozen=True):
     name: str
+    run_id: str
+    started_at: str
+    target: str
     status: RunStatus
 
 
-class BaselineList(Data):
+class BaselineList(Data, frozen=True):
     baselines: list[Baseline]
     count: Count
     total: Count
 
 
-class Estimate(Data):
-    estimate: float
-    low: float | None
-    high: float | None
-    level: float
-    method: str
-
-
-class Point(OfRun):
-    passed: Count
-    judged: Count
-    pass_rate: Estimate
-
-
-class Trend(Data):
+class Trend(Data, frozen=True):
     points: list[Point]
     count: Count
 
 
-class SignificanceTest(Data):
-    name: str
-    p_value: float
-    discordant: Annotated[list[Count], Field(min_length=2, max_length=2)]
-    e_value: float | None = None
-
-
-class WorseTest(Data):
-    name: str
-    p_value: float
-    significant: bool
-
-
-class ScoreTest(Data):
-    value: float
-    method: str
-    adjusted: float
-
-
-class ScoreDifference(Data):
-    suite: str
-    pairs: Count
-    difference: Estimate
-    test: ScoreTest
-
-
-class Reasks(Data):
-    passed: Count
-    failed: Count
-    errored: Count
-
-
-class Loss(Data):
-    suite: str
-    id: str
-    status: LossStatus
-    critical: bool
-    reasks: Reasks
-    reason: str
-
-
-class AcceptedCase(Data):
-    suite: str
-    id: str
-    reason: str
-    until: str = ""
-
-
-class Comparison(Data):
-    base: str
-    candidate: str
-    verdict: GateVerdict
-    decision: Decision
-    pairs: Count
-    difference: Estimate | None
-    test: SignificanceTest | None
-    worse: WorseTest | None
-    scores: list[ScoreDifference]
-    losses: list[Loss]
-    accepted: list[AcceptedCase]
-    regressions: list[str]
-    new_passes: list[str]
-    still_failing: list[str]
-    added: list[str]
-    removed: list[str]
-    not_comparable: list[str]
-    unjudged: list[str]
-    flaky: list[str]
-    suites: dict[str, dict[str, list[str]]]
-    gate: Gate
-    gate_failures: list[str]
-    undecided: list[str]
-    explanation: str
-    warnings: list[str]
-    notes: list[str]
-    exit_code: int
-
-
-class Health(Data):
+class Health(Data, frozen=True):
     status: Literal["ok"]
     version: str
     runs: Count
+
+
+def _comparison() -> Any:
+    """A comparison with its lists of cases as ids, and these lists by suite."""
+    known = msgspec.structs.fields(comparison.Comparison)
+    fields = {field.encode_name: field.type for field in known}
+    fields |= dict.fromkeys(comparison.LISTS, list[str])
+    fields["suites"] = dict[str, dict[str, list[str]]]
+    return msgspec.defstruct("Comparison", fields.items(), bases=(Data,), frozen=True)
+
+
+Comparison = _comparison()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from pydantic import AfterValidator, Field
@@ -125,19 +125,17 @@ def _searchable(entry: bytes) -> str:
     return "\n".join((*texts, *case.failures))
 
 
-def progress_of(store: Store, record: RunRecord) -> dict[str, Any]:
+def progress_of(store: Store, record: RunRecord) -> Progress:
     """How far a run is, counted from the store."""
     selected = [header.selected for header in record.suites]
     repeats = record.options.get("repeat") or 1
     planned = None if None in selected else sum(filter(None, selected)) * repeats
-    progress = _count(Progress(record.id, planned), store.facts(record.id))
-    found: dict[str, Any] = msgspec.to_builtins(progress)
-    return found
+    return _count(Progress.begin(record.id, planned), store.facts(record.id))
 
 
 def progress_before(store: Store, run_id: str) -> Progress:
     """The final trials of a run that is resumed: they are not repeated."""
-    return _count(Progress(run_id), (trial for trial in store.facts(run_id) if trial.final))
+    return _count(Progress.begin(run_id), (trial for trial in store.facts(run_id) if trial.final))
 
 
 def _count(progress: Progress, trials: Iterable[TrialFacts]) -> Progress:

@@ -6,19 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from assay.errors import NotInStore, StoreError
 from assay.model.run import RunRecord
-from assay.server import responses, schemas
+from assay.server import schemas
 from assay.server.envelope import WITH_BODY, ApiError, answers, invalid, success, success_json
 from assay.server.feed import ServerSentEvent
 from assay.server.jobs import SERVE, is_unfinished
 from assay.server.requests import Route
+from assay.server.responses import ResultPage, Run, RunPage
 from assay.server.result_pages import ResultQuery, progress_of
 from assay.server.run_requests import parse_run_request
 from assay.server.schemas import RunId, uuid_or_none
@@ -56,9 +58,7 @@ Requested = Annotated[RunRecord, Depends(requested_run)]
 
 @router.post(
     "/api/runs",
-    **answers(
-        responses.Run, "MISSING_FIELD", "INVALID_LENGTH", *WITH_BODY, status=202, links=_LINKS
-    ),
+    **answers(Run, "MISSING_FIELD", "INVALID_LENGTH", *WITH_BODY, status=202, links=_LINKS),
 )
 async def start_run(body: schemas.NewRun, request: Request) -> Response:
     """Start a run of test cases, by id or by tag, or of suites, by path below the served root."""
@@ -68,24 +68,23 @@ async def start_run(body: schemas.NewRun, request: Request) -> Response:
     return success(await _run_data(run_id, state), 202)
 
 
-@router.get("/api/runs", **answers(responses.RunPage))
+@router.get("/api/runs", **answers(RunPage))
 async def list_runs(query: Annotated[schemas.RunQuery, Query()], request: Request) -> Response:
     """The runs, the newest first."""
     store = state_of(request).store
     records = await asyncio.to_thread(store.runs, query.limit, query.before)
     baselines = await asyncio.to_thread(store.baselines)
-    rows = [run.to_dict() for run in with_baselines(records, baselines)]
     last = records[-1].id if len(records) == query.limit else None
-    return success({"runs": rows, "count": len(rows), "next": last})
+    return success(RunPage(with_baselines(records, baselines), len(records), last))
 
 
-@router.get(_ONE, **answers(responses.Run, "NOT_FOUND"))
+@router.get(_ONE, **answers(Run, "NOT_FOUND"))
 async def get_run(run: Requested, request: Request) -> Response:
     """One run: its progress, or its result."""
     return success(await _run_data(run.id, state_of(request)))
 
 
-@router.get(f"{_ONE}/results", **answers(responses.ResultPage, "NOT_FOUND"))
+@router.get(f"{_ONE}/results", **answers(ResultPage, "NOT_FOUND"))
 async def list_results(
     run_id: RunId, query: Annotated[ResultQuery, Query()], request: Request
 ) -> Response:
@@ -122,7 +121,7 @@ async def follow_run(
     return StreamingResponse(_encode(stream), headers=_STREAM)
 
 
-@router.post(f"{_ONE}/cancel", **answers(responses.Run, "NOT_FOUND", *WITH_BODY, status=202))
+@router.post(f"{_ONE}/cancel", **answers(Run, "NOT_FOUND", *WITH_BODY, status=202))
 async def cancel_run(body: schemas.Empty, run: Requested, request: Request) -> Response:
     """Stop a run: trials in flight may finish; a second time they may not."""
     state, run_id = state_of(request), run.id
@@ -138,7 +137,7 @@ async def cancel_run(body: schemas.Empty, run: Requested, request: Request) -> R
     return success(await _run_data(run_id, state), 202)
 
 
-@router.post(f"{_ONE}/resume", **answers(responses.Run, "NOT_FOUND", *WITH_BODY, status=202))
+@router.post(f"{_ONE}/resume", **answers(Run, "NOT_FOUND", *WITH_BODY, status=202))
 async def resume_run(body: schemas.Empty, run: Requested, request: Request) -> Response:
     """Resume a run of a server that was cancelled or failed: only missing trials are repeated."""
     state, run_id = state_of(request), run.id
@@ -177,17 +176,17 @@ async def _poll(record: RunRecord, state: State) -> AsyncIterator[ServerSentEven
         record = await asyncio.to_thread(state.store.run, record.id)
 
 
-async def _run_data(run_id: str, state: State) -> dict[str, Any]:
+async def _run_data(run_id: str, state: State) -> Run:
     """All the data of a run except its results."""
     record, baselines = await state.read(lambda: (state.store.run(run_id), state.store.baselines()))
     (listed,) = with_baselines([record], baselines)
     job = state.jobs.find(run_id)
-    progress = job.feed.progress() if job is not None else None
-    return listed.to_dict() | {
-        "options": record.options,
-        "environment": record.environment,
-        "summary": record.counts,
-        "reasons": list(record.verdict.reasons),
-        "notes": list(record.verdict.notes),
-        "progress": progress,
-    }
+    return Run(
+        **asdict(listed),
+        options=record.options,
+        environment=record.environment,
+        summary=record.counts,
+        reasons=record.verdict.reasons,
+        notes=record.verdict.notes,
+        progress=job.feed.progress() if job is not None else None,
+    )

@@ -7,12 +7,11 @@ import re
 from typing import Annotated, Any
 
 from fastapi import Path
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from assay.model.options import Gate
-from assay.model.test_case import MAX_DESCRIPTION, MAX_TAG, MAX_TAGS, MAX_TEXT
-from assay.server.envelope import Closed
+from assay.model.test_case import MAX_DESCRIPTION, MAX_TAG, MAX_TAGS, MAX_TEXT, TIME
 from assay.service.trends import LAST
 
 #: The type of an error of ours; its message continues after the name of the field.
@@ -32,7 +31,6 @@ _NUMBER = re.compile(r"-?[0-9]{1,4000}")
 _HUGE = 2**62
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"
 
 
 def uuid_or_none(value: Any) -> str | None:
@@ -96,6 +94,12 @@ RunName = Annotated[
 _ID: dict[str, Any] = {"alias": "id", "json_schema_extra": {"format": "uuid"}}
 CaseId = Annotated[str, Path(**_ID, description="UUID of test case.", examples=[CASE_ID])]
 RunId = Annotated[str, Path(**_ID, description="The id of a run.", examples=[RUN_ID])]
+
+
+class Closed(BaseModel):
+    """An object with these fields and no others."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class Page(Closed):

@@ -11,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.errors import DuplicateId, NotInStore, Outdated
-from assay.model.test_case import NewTestCase, TestCase, TestCaseChanges
+from assay.model.test_case import NewTestCase, ShownTestCase, TestCase, TestCaseChanges
 from assay.ports import Store
-from assay.server import responses, schemas
+from assay.server import schemas
 from assay.server.envelope import WITH_BODY, ApiError, answers, invalid, success, success_json
 from assay.server.requests import Route
+from assay.server.responses import TestCasePage, VersionPage
 from assay.server.schemas import LIMIT, CaseId, uuid_or_none
 from assay.server.state import state_of
 
@@ -36,7 +37,7 @@ _LINKS = {
 @router.post(
     _PATH,
     **answers(
-        responses.TestCase,
+        ShownTestCase,
         *("MISSING_FIELD", "INVALID_LENGTH", "DUPLICATE_ID", *WITH_BODY),
         status=201,
         links=_LINKS,
@@ -54,7 +55,7 @@ async def create_test_case(body: schemas.NewTestCase, request: Request) -> Respo
     return success_json(_json(made), 201)
 
 
-@router.get(_PATH, **answers(responses.TestCasePage))
+@router.get(_PATH, **answers(TestCasePage))
 async def list_test_cases(
     query: Annotated[schemas.TestCaseQuery, Query()], request: Request
 ) -> Response:
@@ -83,13 +84,13 @@ async def case_to_update(
     return case
 
 
-@router.get(_ONE, **answers(responses.TestCase, "NOT_FOUND"))
+@router.get(_ONE, **answers(ShownTestCase, "NOT_FOUND"))
 async def get_test_case(case_id: CaseId, request: Request) -> Response:
     """Retrieve a specific test case by ID."""
     return success_json(_json(await requested_case(case_id, request)))
 
 
-@router.put(_ONE, **answers(responses.TestCase, "INVALID_LENGTH", "NOT_FOUND", *WITH_BODY))
+@router.put(_ONE, **answers(ShownTestCase, "INVALID_LENGTH", "NOT_FOUND", *WITH_BODY))
 async def update_test_case(
     body: schemas.TestCaseChanges,
     current: Annotated[TestCase, Depends(case_to_update)],
@@ -124,7 +125,7 @@ async def delete_test_case(case_id: CaseId, request: Request) -> Response:
     return Response(status_code=204)
 
 
-@router.get(f"{_ONE}/versions", **answers(responses.VersionPage, "NOT_FOUND"))
+@router.get(f"{_ONE}/versions", **answers(VersionPage, "NOT_FOUND"))
 async def list_versions(
     case_id: CaseId, query: Annotated[schemas.Page, Query()], request: Request
 ) -> Response:
@@ -136,7 +137,7 @@ async def list_versions(
         )
     except NotInStore:
         raise not_found() from None
-    return success({"versions": found, "count": len(found), "total": total})
+    return success(VersionPage(found, len(found), total))
 
 
 def _page_json(store: Store, query: schemas.TestCaseQuery) -> bytes:

@@ -9,7 +9,6 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import date, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -30,9 +29,10 @@ from assay.comparison.tally import compare as compared
 from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError
 from assay.judges import calibrations
 from assay.model.accepted import AcceptedLoss
-from assay.model.comparison import Comparison
+from assay.model.comparison import Comparison, GateVerdict
 from assay.model.options import Gate, RunOptions
-from assay.model.run import RunRecord, timestamp
+from assay.model.result import Count
+from assay.model.run import RunRecord, RunStatus, timestamp
 from assay.model.run_result import RunResult
 from assay.ports import Store
 from assay.results.folder import files_of, folder_shown, results_folder
@@ -48,43 +48,58 @@ AnyRun = str | os.PathLike[str] | RunResult
 LISTED = 20
 
 
-class Listed(msgspec.Struct, frozen=True):
-    """A run in a list: its record, and its names as a baseline."""
+class ListedRun(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A run in a list; unknown counts are null. `baselines` are its names."""
 
-    record: RunRecord
-    baselines: tuple[str, ...] = ()
+    run_id: str
+    started_at: str
+    finished_at: str | None
+    status: RunStatus
+    target: str
+    suites: list[str]
+    total_cases: Count | None
+    passed: Count | None
+    failed: Count | None
+    errored: Count | None
+    skipped: Count | None
+    verdict: GateVerdict | None
+    exit_code: int | None
+    baselines: list[str]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON of `assay runs list`; unknown counts are None."""
-        record, summary = self.record, self.record.summary or {}
-        counts = ("totalCases", "passed", "failed", "errored", "skipped")
-        return {
-            "runId": record.id,
-            "startedAt": record.started_at,
-            "finishedAt": record.finished_at,
-            "status": record.status,
-            "target": record.target,
-            "suites": [suite.file or suite.name for suite in record.suites],
-            **{name: summary.get(name) for name in counts},
-            "verdict": record.verdict.verdict,
-            "exitCode": record.verdict.exit_code,
-            "baselines": list(self.baselines),
-        }
+    @classmethod
+    def of(cls, record: RunRecord, baselines: Iterable[str] = ()) -> ListedRun:
+        counts = (record.summary or {}).get
+        return cls(
+            run_id=record.id,
+            started_at=record.started_at,
+            finished_at=record.finished_at,
+            status=record.status,
+            target=record.target,
+            suites=[suite.file or suite.name for suite in record.suites],
+            total_cases=counts("totalCases"),
+            passed=counts("passed"),
+            failed=counts("failed"),
+            errored=counts("errored"),
+            skipped=counts("skipped"),
+            verdict=record.verdict.verdict,
+            exit_code=record.verdict.exit_code,
+            baselines=list(baselines),
+        )
 
 
-def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[Listed]:
+def list_runs(limit: int = LISTED, *, store: str | None = None) -> list[ListedRun]:
     """The latest runs, the newest first."""
     with project_store(store) as opened:
         newest = islice(newest_first(opened), max(limit, 0))
         return with_baselines(newest, opened.baselines())
 
 
-def with_baselines(records: Iterable[RunRecord], baselines: Mapping[str, str]) -> list[Listed]:
+def with_baselines(records: Iterable[RunRecord], baselines: Mapping[str, str]) -> list[ListedRun]:
     """The runs, each with its names among the baselines of the store."""
     names: dict[str, list[str]] = {}
     for name, run_id in baselines.items():
         names.setdefault(run_id, []).append(name)
-    return [Listed(record, tuple(names.get(record.id, ()))) for record in records]
+    return [ListedRun.of(record, names.get(record.id, ())) for record in records]
 
 
 def show(run: str = "latest", *, store: str | None = None) -> Run:

@@ -21,6 +21,7 @@ from assay.ports import Store
 from assay.results.shards import ShardFile, read_shard
 from assay.service.project import working_directory
 from assay.settings import shown_path
+from assay.text import count
 
 AnyRun = str | os.PathLike[str]
 #: How many missing shards are named.
@@ -134,7 +135,7 @@ def _gaps(shards: Sequence[Shard], *, all_known: bool) -> Iterator[str]:
         absent = (n for n in range(1, counts[0] + 1) if n not in labels)
         named = ", ".join(f"{n}/{counts[0]}" for n in islice(absent, _MAX_NAMED))
         more = f" and {missing - _MAX_NAMED:,} more" if missing > _MAX_NAMED else ""
-        yield f"missing: {'shard' if missing == 1 else 'shards'} {named}{more}"
+        yield f"{count(missing, 'shard')} missing: {named}{more}"
 
 
 def _differences(one: Shard, other: Shard) -> Iterator[str]:

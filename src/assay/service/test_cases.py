@@ -307,7 +307,7 @@ def _csv(cases: Iterable[TestCase], *, raw: bool = False) -> Iterator[str]:
 
 def _exported_fields(case: TestCase) -> dict[str, Any]:
     """The fields that a file has; empty ones are left out."""
-    shown = {name: value for name, value in case.to_dict().items() if name in FIELDS}
+    shown = {name: getattr(case, name) for name in FIELDS}
     if case.description is None:
         del shown["description"]
     if not case.tags:

@@ -10,6 +10,7 @@ import msgspec
 from assay.comparison.outcomes import newest_first
 from assay.errors import UsageError, nearest
 from assay.model.names import same_name
+from assay.model.result import Count
 from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.service.store import project_store
@@ -20,26 +21,15 @@ from assay.stats.proportions import wilson
 LAST = 20
 
 
-class Point(msgspec.Struct, frozen=True):
+class Point(msgspec.Struct, frozen=True, rename="camel"):
     """The pass rate of one run, or of one of its suites."""
 
     run_id: str
     started_at: str
     target: str
-    passed: int
-    judged: int
-    rate: Estimate
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON of `assay trend --json`."""
-        return {
-            "runId": self.run_id,
-            "startedAt": self.started_at,
-            "target": self.target,
-            "passed": self.passed,
-            "judged": self.judged,
-            "passRate": self.rate.to_dict(),
-        }
+    passed: Count
+    judged: Count
+    pass_rate: Estimate
 
 
 def trend(

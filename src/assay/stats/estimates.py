@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -26,12 +26,17 @@ class Interval(msgspec.Struct, frozen=True):
         return {"low": _finite(self.low), "high": _finite(self.high)}
 
 
+#: For JSON Schema. JSON has no infinity, so msgspec writes it as null.
+INFINITE_IS_NULL = msgspec.Meta(extra_json_schema={"type": ["number", "null"]})
+Limit = Annotated[float, INFINITE_IS_NULL]
+
+
 class Estimate(msgspec.Struct, frozen=True):
     """An estimate with its confidence interval: a share `level` of those contain the truth."""
 
     estimate: float
-    low: float
-    high: float
+    low: Limit
+    high: Limit
     level: float
     method: str
 
@@ -54,9 +59,6 @@ class PValue(msgspec.Struct, frozen=True):
 
     value: float
     method: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"value": self.value, "method": self.method}
 
 
 def _finite(value: float) -> float | None:

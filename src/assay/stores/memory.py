@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from assay.errors import NotInStore, RunHeld, StoreError, kept_by_baseline
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
+from assay.stores.memory_cases import MemoryCaseIndex
 from assay.stores.memory_login import MemoryLoginSessions
 from assay.stores.memory_test_cases import MemoryTestCases
 
@@ -37,6 +38,7 @@ class MemoryStore:
         self._replies: dict[str, bytes] = {}
         self._held: set[str] = set()
         self.test_cases = MemoryTestCases(self._open)
+        self.case_index = MemoryCaseIndex(self._open, self.run)
         self.login_sessions = MemoryLoginSessions(self._open)
 
     def begin(self, run: RunRecord) -> None:
@@ -76,6 +78,7 @@ class MemoryStore:
             self._runs[run_id] = replace(
                 self.run(run_id), status="running", finished_at=None, summary=None
             )
+            self.case_index.forget(run_id)
 
     def describe(self, run_id: str, suites: list[SuiteHeader], environment: dict[str, Any]) -> None:
         with self._open():
@@ -124,6 +127,7 @@ class MemoryStore:
                     raise kept_by_baseline(run_id, name, current=run_id == history[-1])
                 history[:] = [other for other in history if other != run_id]
             del self._runs[run_id], self._trials[run_id]
+            self.case_index.forget(run_id)
 
     @contextmanager
     def lease(self, run_id: str) -> Iterator[None]:

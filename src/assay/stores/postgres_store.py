@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -17,7 +18,7 @@ from assay.errors import CommitInDoubt, RunHeld, StoreError
 from assay.model.run import TrialRecord
 from assay.stores.migrating import scripts
 from assay.stores.postgres_server import LOST, RETRY_SECONDS, PostgresServer, transaction, usable
-from assay.stores.sql import KEEP_FIRST, SqlStore
+from assay.stores.sql import ADD_CONTENT, KEEP_FIRST, TRIAL_COLUMNS, SqlStore, content_row
 from assay.stores.sql_test_cases import Connection, Cursor
 
 #: How long to wait for a lock of another process.
@@ -29,11 +30,14 @@ _FEW = 16
 #: The number is how many rows are in memory at once.
 _FETCH = "FETCH FORWARD 200 FROM found"
 
-_FIELDS = TrialRecord.__struct_fields__
-_COLUMNS = ", ".join(_FIELDS)
+_COLUMNS = ", ".join(TRIAL_COLUMNS)
 _INCOMING = "CREATE TEMPORARY TABLE incoming (LIKE trial) ON COMMIT DELETE ROWS"
+_INCOMING_CONTENT = "CREATE TEMPORARY TABLE incoming_content (LIKE content) ON COMMIT DELETE ROWS"
+_COPY_CONTENT = "COPY incoming_content (place, hash, body) FROM STDIN (FORMAT BINARY)"
+_INSERT_CONTENT = "INSERT INTO content (place, hash, body) SELECT place, hash, body"
+_INSERT_CONTENT += " FROM incoming_content ORDER BY place, hash ON CONFLICT DO NOTHING"
 _COPY = f"COPY incoming ({_COLUMNS}) FROM STDIN (FORMAT BINARY)"
-_INSERT_ONE = f"INSERT INTO trial ({_COLUMNS}) VALUES ({', '.join(['%s'] * len(_FIELDS))})"
+_INSERT_ONE = f"INSERT INTO trial ({_COLUMNS}) VALUES ({', '.join(['%s'] * len(TRIAL_COLUMNS))})"
 _INSERT_ONE += KEEP_FIRST
 # Ordered by key: two transactions that insert the same keys in different orders would deadlock.
 _INSERT = f"INSERT INTO trial ({_COLUMNS}) SELECT {_COLUMNS} FROM incoming"
@@ -116,6 +120,8 @@ class PostgresDatabase:
     """The `Database` of a server."""
 
     contains = "position(? IN folded) > 0"
+    has_kind = "c.kind IN (SELECT n::bigint FROM jsonb_array_elements_text(?::jsonb) AS t (n))"
+    glob = "coalesce(c.normal_id, c.case_id) LIKE ?"
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
@@ -190,17 +196,40 @@ class PostgresDatabase:
             key = (trial.run_id, trial.position, trial.repeat)
             if key not in kept or not kept[key].final:
                 kept[key] = trial
-        rows = [msgspec.structs.astuple(kept[key]) for key in sorted(kept)]
+        rows, contents = [], {}
+        for _, trial in sorted(kept.items()):
+            row = content_row(trial)
+            if trial.content:
+                contents[row[:2]] = row
+            rows.append((*msgspec.structs.astuple(trial)[:-1], row[1] if trial.content else None))
+        in_order = [contents[key] for key in sorted(contents)]
         with cast("QmarkConnection", connection).connection.cursor() as cursor:
             if len(rows) <= _FEW:
+                cursor.executemany(_psycopg_style(ADD_CONTENT), in_order)
                 cursor.executemany(_INSERT_ONE.encode(), rows)
                 return
+            with cursor.copy(_COPY_CONTENT.encode()) as copy:
+                copy.set_types(["int8", "bytea", "bytea"])
+                for content in in_order:
+                    copy.write_row(content)
             with cursor.copy(_COPY.encode()) as copy:
                 copy.set_types(self._types)
                 for row in rows:
                     copy.write_row(row)
+            cursor.execute(_INSERT_CONTENT.encode())
             cursor.execute(_INSERT.encode())
-            cursor.execute(b"DELETE FROM incoming")  # the transaction may insert again
+            # The transaction may insert again.
+            cursor.execute(b"DELETE FROM incoming_content")
+            cursor.execute(b"DELETE FROM incoming")
+
+    def insert_many(
+        self, connection: Connection, statement: str, rows: Sequence[Sequence[Any]]
+    ) -> None:
+        with cast("QmarkConnection", connection).connection.cursor() as cursor:
+            cursor.executemany(_psycopg_style(statement), rows)
+
+    def glob_pattern(self, pattern: str) -> str:
+        return re.sub(r"[\\%_]", r"\\\g<0>", pattern).replace("*", "%")
 
     def lock_test_cases(self, connection: Connection) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_lock_key("test cases"),))
@@ -274,6 +303,7 @@ class PostgresDatabase:
                 self._writer.close()
             self._writer = self._server.connect()
             self._writer.execute(_INCOMING.encode())
+            self._writer.execute(_INCOMING_CONTENT.encode())
             # A binary COPY needs exactly the types of the columns.
             columns = self._writer.execute(f"SELECT {_COLUMNS} FROM incoming".encode()).description
             self._types = [column.type_code for column in columns or ()]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from functools import partial
+from hashlib import blake2b
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
@@ -18,13 +19,35 @@ import msgspec
 
 from assay.errors import CommitInDoubt, NotInStore, StoreError, kept_by_baseline
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
+from assay.model.run import (
+    PLACE_MASK,
+    RunRecord,
+    RunStatus,
+    SuiteHeader,
+    TrialFacts,
+    TrialRecord,
+    place_of,
+)
 from assay.model.test_case import storable
 from assay.stores.group_commit import GroupCommit, Write
+from assay.stores.sql_cases import FORGET, CaseDatabase, SqlCaseIndex
 from assay.stores.sql_login import SqlLoginSessions
 from assay.stores.sql_test_cases import Connection, SqlTestCases
 
-_TRIAL = ", ".join(TrialRecord.__struct_fields__)
+#: The columns of a trial; the last one is the hash of its content.
+TRIAL_COLUMNS = TrialRecord.__struct_fields__
+_TRIAL = ", ".join((*TRIAL_COLUMNS[:-1], "body"))
+_TRIALS = f"trial LEFT JOIN content ON place = position & {PLACE_MASK} AND hash = content"
+ADD_CONTENT = "INSERT INTO content (place, hash, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+#: Deletes the contents of a run that no other run has.
+_DELETE_CONTENTS = f"""
+    DELETE FROM content WHERE (place, hash) IN (
+        SELECT position & {PLACE_MASK}, content FROM trial WHERE run_id = ?
+    ) AND NOT EXISTS (
+        SELECT 1 FROM trial
+        WHERE position & {PLACE_MASK} = place AND content = hash AND run_id <> ?
+    )
+"""
 _FACTS = ", ".join(TrialFacts.__struct_fields__)
 _JSON = ("plan", "options", "environment", "suites", "summary")
 _RUN = ", ".join(RunRecord.__struct_fields__)
@@ -36,7 +59,7 @@ _KEY = ("run_id", "position", "repeat")
 #: Ends an INSERT of trials: the first final trial of a key is kept.
 KEEP_FIRST = (
     f" ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET "
-    + ", ".join(f"{n} = excluded.{n}" for n in TrialRecord.__struct_fields__ if n not in _KEY)
+    + ", ".join(f"{n} = excluded.{n}" for n in TRIAL_COLUMNS if n not in _KEY)
     + " WHERE NOT trial.final"
 )
 _SET_BASELINE = (
@@ -88,11 +111,8 @@ class Repeatable:
         return self._action(connection)
 
 
-class Database(Protocol):
+class Database(CaseDatabase, Protocol):
     """The database that has the tables."""
-
-    #: A condition: the column `folded` contains the value.
-    contains: str
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection for reading; a StoreError when the store is closed."""
@@ -112,7 +132,7 @@ class Database(Protocol):
         ...
 
     def insert(self, connection: Connection, trials: Iterable[TrialRecord]) -> None:
-        """Insert trials, with KEEP_FIRST."""
+        """Insert trials, with KEEP_FIRST, and their contents."""
         ...
 
     def lock_test_cases(self, connection: Connection) -> None:
@@ -150,6 +170,7 @@ class SqlStore:
         self.test_cases = SqlTestCases(
             database.reading, self._submit_for_test_cases, database.contains
         )
+        self.case_index = SqlCaseIndex(database, self._repeatedly)
         self.login_sessions = SqlLoginSessions(database.reading, self._repeatedly)
 
     # Runs
@@ -172,7 +193,7 @@ class SqlStore:
 
     def reopen(self, run_id: str) -> None:
         change = "UPDATE run SET status = ?, finished_at = NULL, summary = NULL WHERE id = ?"
-        self._change(run_id, change, ("running", run_id))
+        self._change(run_id, change, ("running", run_id), FORGET)
 
     def describe(self, run_id: str, suites: list[SuiteHeader], environment: dict[str, Any]) -> None:
         change = "UPDATE run SET suites = ?, environment = ? WHERE id = ?"
@@ -206,7 +227,8 @@ class SqlStore:
         if outcomes is not None:
             condition += f" AND outcome IN ({', '.join('?' * len(outcomes))})"
             values += tuple(outcomes)
-        return (_as(TrialRecord, row) for row in self._rows(_TRIAL, condition, (run_id, *values)))
+        rows = self._rows(_TRIAL, condition, (run_id, *values), _TRIALS)
+        return (_as(TrialRecord, (*row[:-1], row[-1] or b"")) for row in rows)
 
     def facts(self, run_id: str, positions: range | None = None) -> Iterator[TrialFacts]:
         self.run(run_id)
@@ -221,6 +243,7 @@ class SqlStore:
         def act(connection: Connection) -> None:
             for name, current in connection.execute(_KEPT, (run_id, run_id)).fetchall():
                 raise kept_by_baseline(run_id, name, current=bool(current))
+            connection.execute(_DELETE_CONTENTS, (run_id, run_id))
             deleted = connection.execute("DELETE FROM run WHERE id = ? RETURNING id", (run_id,))
             if not deleted.fetchall():
                 raise NotInStore("run", run_id)
@@ -332,12 +355,22 @@ class SqlStore:
 
     # Reading and writing
 
-    def _change(self, run_id: str, statement: str, values: tuple[Any, ...]) -> None:
+    def _change(
+        self,
+        run_id: str,
+        statement: str,
+        values: tuple[Any, ...],
+        others: Sequence[str] = (),
+    ) -> None:
+        """Change a run; `others` are statements with its id as the only value."""
+
         def act(connection: Connection) -> None:
             if self._database.lost_lease(run_id):
                 raise _lease_lost(run_id)
             if not connection.execute(statement + " RETURNING id", values).fetchall():
                 raise NotInStore("run", run_id)
+            for other in others:
+                connection.execute(other, (run_id,))
 
         self._repeatedly(act)
 
@@ -391,9 +424,12 @@ class SqlStore:
             return _lease_lost(run_id)
         return None if _has_run(connection, run_id) else NotInStore("run", run_id)
 
-    def _rows(self, columns: str, condition: str, values: tuple[Any, ...]) -> Iterator[Any]:
+    def _rows(
+        self, columns: str, condition: str, values: tuple[Any, ...], source: str = "trial"
+    ) -> Iterator[Any]:
         """Rows of trials of a run; the primary key gives their order."""
-        query = f"SELECT {columns} FROM trial WHERE run_id = ?{condition} ORDER BY position, repeat"
+        where = f"WHERE run_id = ?{condition} ORDER BY position, repeat"
+        query = f"SELECT {columns} FROM {source} {where}"
         return self._database.rows(query, values)
 
     def _run(self, row: tuple[Any, ...]) -> RunRecord:
@@ -418,6 +454,15 @@ def _as(record: type[Row], row: tuple[Any, ...]) -> Row:
     for index in _BOOLEANS[record]:
         values[index] = bool(values[index])
     return record(*values)
+
+
+def content_row(trial: TrialRecord) -> tuple[int, bytes, bytes]:
+    """The row of the content of a trial."""
+    return place_of(trial.position)[1], content_hash(trial), trial.content
+
+
+def content_hash(trial: TrialRecord) -> bytes:
+    return blake2b(trial.content, digest_size=16).digest()
 
 
 def _perform(connection: Connection, writes: list[Write[Work]]) -> None:

@@ -10,6 +10,7 @@ from writing at the same time.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
@@ -20,17 +21,16 @@ from assay.errors import StoreError
 from assay.model.run import TrialRecord
 from assay.stores.file_lease import FileLease
 from assay.stores.migrating import scripts, transaction
-from assay.stores.sql import KEEP_FIRST, SqlStore
+from assay.stores.sql import ADD_CONTENT, KEEP_FIRST, TRIAL_COLUMNS, SqlStore, content_row
 from assay.stores.sql_test_cases import Connection
 from assay.stores.sqlite_file import SqliteFile
 
 #: How long to wait for a lock of another process.
 LOCK_TIMEOUT_SECONDS = 30.0
 
-_FIELDS = TrialRecord.__struct_fields__
-_NULLABLE = ("score", "cost_usd", "judge_cost_usd", "cluster")
-_VALUES = ", ".join("nullif(?, x'')" if name in _NULLABLE else "?" for name in _FIELDS)
-_INSERT_TRIAL = f"INSERT INTO trial ({', '.join(_FIELDS)}) VALUES ({_VALUES}){KEEP_FIRST}"
+_NULLABLE = ("score", "cost_usd", "judge_cost_usd", "cluster", "content")
+_VALUES = ", ".join("nullif(?, x'')" if name in _NULLABLE else "?" for name in TRIAL_COLUMNS)
+_INSERT_TRIAL = f"INSERT INTO trial ({', '.join(TRIAL_COLUMNS)}) VALUES ({_VALUES}){KEEP_FIRST}"
 #: Stands for NULL in `_row`; `nullif` turns it into one.
 _NULL = bytearray()
 
@@ -60,6 +60,8 @@ class SqliteDatabase:
     """The `Database` of a file."""
 
     contains = "instr(folded, ?) > 0"
+    has_kind = "c.kind IN (SELECT value FROM json_each(?))"
+    glob = "coalesce(c.normal_id, c.case_id) GLOB ?"
 
     def __init__(self, path: Path, file: SqliteFile) -> None:
         self._path, self._file = path, file
@@ -77,7 +79,25 @@ class SqliteDatabase:
             write(connection)
 
     def insert(self, connection: Connection, trials: Iterable[TrialRecord]) -> None:
-        cast("sqlite3.Connection", connection).executemany(_INSERT_TRIAL, map(_row, trials))
+        sqlite = cast("sqlite3.Connection", connection)
+        rows, contents = [], []
+        for trial in trials:
+            hashed = _NULL
+            if trial.content:
+                place, digest, body = content_row(trial)
+                hashed = bytearray(digest)
+                contents.append((place, hashed, bytearray(body)))
+            rows.append(_row(trial, hashed))
+        sqlite.executemany(ADD_CONTENT, contents)
+        sqlite.executemany(_INSERT_TRIAL, rows)
+
+    def insert_many(
+        self, connection: Connection, statement: str, rows: Sequence[Sequence[Any]]
+    ) -> None:
+        cast("sqlite3.Connection", connection).executemany(statement, rows)
+
+    def glob_pattern(self, pattern: str) -> str:
+        return re.sub(r"[\[?]", r"[\g<0>]", pattern)
 
     def lock_test_cases(self, connection: Connection) -> None:
         """Nothing to do: a transaction locks the whole file."""
@@ -95,8 +115,8 @@ class SqliteDatabase:
         return False  # file locks are not lost
 
 
-def _row(trial: TrialRecord) -> tuple[str | int | float | bytearray, ...]:
-    """The fields of a trial in order, without any None, bool or bytes.
+def _row(trial: TrialRecord, content: bytearray) -> tuple[str | int | float | bytearray, ...]:
+    """The columns of a trial with the hash of its content, without any None, bool or bytes.
 
     For each of those the driver would look for an adapter, which takes longer than the rest of
     the insert.
@@ -121,4 +141,5 @@ def _row(trial: TrialRecord) -> tuple[str | int | float | bytearray, ...]:
         +trial.final,
         bytearray(trial.result),
         bytearray(trial.observation),
+        content,
     )

@@ -110,7 +110,7 @@ class _Python:
             message = f"{self.name} returned no observation: {error}"
         except (TypeError, ValueError, RecursionError) as error:
             message = f"{self.name} returned a value that cannot be converted to JSON: {error}"
-        raise TargetError(printable(cut(message, MAX_MESSAGE)))
+        raise TargetError(printable(cut(message, MAX_MESSAGE, "both")))
 
 
 def _dumped(value: Any) -> Any:

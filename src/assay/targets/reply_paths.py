@@ -89,7 +89,8 @@ class ReplyReader:
         """The observation in a reply; raises TargetError if there is none."""
         record = self._pick(_ANSWER, reply)
         if isinstance(reply, dict) and (error := error_text(reply.get("error"))):
-            raise TargetError(f"the agent reported an error: {printable(cut(error, MAX_MESSAGE))}")
+            shown = printable(cut(error, MAX_MESSAGE, "both"))
+            raise TargetError(f"the agent reported an error: {shown}")
         if "response" not in record:
             found = f"the reply has no text at {self._paths['text']!r}: {_outline(reply)}"
             raise TargetError(f"{found} (set 'paths: {{text: ...}}' of the target to where it is)")

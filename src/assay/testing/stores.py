@@ -22,6 +22,7 @@ from assay.errors import NotInStore, RunHeld, StoreError
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord
 from assay.ports import Store
+from assay.testing.case_index import CaseIndexConformance
 from assay.testing.login_sessions import LoginSessionConformance
 
 #: The timeout for writing what a test saves.
@@ -60,7 +61,7 @@ def saved(store: Store, *trials: TrialRecord) -> None:
         future.result(SECONDS)
 
 
-class StoreConformance(LoginSessionConformance, ABC):
+class StoreConformance(CaseIndexConformance, LoginSessionConformance, ABC):
     """Subclass it, implement `make_store`, and pytest finds the tests."""
 
     @abstractmethod
@@ -113,6 +114,20 @@ class StoreConformance(LoginSessionConformance, ABC):
         assert [trial.position for trial in found] == [2, 3, 4]
         found = store.trials("run-1", ["failed"], range(2, 5))
         assert [trial.position for trial in found] == [3]
+
+    def test_the_content_of_a_case_is_read_with_each_of_its_trials(self, store: Store) -> None:
+        question, other = b'{"input":[]}', b'{"input":["\xc2\xb0C"]}'
+        for run_id in ("run-1", "run-2"):
+            store.begin(a_run(run_id))
+        kept = [a_trial(0, 0, content=question), a_trial(0, 1, content=question), a_trial(1)]
+        later = [a_trial(i, run_id="run-2", content=question) for i in range(40)]
+        saved(store, *kept)
+        store.save(*later, a_trial(40, run_id="run-2", content=other)).result(SECONDS)
+        assert list(store.trials("run-1")) == kept
+        assert list(store.trials("run-2", positions=range(40))) == later
+        store.delete("run-1")
+        first, *_, last = store.trials("run-2")
+        assert (first.content, last.content) == (question, other)
 
     def test_facts_match_the_trials(self, store: Store) -> None:
         store.begin(a_run())

@@ -19,6 +19,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from assay.errors import DuplicateId, InvalidText, NotInStore, Outdated, StoreError
 from assay.model.test_case import MAX_TEXT, NewTestCase, TestCase, TestCaseChanges
@@ -71,16 +72,8 @@ class TestCaseConformance(ABC):
         case = cases.add(new, NOON).result(SECONDS)
         assert cases.get(case.id) == case
         time = "2026-01-31T12:00:00.000000Z"
-        assert case.to_dict() == {
-            "id": case.id,
-            "input": "Capital of France?",
-            "expected_output": "Paris",
-            "description": "Basic geography",
-            "tags": ["geography", "basic"],
-            "created_at": time,
-            "modified_at": time,
-        }
-        assert case.version == 1
+        texts = new.input, new.expected_output, new.description
+        assert case == TestCase(case.id, *texts, new.tags, time, time, 1)
 
     def test_an_id_is_random_unless_it_is_given(self, cases: TestCaseStore) -> None:
         own = "550e8400-e29b-41d4-a716-446655440001"
@@ -256,10 +249,8 @@ class TestCaseConformance(ABC):
         for name, value in fields:
             after = changed(cases, first.id, later, **{name: value})
             assert getattr(after, name) == value
-            assert before.to_dict() | {"modified_at": "", name: ""} == after.to_dict() | {
-                "modified_at": "",
-                name: "",
-            }
+            times = {"modified_at": after.modified_at, "version": after.version}
+            assert replace(before, **times, **{name: value}) == after
             assert after == cases.get(first.id)
             before = after
         assert before.version == 6
@@ -269,7 +260,7 @@ class TestCaseConformance(ABC):
         second = changed(cases, first.id, NOON + timedelta(hours=1))
         assert second.modified_at == "2026-01-31T13:00:00.000000Z"
         assert second.version == 2
-        assert first.to_dict() | {"modified_at": ""} == second.to_dict() | {"modified_at": ""}
+        assert replace(first, modified_at=second.modified_at, version=2) == second
 
     def test_modification_times_increase_even_if_the_clock_does_not(
         self, cases: TestCaseStore

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.stats import paired
+from assay.stats.estimates import PValue
 from assay.stats.paired import (
     ENUMERATE_UP_TO,
     EXACT_BELOW,
@@ -89,7 +90,7 @@ def test_the_correction_is_close_for_many_pairs_and_careful() -> None:
 def test_the_test_fits_the_number_of_pairs() -> None:
     assert mcnemar(EXACT_BELOW - 1, 0).method == "mcnemar-exact"
     assert mcnemar(EXACT_BELOW, 0).method == "mcnemar-corrected"
-    assert mcnemar(6, 0).to_dict() == {"value": 0.03125, "method": "mcnemar-exact"}
+    assert mcnemar(6, 0) == PValue(0.03125, "mcnemar-exact")
     assert mcnemar(35, 25).value == mcnemar_corrected(35, 25)
 
 

@@ -1,5 +1,64 @@
 -- The content of cases, one row for each case of a run, people's labels, and log-in sessions.
 
+CREATE TABLE content (  -- what a case asked and expected; equal contents are stored once
+    place BIGINT NOT NULL,  -- the place of the case in its suite from 0, so that neighbours are stored together
+    hash BYTEA NOT NULL,  -- hash of the whole content
+    body BYTEA NOT NULL,  -- JSON object: input, expectations, evaluators, tags, metadata, source
+    PRIMARY KEY (place, hash)
+);
+
+ALTER TABLE trial ADD COLUMN content BYTEA;  -- hash of the content of the case; empty in older runs
+
+CREATE INDEX trial_content ON trial ((position & 268435455), content) WHERE content IS NOT NULL;
+
+CREATE TABLE indexed_run (  -- a run whose cases can be listed quickly; made when they are first listed
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- what its rows call it
+    run_id TEXT COLLATE "C" NOT NULL UNIQUE REFERENCES run (id) ON DELETE CASCADE,  -- the run; it has ended
+    complete BIGINT NOT NULL  -- 1 when all its rows are there
+);
+
+CREATE TABLE case_kind (  -- what many cases of a run have in common
+    run BIGINT NOT NULL REFERENCES indexed_run (number) ON DELETE CASCADE,  -- the run
+    number BIGINT NOT NULL,  -- from 0
+    kind TEXT NOT NULL,  -- JSON object: suite with all its names, tags, evaluators
+    PRIMARY KEY (run, number)
+);
+
+CREATE TABLE case_row (  -- a case of a run over all its repeats, to be filtered and sorted
+    run BIGINT NOT NULL REFERENCES indexed_run (number) ON DELETE CASCADE,  -- the run
+    position BIGINT NOT NULL,  -- as in its trials
+    suite TEXT COLLATE "C" NOT NULL,  -- the eval file of the case
+    case_id TEXT COLLATE "C" NOT NULL,  -- id of the case in its file
+    normal_id TEXT COLLATE "C",  -- the id in NFC; empty when it is in NFC
+    kind BIGINT NOT NULL,  -- number of its kind
+    outcome TEXT COLLATE "C" NOT NULL,  -- passed, failed, errored or skipped
+    passes BIGINT NOT NULL,  -- how many of its repeats passed
+    judged BIGINT NOT NULL,  -- how many of its repeats could be judged
+    score DOUBLE PRECISION,  -- mean of its repeats; empty when none could be judged
+    cost_usd DOUBLE PRECISION,  -- of all repeats; empty when that is not known
+    latency_ms DOUBLE PRECISION NOT NULL,  -- mean of its repeats
+    flaky BIGINT NOT NULL,  -- 1 when some repeats passed and some failed
+    changed TEXT COLLATE "C",  -- what became of it since the baseline; empty when nothing did
+    PRIMARY KEY (run, position)
+);
+
+CREATE TABLE case_text (  -- the texts of a case of a run, to be searched
+    run BIGINT NOT NULL REFERENCES indexed_run (number) ON DELETE CASCADE,  -- the run
+    position BIGINT NOT NULL,  -- as in its trials
+    folded BYTEA NOT NULL,  -- id, question, answers and reasons without case, in UTF-8
+    PRIMARY KEY (run, position)
+);
+
+CREATE TABLE comparison (  -- a comparison of two finished runs, which cannot change
+    base_id TEXT COLLATE "C" NOT NULL REFERENCES run (id) ON DELETE CASCADE,  -- the run before
+    candidate_id TEXT COLLATE "C" NOT NULL REFERENCES run (id) ON DELETE CASCADE,  -- the run after
+    rules TEXT COLLATE "C" NOT NULL,  -- hash of the rules of the gate
+    value BYTEA NOT NULL,  -- JSON object: the comparison
+    PRIMARY KEY (base_id, candidate_id, rules)
+);
+
+CREATE INDEX comparison_candidate ON comparison (candidate_id);
+
 CREATE TABLE login_session (  -- a person who is logged in to the pages of the server
     id_hash TEXT COLLATE "C" PRIMARY KEY,  -- hash of the id in the cookie
     token_hash TEXT NOT NULL,  -- hash of the token that was used; without that token it is void

@@ -1,0 +1,100 @@
+"""Makes the rows of a run: one for each case, in the order of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+import msgspec
+
+from assay.model.case_content import CaseContent, decode_content
+from assay.model.case_filter import Change, folded
+from assay.model.case_rows import CaseKind, CaseRow, IndexedCase
+from assay.model.result import JUDGED, TrialDetails, TrialResult, decode_trial
+from assay.model.run import RunRecord, SuiteHeader, TrialRecord, place_of
+from assay.model.trials import by_case, mean_score, outcome_of, repeats_of
+
+_SUFFIXES = (".yaml", ".yml", ".jsonl", ".json", ".csv")
+
+
+class _Answer(msgspec.Struct):
+    response: Any = ""
+
+
+_answer = msgspec.json.Decoder(_Answer).decode
+
+
+def rows_of(
+    record: RunRecord, trials: Iterable[TrialRecord], changes: Iterable[Change | None] | None
+) -> Iterator[IndexedCase]:
+    """The rows of the cases; `changes` has one for each case, if the run has a baseline."""
+    names = [suite_names(header) for header in record.suites]
+    kinds: dict[CaseKind, CaseKind] = {}
+    steps = None if changes is None else iter(changes)
+    for group in by_case(trials):
+        suite = place_of(group[0].position)[0]
+        changed = None if steps is None else next(steps, None)
+        case = _row(group, names[suite] if suite < len(names) else (), changed)
+        yield msgspec.structs.replace(case, kind=kinds.setdefault(case.kind, case.kind))
+
+
+def suite_names(header: SuiteHeader) -> tuple[str, ...]:
+    """The names of a suite in filters: its name, its file, and that without folder and suffix."""
+    short = PurePosixPath(header.file).name
+    for suffix in (*_SUFFIXES, ".eval"):
+        short = short.removesuffix(suffix)
+    return tuple(dict.fromkeys(name for name in (header.name, header.file, short) if name))
+
+
+def _row(trials: list[TrialRecord], suites: tuple[str, ...], changed: Change | None) -> IndexedCase:
+    first, repeats = trials[0], repeats_of(trials)
+    content, results = decode_content(first.content), [decode_trial(t.result) for t in trials]
+    kind = _kind(first.suite, suites, content, results[0].details)
+    judged = [trial.outcome for trial in repeats if trial.outcome in JUDGED]
+    passes = judged.count("passed")
+    costs = [trial.cost_usd for trial in repeats if trial.cost_usd is not None]
+    row = CaseRow(
+        first.position,
+        first.suite,
+        first.case_id,
+        kind.tags,
+        kind.evaluators,
+        outcome_of(repeats),
+        passes,
+        len(judged),
+        mean_score(repeats),
+        sum(costs) if costs else None,
+        sum(trial.duration_ms for trial in repeats) / len(repeats),
+        0 < passes < len(judged),
+        changed,
+    )
+    return IndexedCase(row, kind, folded("\n".join(_texts(first, content, trials, results))))
+
+
+def _kind(
+    suite: str, suites: tuple[str, ...], content: CaseContent, details: TrialDetails
+) -> CaseKind:
+    known = [(str(spec.get("name", "")), str(spec.get("type", ""))) for spec in content.evaluators]
+    pairs = known or [(entry.name, entry.type) for entry in details.evaluators]
+    names = tuple(name or kind for name, kind in pairs)
+    types = tuple(dict.fromkeys(kind for _, kind in pairs))
+    return CaseKind(suite, suites, tuple(content.tags), names, types)
+
+
+def _texts(
+    first: TrialRecord,
+    content: CaseContent,
+    trials: Iterable[TrialRecord],
+    results: Iterable[TrialResult],
+) -> Iterator[str]:
+    """What is searched: id, description, question, answers, and the reasons of their results."""
+    yield first.case_id
+    for trial, result in zip(trials, results, strict=True):
+        if trial is first:
+            yield result.description
+            yield content.question
+        response = _answer(trial.observation).response
+        yield response if isinstance(response, str) else msgspec.json.encode(response).decode()
+        yield from result.details.failures
+        yield from (entry.reasoning for entry in result.details.evaluators if entry.reasoning)
