@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from assay.model.login import LoginSession
 from assay.model.run import timestamp
 from assay.ports import Store
-from assay.server.jobs import Clock
+from assay.server.run_manager import Clock
 from assay.server.tokens import Token
 
 LIFETIME = timedelta(days=7)

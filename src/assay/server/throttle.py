@@ -6,7 +6,7 @@ import ipaddress
 from collections import deque
 from datetime import datetime, timedelta
 
-from assay.server.jobs import Clock
+from assay.server.run_manager import Clock
 
 WINDOW = timedelta(minutes=1)
 #: How many attempts may fail within a window, from one client and in all.
