@@ -107,14 +107,14 @@ def result_of(found: assay.Run) -> dict[str, Any]:
     return document
 
 
-def notices_of(executor: str, **order: Any) -> list[str]:
+def notices_of(executor: str, **wanted: Any) -> list[str]:
     notices: list[str] = []
 
     def listen(event: Any) -> None:
         if isinstance(event, Notice) and "executor" in event.text:
             notices.append(event.text)
 
-    request = RunRequest("a.eval.jsonl", REPLAY, hooks=RunHooks(listen), **order)
+    request = RunRequest("a.eval.jsonl", REPLAY, hooks=RunHooks(listen), **wanted)
     wait_for(lambda: execute(request, {"executor": executor}))
     return notices
 
