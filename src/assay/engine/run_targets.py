@@ -20,14 +20,14 @@ from assay.targets.pool.target_pool import TargetPool
 from assay.text import count
 
 
-def roster_for(
+def pool_for(
     settings: Settings,
     options: RunOptions,
     judge: Target | None = None,
     allowed: Collection[str] | None = None,
     workers: int | None = None,
 ) -> TargetPool:
-    """The roster of a run; a `judge` that is given as an object wins over that of the options."""
+    """The pool of a run; a `judge` that is given as an object wins over that of the options."""
     return TargetPool(
         settings,
         judge or options.judge,

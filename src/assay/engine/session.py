@@ -18,7 +18,7 @@ from assay.engine.provenance import environment_of
 from assay.engine.redaction import RedactedJudge, SecretFreeCache
 from assay.engine.resuming import check_cases, reopen
 from assay.engine.run_spec import FileHashes, RunEnding, RunSpec, headers_of, plan_of, project_path
-from assay.engine.run_targets import RunTargets, roster_for
+from assay.engine.run_targets import RunTargets, pool_for
 from assay.engine.runner import Runner
 from assay.engine.sequential_stop import SequentialStop
 from assay.engine.streamed_suites import StreamedSuites
@@ -49,7 +49,7 @@ from assay.text import count
 async def run(spec: RunSpec) -> RunResult:
     """Ask and grade every case, record the results, and compare them with the baseline."""
     plan = spec.plan()
-    pool = roster_for(spec.settings, spec.options, spec.judge, spec.targets, plan.workers)
+    pool = pool_for(spec.settings, spec.options, spec.judge, spec.targets, plan.workers)
     async with pool:
         return await _Session(spec, plan, pool).run()
 
