@@ -1,7 +1,7 @@
 """A weather agent without a model, a network or a key: rules, four tools and a little data.
 
-It stands in for yours. `answer_v1` is what is deployed; `answer_v2` is a change under review.
-What they return is the interchange format: the answer, and the tools that were called.
+It takes the place of your agent. `answer_v1` is deployed; `answer_v2` is a change under review.
+Both return the interchange format: the answer and the tool calls.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOOLS = {
 
 @dataclass
 class Talk:
-    """One conversation: what is asked, and the tools that are called on the way."""
+    """One conversation: the question and the tool calls made to answer it."""
 
     question: str
     as_json: bool = False
@@ -60,13 +60,13 @@ class Talk:
 
 
 def answer_v1(messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """The agent as it is deployed. It knows no Fahrenheit."""
+    """The deployed agent. It does not know Fahrenheit."""
     talk = _talk(messages)
     return talk.reply(_without_city(talk) if not talk.cities else _about(talk))
 
 
 def answer_v2(messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """The change: it learns Fahrenheit. It also takes warnings for weather, which is a slip."""
+    """The change: it knows Fahrenheit. By mistake, it also answers warnings with the weather."""
     talk = _talk(messages)
     if talk.cities and talk.asks("fahrenheit"):
         celsius = talk.use("get_weather", talk.cities[0])["temperature_c"]
@@ -98,7 +98,7 @@ def _without_city(talk: Talk) -> str:
 
 
 def _about(talk: Talk) -> str:
-    """The first rule whose word is in the question; else the weather of now."""
+    """The first rule whose word is in the question; otherwise the current weather."""
     rules = {
         "more humid": _more_humid,
         "humid": _humidity,

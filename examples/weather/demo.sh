@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a build would show: an agent is asked, becomes the baseline, and is changed.
-# Ends with 0 when every step ended as it should, and with 1 when one did not.
+# Shows what a build does: run an agent, set the baseline, change the agent, run it again.
+# Exits with 0 if every step ended as expected, otherwise with 1.
 set -eu
 
 # A copy, so that the store and the reports of the demo stay out of the repository.
@@ -10,13 +10,13 @@ trap 'exit 130' INT TERM
 cp -R "$(dirname "$0")/." "$copy"
 rm -rf "$copy/.assay"
 cd "$copy"
-# What the caller has set for runs of its own is not meant for these.
+# Settings of the caller must not affect these runs.
 unset ASSAY_STORE ASSAY_JUDGE ASSAY_SEED_MANIFEST GITHUB_ACTIONS
 
 # How many lines of a command's output are shown.
 most=1000
 
-# step EXIT_CODE COMMAND...: show a command and what it prints; its exit code must be this one.
+# step EXIT_CODE COMMAND...: run a command, show its output, and check its exit code.
 step() {
     wanted=$1
     shift
@@ -30,44 +30,44 @@ step() {
         tail -n 1 printed
     fi
     echo "exit code $code"
-    [ "$code" -eq "$wanted" ] || amiss "the exit code should be $wanted"
+    [ "$code" -eq "$wanted" ] || fail "expected exit code $wanted"
 }
 
-# The last command must have printed this.
+# printed TEXT: check that the last command printed this text.
 printed() {
-    grep -qF -- "$1" printed || amiss "it should have printed: $1"
+    grep -qF -- "$1" printed || fail "expected the output to contain: $1"
 }
 
-amiss() {
-    echo "the demo is not as it should be: $1" >&2
+fail() {
+    echo "the demo failed: $1" >&2
     exit 1
 }
 
 echo "The agent is in examples/weather/agent.py, its cases are in examples/weather/evals."
-echo "No model is asked: the agent is a few rules, and the judge a script in assay.yaml."
+echo "No model is called: the agent is a few rules, and the judge is scripted in assay.yaml."
 
 echo
-echo "1. The eval files of the agent are in order."
+echo "1. Check the eval files."
 step 0 assay validate --strict evals/
 
 echo
-echo "2. The agent as it is deployed. One case fails: it knows no Fahrenheit."
+echo "2. Run the deployed agent. One case fails: it does not know Fahrenheit."
 step 1 assay run evals/ --target v1
 printed both-units
 step 0 assay baseline update main
 
 echo
-echo "3. A change: it learns Fahrenheit, and forgets to look for warnings. The pass rate is the"
-echo "   same, but a critical case got worse. It is asked again, keeps failing, and fails the build."
+echo "3. Change the agent: it knows Fahrenheit now, but no longer checks for warnings. The pass rate"
+echo "   is the same, but a critical case got worse. It fails every re-ask, so the build fails."
 step 1 assay run evals/ --target v2 --baseline main -o junit.xml -o summary.md
 printed oslo-alert
 printed '- get_alerts(city="Oslo")'
 printed 'gate regression: failed'
 
 echo
-echo "4. A file with mistakes never reaches the agent."
+echo "4. Validate a file with mistakes."
 most=4
 step 2 assay validate broken/
 
 echo
-echo "All as it should be: the build of the change failed, and said why."
+echo "The demo worked: the build of the change failed, and the report says why."

@@ -17,8 +17,8 @@ _is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
 
 #: A thread that has not started after this long never will: its start was interrupted.
 _START_SECONDS = 5.0
-#: A Ctrl-C that arrives just before a wait does not end it, so no wait is longer than this.
-_SIGNAL_SECONDS = 0.5
+#: How often a wait looks for Ctrl-C.
+_SIGNAL_SECONDS = 0.1
 
 
 def wait_for(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -60,13 +60,22 @@ def _run_in_thread(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     try:
         call = call_in_thread(run)
-        while not ended.wait(_SIGNAL_SECONDS):
-            pass
+        _wait(ended)
     except BaseException:
         if started.wait(_START_SECONDS):
             for task in tasks:
                 with suppress(RuntimeError):  # the loop was closed just now
                     task.get_loop().call_soon_threadsafe(task.cancel)
-            ended.wait()
+            _wait(ended)
         raise
     return call.result()
+
+
+def _wait(event: threading.Event) -> None:
+    """Wait for an event; a signal interrupts the wait even if it arrives at the wrong moment.
+
+    Python handles signals between two steps of the main thread. One that arrives just before the
+    wait begins, or in another thread, would not end a wait without a timeout.
+    """
+    while not event.wait(_SIGNAL_SECONDS):
+        pass

@@ -29,21 +29,19 @@ class Pattern(Protocol):
 
 
 class _Linear:
-    """Calls RE2 directly: its Python wrapper also extracts groups, which is ten times slower."""
-
-    __slots__ = ("anywhere", "match")
+    __slots__ = ("find",)
     linear = True
 
-    def __init__(self, compiled: Any, anywhere: Any) -> None:
-        self.match, self.anywhere = compiled._regexp.Match, anywhere
+    def __init__(self, compiled: Any) -> None:
+        self.find = compiled.search
 
     def search(self, text: str) -> bool:
+        """Searches bytes: for text RE2 would also compute where each character is."""
         try:
             data = text.encode()
         except UnicodeEncodeError:  # a lone surrogate, which UTF-8 does not have
             data = text.encode("utf-8", "replace")
-        start, _ = self.match(self.anywhere, data, 0, len(data))[0]
-        return bool(start >= 0)
+        return self.find(data) is not None
 
 
 class _Backtracking:
@@ -77,7 +75,7 @@ def compile_pattern(pattern: str) -> Pattern:
     options.log_errors = False
     options.never_capture = True
     try:
-        return _Linear(re2.compile(pattern, options), re2._Anchor.UNANCHORED)
+        return _Linear(re2.compile(pattern, options))
     except re2.error:
         return _backtracking(pattern)
 

@@ -12,12 +12,21 @@ Implementations register through entry points, ours as well as those of plugins:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
 import msgspec
 
@@ -36,9 +45,6 @@ from assay.model.run_result import RunResult
 from assay.model.score import EvaluationScore
 from assay.model.test_case import NewTestCase, Pin, TestCase, TestCaseChanges, TestCasePage
 from assay.settings import Settings
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Loader(Protocol):
@@ -60,11 +66,12 @@ class Loader(Protocol):
 
 
 class Chunk(NamedTuple):
-    """A byte range of a file; `number` is that of its first line, counted from 1."""
+    """A byte range of a file with whole `lines`; `number` is that of the first, counted from 1."""
 
     number: int
     offset: int
     size: int
+    lines: int
 
 
 class CaseStream(Protocol):
@@ -127,7 +134,7 @@ class Target(Protocol):
       settings.
     """
 
-    #: Its name in results, which also tells two judges apart: `openai:gpt-4`.
+    #: Its name in results, which also tells two judges apart: `openai:gpt-6-sol`.
     name: str
 
     async def ask(self, request: Request) -> Observation:
@@ -440,19 +447,40 @@ class Reporter(Protocol):
     def write(self, run: RunResult, out: TextIO) -> None: ...
 
 
-class Executor(Protocol):
-    """Runs pieces of work, here or elsewhere; its class is called without arguments.
+class WorkOrder(msgspec.Struct, frozen=True):
+    """Work as plain data, from which any process can build what does it; it is never pickled.
 
-    Results come in any order, and a piece may run more than once. Pieces are taken from the
-    iterable only as workers need them: there may be more of them than fit in memory.
+    `maker` is the `module:function` that makes its Worker from `details`.
     """
 
-    def run(self, work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-        """What `work` returns for each piece; an exception is raised here and ends the iteration.
+    maker: str
+    details: bytes
 
-        The iterator may have two methods. `waits_for()` returns file descriptors, one of which
-        becomes readable with the next result, so that the event loop can wait for it. `close()` is
-        called when no more results are wanted.
+
+class Worker(Protocol):
+    """Does the pieces of one order, one at a time; `assay.orders.worker_of` makes it.
+
+    It may save to the store itself, so a piece that is done twice must do no harm.
+    """
+
+    def __call__(self, piece: bytes) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+class Executor(Protocol):
+    """Does work in this process or elsewhere; its class is called without arguments.
+
+    Every process that takes part makes the worker of an order once, and keeps it.
+    `assay.testing.executors.ExecutorConformance` tests an executor for all of this.
+    """
+
+    def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
+        """The result of each piece, in any order; an exception of the worker is raised here.
+
+        Pieces are taken only as workers need them: there may be more than fit in memory. A piece
+        whose process died is done again. If that dies too, an ExecutorError is raised. Closing the
+        generator, or cancelling a step of it, ends all processes.
         """
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from importlib.metadata import Distribution, EntryPoint, EntryPoints, distributions, entry_points
@@ -75,6 +75,11 @@ class Registry(Generic[T]):
             owner = self._added.get(name) or _distribution(self._entries[name][0])
             raise PluginError(f"the {self.kind} {name!r} of {source} is there already: {owner}")
         self._loaded[name], self._added[name] = value, source
+
+    @property
+    def added(self) -> Mapping[str, str]:
+        """The names of objects that did not come from entry points, each with its source."""
+        return self._added
 
     def usable(self) -> dict[str, T]:
         """All objects that can be loaded, by name."""

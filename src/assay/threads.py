@@ -14,12 +14,14 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 #: How long a cancelled coroutine may take to end, and then its loop to respond, in seconds.
 GRACE_SECONDS = 1.0
@@ -48,72 +50,138 @@ class Outcome(NamedTuple):
 def call_in_thread(function: Callable[[], T]) -> Future[T]:
     """Call a function in a daemon thread, so that one that hangs delays neither us nor the exit.
 
-    It sees a copy of this context. A thread pool would be joined at exit, and may have fewer
-    threads than there are workers.
+    It sees a copy of this context. A `ThreadPoolExecutor` would be joined at exit, and may have
+    fewer threads than there are workers.
     """
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # whoever cancels it may rely on the call being made
     context = contextvars.copy_context()
 
-    def work() -> Callable[[], None]:
+    def call() -> None:
         try:
-            return partial(future.set_result, context.run(function))
+            value = context.run(function)
         except BaseException as error:  # raised where the result is read
-            return partial(future.set_exception, error)
+            future.set_exception(error)
+        else:
+            future.set_result(value)
 
-    try:
-        thread = _idle.pop()
-    except IndexError:
-        thread = _Thread()
-    thread.work.put(work)
+    _pool.submit(call)
     return future
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any) -> Outcome:
     """Call a function in a daemon thread; its exception is part of the outcome."""
-    call = call_in_thread(lambda: _outcome(lambda: function(*arguments)))
-    return await asyncio.wrap_future(call)
+    loop = asyncio.get_running_loop()
+    outcomes = _outcomes.get(loop)
+    if outcomes is None:
+        outcomes = _outcomes[loop] = _Outcomes()
+    future: asyncio.Future[Outcome] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def call() -> Callable[[], None]:
+        outcome = context.run(_outcome, function, arguments)
+        return partial(outcomes.add, loop, future, outcome)
+
+    _pool.submit(call)
+    return await future
 
 
-class _Thread:
-    """A daemon thread that makes one call after the other."""
+class _Outcomes:
+    """Outcomes on their way to an event loop, which is woken once for all that gather."""
 
     def __init__(self) -> None:
-        #: Each item makes a call, and returns what delivers its outcome.
-        self.work: SimpleQueue[Callable[[], Callable[[], None]]] = SimpleQueue()
+        self._waiting: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
+        self._is_woken = False
+
+    def add(
+        self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Outcome], outcome: Outcome
+    ) -> None:
+        """Called in any thread."""
+        self._waiting.append((future, outcome))
+        if not self._is_woken:
+            self._is_woken = True
+            with suppress(RuntimeError):  # the loop is closed, so nothing awaits the outcome
+                loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._is_woken = False  # first: an outcome that is added from now on wakes the loop again
+        while self._waiting:
+            future, outcome = self._waiting.popleft()
+            if not future.done():  # it may be cancelled
+                future.set_result(outcome)
+
+
+_outcomes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Outcomes] = WeakKeyDictionary()
+
+
+#: Makes a call and must not raise; what it returns is called next, and must not block.
+Call = Callable[[], Callable[[], None] | None]
+
+
+class _Pool:
+    """Daemon threads that take calls from one queue.
+
+    There are at least as many threads as unfinished calls, so that no call waits for another one.
+    A thread that is awake makes several short calls in a row, without waking the others.
+    """
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[Call] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._unfinished = self._threads = 0
+
+    def submit(self, call: Call) -> None:
+        with self._lock:
+            self._unfinished += 1
+            needs_thread = self._unfinished > self._threads
+            self._threads += needs_thread
+        if needs_thread:
+            self._start_thread()
+        self._queue.put(call)
+
+    def _start_thread(self) -> None:
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
-        threading.Thread(target=self._run, name="assay-call", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, name="assay-call", daemon=True).start()
+        except BaseException:  # the system has no more threads
+            with self._lock:
+                self._unfinished -= 1
+                self._threads -= 1
+            raise
 
     def _run(self) -> None:
-        deliver = self.work.get()()
         while True:
-            _idle.append(self)  # first: the caller may have its next call ready
-            deliver()
-            del deliver  # it refers to the outcome
             try:
-                work = self.work.get(timeout=IDLE_SECONDS)
+                call = self._queue.get(timeout=IDLE_SECONDS)
             except Empty:
-                try:
-                    _idle.remove(self)
-                except ValueError:  # just taken: its call is about to arrive
-                    work = self.work.get()
-                else:
-                    return
-            deliver = work()
-            del work
+                with self._lock:
+                    if self._unfinished < self._threads:
+                        self._threads -= 1
+                        return
+                continue  # a call is about to arrive
+            report = call()
+            with self._lock:  # first: what is reported may lead to the next call at once
+                self._unfinished -= 1
+            if report is not None:
+                report()
+            del call, report  # they refer to the outcome
 
 
-#: The threads without a call. List operations are atomic, and a fork does not copy threads.
-_idle: list[_Thread] = []
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)
+def _new_pool() -> None:
+    global _pool
+    _pool = _Pool()
 
 
-def _outcome(call: Callable[[], Any]) -> Outcome:
+_pool = _Pool()
+if hasattr(os, "register_at_fork"):  # a fork does not copy threads
+    os.register_at_fork(after_in_child=_new_pool)
+
+
+def _outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Outcome:
     started = time.perf_counter()
     value, error = None, None
     try:
-        value = call()
+        value = function(*arguments)
     except BaseException as raised:  # the caller reports it
         error = raised
     return Outcome(value, error, (time.perf_counter() - started) * 1000)

@@ -54,6 +54,7 @@ LAYERS: list[list[str]] = [
         "scoring",
         "registry",
         "functions",
+        "orders",
     ],
     ["loaders", "evaluators", "targets", "executors", "stores", "reporters"],
     ["suites", "roster", "engine", "judges", "results", "comparison"],

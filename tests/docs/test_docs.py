@@ -52,6 +52,7 @@ from assay.stats.paired import Pairs
 FILES = sorted(
     [
         ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
         ROOT / "CONTRIBUTING.md",
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "changes").glob("*.md"),
@@ -129,15 +130,45 @@ def test_decisions_have_unique_numbers_and_three_parts() -> None:
         assert titles[1:] == ["Context", "Decision", "Rejected"]
 
 
-def test_change_fragments_are_one_sentence_under_a_number_of_their_own() -> None:
-    files = [f for f in (ROOT / "changes").iterdir() if f.name != "README.md"]
-    numbers = [f.name[:4] for f in files]
-    assert len(numbers) == len(set(numbers))
-    for file in files:
-        assert re.fullmatch(r"\d{4}\.(added|changed|fixed|removed)\.md", file.name), file.name
-        text = file.read_text(encoding="utf-8")
-        assert text.count("\n") == 1, file.name
-        assert text.endswith(".\n"), file.name
+def wrong_fragments(folder: Path) -> list[str]:
+    """Names of change fragments with a wrong name, a second sentence, or a number used twice."""
+    files = sorted(file for file in folder.iterdir() if file.name != "README.md")
+    name = re.compile(r"(\d{4})\.(added|changed|fixed|removed)\.md")
+    numbers = [match[1] for file in files if (match := name.fullmatch(file.name))]
+
+    def right(file: Path) -> bool:
+        match = name.fullmatch(file.name)
+        if match is None or numbers.count(match[1]) > 1:
+            return False
+        return re.fullmatch(r".+\.\n", file.read_text(encoding="utf-8")) is not None
+
+    return [file.name for file in files if not right(file)]
+
+
+def test_change_fragments_are_one_line_with_a_unique_number() -> None:
+    assert wrong_fragments(ROOT / "changes") == []
+
+
+@pytest.mark.parametrize(
+    ("files", "wrong"),
+    [
+        ({"0001.added.md": "One.\n", "README.md": "x"}, []),
+        (
+            {"0001.added.md": "One.\n", "0001.fixed.md": "Two.\n"},
+            ["0001.added.md", "0001.fixed.md"],
+        ),
+        ({"0001.new.md": "One.\n"}, ["0001.new.md"]),
+        ({"1.added.md": "One.\n"}, ["1.added.md"]),
+        ({"0001.added.md": "One.\nTwo.\n"}, ["0001.added.md"]),
+        ({"0001.added.md": "No full stop\n"}, ["0001.added.md"]),
+    ],
+)
+def test_a_wrong_change_fragment_is_noticed(
+    files: dict[str, str], wrong: list[str], tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert wrong_fragments(tmp_path) == wrong
 
 
 # Blocks
@@ -188,7 +219,7 @@ def test_the_demo_leaves_nothing_behind_and_notices_when_nothing_regresses(tmp_p
     agent.write_text(mended, "utf-8")
     code, output = Story(tmp_path).shell("sh weather/demo.sh")
     assert code == 1
-    assert output.endswith("the demo is not as it should be: the exit code should be 1\n")
+    assert output.endswith("the demo failed: expected exit code 1\n")
     assert sorted(example.rglob("*")) == before
 
 
@@ -450,10 +481,10 @@ def test_limits_are_documented() -> None:
         "one text": mib(document.MAX_SCALAR),
         "one file, JSONL excepted": mib(document.MAX_FILE_BYTES),
         "one line of a JSONL file": mib(document.MAX_LINE),
-        "values that all aliases of a YAML file stand for": f"{yaml_documents.MAX_ALIASED:,}",
-        "a JSONL file that is held in memory": mib(jsonl.HELD_BYTES),
+        "values after all aliases of a YAML file are expanded": f"{yaml_documents.MAX_ALIASED:,}",
+        "a JSONL file that is kept in memory": mib(jsonl.HELD_BYTES),
         "whole numbers": "64 bits",
-        "errors that are told about one file": f"{MAX_PROBLEMS:,}, and as many warnings",
+        "reported errors per file": f"{MAX_PROBLEMS:,}, and as many warnings",
     }
 
 

@@ -58,7 +58,9 @@ def test_numbers_are_those_of_the_runner() -> None:
 def test_every_provider_is_shown_as_a_target() -> None:
     """Two are other names of one that is shown, and a script has no inline form."""
     shown = {
-        w.partition(":")[0] for r in PAGE.table("Who is asked") for w in code_words(r["Target"])
+        w.partition(":")[0]
+        for r in PAGE.table("Choosing the target")
+        for w in code_words(r["Target"])
     }
     assert {*targets} - shown == {"cli", "mock", "scripted"}
 

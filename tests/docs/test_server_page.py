@@ -83,7 +83,7 @@ def test_every_route_is_on_the_page() -> None:
 
 
 def test_every_code_is_on_the_page() -> None:
-    rows = PAGE.table("Answers")
+    rows = PAGE.table("Responses")
     told = {code_words(row["Code"])[0]: int(row["Status"]) for row in rows}
     assert told == {code: status for code, (status, _) in CODES.items()}
 

@@ -37,7 +37,7 @@ def test_the_configuration_of_an_example_fits(file: Path) -> None:
     [
         {"targets": [{"name": "a", "provider": "openai", "model": "m", "temperature": 0}]},
         {"targets": [{"name": "a", "provider": "cli", "command_template": "agent {PROMPT}"}]},
-        {"judge": "openai:gpt-4o", "store": "sqlite:x.db", "tools": "tools.json"},
+        {"judge": "openai:gpt-6-sol", "store": "sqlite:x.db", "tools": "tools.json"},
         {"judge": {"provider": "anthropic", "model": "m"}},
         {"defaults": {"workers": 3, "timeout": 5, "tag": "slow", "tier": ["golden"]}},
         {"defaults": {"evaluators": ["contains", {"type": "regex", "pattern": "x"}]}},

@@ -28,8 +28,8 @@ except KeyError as error: raise RuntimeError("a longer message " * 20) from erro
 
 def test_run_without_an_api_key_is_refused_before_the_first_question(home: Project) -> None:
     home.write("a.eval.yaml", {"cases": CASES})
-    done = home.run("run", ".", "--target", "openai:gpt-4o", code=2, env={"OPENAI_API_KEY": ""})
-    assert "the target 'openai:gpt-4o' has no API key" in done.stderr
+    done = home.run("run", ".", "--target", "openai:gpt-6-sol", code=2, env={"OPENAI_API_KEY": ""})
+    assert "the target 'openai:gpt-6-sol' has no API key" in done.stderr
     assert "set the environment variable OPENAI_API_KEY" in done.stderr
     assert "trials" not in done.stderr
     home.write("b.eval.yaml", {"cases": [{"id": "c", "input": "x", "expected_outcome": "kind"}]})

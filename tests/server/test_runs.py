@@ -236,7 +236,7 @@ INTRUSIONS: list[tuple[dict[str, Any], str]] = [
     ({"evaluators": [{"type": "llm_judge", "value": "/etc/secret.md"}]}, "cannot be a file"),
     ({"evaluators": [{"type": "llm_judge", "prompt": "a b/../../x.txt "}]}, "cannot be a file"),
     ({"evaluators": [{"type": "llm_judge", "model": "command:id"}]}, "No configured target"),
-    ({"evaluators": [{"type": "llm_judge", "model": "gpt-4o"}]}, "called 'openai:gpt-4o'"),
+    ({"evaluators": [{"type": "llm_judge", "model": "gpt-6-sol"}]}, "called 'openai:gpt-6-sol'"),
     ({"evaluators": [{"type": "llm_judge", "target": "command:id"}]}, "No configured target"),
     ({"options": {"workers": 5000}}, "at most 1000"),
     ({"options": {"repeat": 5000}}, "at most 1000"),

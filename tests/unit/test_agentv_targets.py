@@ -122,8 +122,8 @@ def test_a_mock_gives_its_response_or_says_the_question_back(project: Project) -
     ("entry", "wanted"),
     [
         (
-            {"provider": "azure", "endpoint": "https://x.example/", "deployment": "gpt-4o"},
-            {"provider": "openai", "base_url": "https://x.example/openai/v1", "model": "gpt-4o"},
+            {"provider": "azure", "endpoint": "https://x.example/", "deployment": "gpt-6-sol"},
+            {"provider": "openai", "base_url": "https://x.example/openai/v1", "model": "gpt-6-sol"},
         ),
         (
             {"provider": "azure-openai", "resource": "us", "model": "m", "version": "2024-10-01"},
@@ -131,7 +131,7 @@ def test_a_mock_gives_its_response_or_says_the_question_back(project: Project) -
         ),
         ({"provider": "openai", "model": "m", "max_output_tokens": 9}, {"max_tokens": 9}),
         ({"provider": "anthropic", "model": "m", "maxOutputTokens": 9}, {"max_tokens": 9}),
-        ({"provider": "gemini"}, {"provider": "openai", "model": "gemini-2.5-flash"}),
+        ({"provider": "gemini"}, {"provider": "openai", "model": "gemini-3.5-flash-lite"}),
         ({"provider": "google", "model": "g"}, {"model": "g"}),
         (
             {"provider": "openrouter", "model": "m"},

@@ -47,11 +47,13 @@ def test_the_work_sees_the_context_of_the_caller() -> None:
         assert in_a_notebook(redacted) == "." * 20 + "[redact..."
 
 
-def test_an_interrupted_wait_cancels_the_work() -> None:
+@pytest.mark.parametrize("thread", [threading.main_thread, threading.current_thread])
+def test_an_interrupted_wait_cancels_the_work(thread: Callable[[], threading.Thread]) -> None:
+    """A signal that another thread receives does not wake the main thread."""
     left: list[str] = []
 
     async def forever() -> None:
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        signal.pthread_kill(thread().ident or 0, signal.SIGINT)
         try:
             await asyncio.Event().wait()
         finally:

@@ -258,7 +258,7 @@ PROMPTFOO = """
 prompts:
   - "Translate to {{language}}: {{ text }}"
   - {raw: "In {{language}}, {{text}} is", label: short}
-providers: [openai:gpt-4]
+providers: [openai:gpt-6-sol]
 defaultTest: {vars: {language: French}}
 tests:
   - description: greeting

@@ -41,7 +41,7 @@ def answer(target: Target) -> str:
 JUDGES = """\
 targets:
   - {name: mine, provider: scripted, replies: [mine]}
-  - {name: gpt, provider: openai, model: gpt-4o, api_key: sk-1, temperature: 0}
+  - {name: gpt, provider: openai, model: gpt-6-sol, api_key: sk-1, temperature: 0}
 judge: mine
 """
 
@@ -52,7 +52,7 @@ def test_a_target_of_the_configuration_is_found_by_its_name(tmp_path: Path) -> N
 
 def test_a_target_may_be_written_inline(tmp_path: Path) -> None:
     assert answer(roster(tmp_path).target("echo:")) == "hello"
-    assert roster(tmp_path).target("openai:gpt-4o").name == "openai:gpt-4o"
+    assert roster(tmp_path).target("openai:gpt-6-sol").name == "openai:gpt-6-sol"
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/ask?key=secret", "https://host/ask"])
@@ -176,7 +176,7 @@ def test_an_unknown_target_offers_the_nearest(tmp_path: Path) -> None:
         ("localhost:8000/ask", "did you mean 'http://localhost:8000/ask'?"),
         ("127.0.0.1:8000", "did you mean 'http://127.0.0.1:8000'?"),
         ("./agent.sh", "did you mean 'command:./agent.sh'?"),
-        ("opnai:gpt-4o", "did you mean 'openai'?"),
+        ("opnai:gpt-6-sol", "did you mean 'openai'?"),
         ("production", "configured: 'a', 'b'; or write one inline, such as python:my_agent:answer"),
     ],
 )
@@ -295,13 +295,13 @@ def test_a_judge_that_is_given_is_asked_again_but_not_closed(
 
 def test_a_model_overrides_that_of_the_judge(tmp_path: Path) -> None:
     judges = roster(tmp_path, JUDGES.replace("judge: mine", "judge: gpt"))
-    assert judges.judge(None, "gpt-4o-mini").name == "openai:gpt-4o-mini"
+    assert judges.judge(None, "gpt-6-luna").name == "openai:gpt-6-luna"
     assert judges.judge(None, None).name == "gpt"
 
 
 def test_a_model_may_pick_the_provider_too(tmp_path: Path) -> None:
     judges = roster(tmp_path, JUDGES.replace("judge: mine", "judge: gpt"))
-    assert judges.judge(None, "anthropic:claude-sonnet-4-5").name == "anthropic:claude-sonnet-4-5"
+    assert judges.judge(None, "anthropic:claude-sonnet-5-5").name == "anthropic:claude-sonnet-5-5"
 
 
 def test_a_model_without_a_judge_is_one_of_openai(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ snapshot: {command: [./capture], env: [CAPTURE_TOKEN]}
 VARIABLES = {
     "AGENT_PATH": "path-of-the-agent",
     "AGENT_TOKEN": "token-of-the-agent",
-    "MODEL_NAME": "gpt-4o-mini",
+    "MODEL_NAME": "gpt-6-luna",
     "AGENT_PASSWORD": "password-of-the-agent",
     "NOBODYS_KEY": "key-of-nobody",
     "JUDGE_HEADER": "header-of-the-judge",
@@ -65,7 +65,7 @@ def test_everything_that_targets_judge_store_and_server_name_is_secret(settings:
         "second-token",
         "store pa55word",
     }
-    assert found.isdisjoint({"gpt-4o-mini", "value-of-another-program", "short", "Bearer"})
+    assert found.isdisjoint({"gpt-6-luna", "value-of-another-program", "short", "Bearer"})
 
 
 def test_a_wrong_entry_keeps_its_secret_and_those_of_others(settings: Settings) -> None:

@@ -8,8 +8,7 @@ import multiprocessing
 import os
 import re
 import signal
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -25,19 +24,17 @@ from assay import scoring
 from assay.blocking import wait_for
 from assay.engine import stream
 from assay.errors import EvalFileErrors, FunctionError, UsageError
-from assay.executors.processes import SLOT_BYTES, Processes
+from assay.executors.processes import Processes
 from assay.loaders import jsonl
 from assay.model.events import Notice
-from assay.model.run import TrialRecord
-from assay.ports import Chunk
-from assay.registry import executors
+from assay.orders import keep, worker_of
+from assay.ports import Chunk, WorkOrder
 from assay.service import eval_files
 from assay.service.calibration import Desk
 from assay.service.project import project as find_project
 from assay.service.runs import Door, Order, carry_out
 from assay.service.store import open_store
 from assay.testing.stores import SECONDS
-from patience import PATIENCE
 from unit.conftest import Project
 
 REPLAY = "replay:seen.jsonl"
@@ -133,13 +130,11 @@ def test_a_stream_gives_the_results_of_the_same_cases_loaded_whole(
 def test_slow_checks_and_functions_judge_a_stream_too(
     streamed: Project, monkeypatch: pytest.MonkeyPatch, executor: str
 ) -> None:
-    real = executors.get
-    monkeypatch.setattr(executors, "get", lambda name: real(executor))
     monkeypatch.setattr(scoring, "LOOP_SECONDS", 0.0)
     streamed.write("judging.py", "def judge(response):\n    return response.startswith('it')\n")
     checks = [{"type": "similarity", "value": "it is 1"}, {"type": "python:judging:judge"}]
     write(streamed, [case(n, evaluators=checks) for n in range(3)], list(map(seen, range(3))))
-    run = assay.run("a.eval.jsonl", target=REPLAY)
+    run = assay.run("a.eval.jsonl", target=REPLAY, executor=executor)
     [suite] = run.suites
     assert [round(result.score or 0, 3) for result in suite.cases] == [0.929, 1.0, 0.929]
 
@@ -201,20 +196,35 @@ def test_a_tier_that_is_not_wanted_is_not_read(streamed: Project) -> None:
     assert assay.run("a.eval.jsonl", target=REPLAY, tier=("golden",)).exit_code == 5
 
 
-class Killing:
-    """One process that is killed once, when it begins its second piece of work."""
+class Wrapped:
+    """One forked process, whose worker first calls a function with the piece."""
 
-    def __init__(self, count: int | None = None) -> None:
-        self._real = Processes(1)
+    def __init__(self, first: Callable[[bytes], None]) -> None:
+        self._first = first
 
-    def run(self, work: Any, pieces: Any) -> Iterator[Any]:
-        def mortal(piece: Any) -> Any:
-            if piece[0] > 1 and not Path("killed").exists():
-                Path("killed").touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return work(piece)
+    def run(self, order: WorkOrder, pieces: Any) -> Any:
+        keep(order, self._worker(worker_of(order)))
+        return Processes(1, "fork").run(order, pieces)
 
-        return self._real.run(mortal, pieces)
+    def _worker(self, real: Any) -> Any:
+        first = self._first
+
+        class Worker:
+            close = real.close
+
+            def __call__(self, piece: bytes) -> bytes:
+                first(piece)
+                return bytes(real(piece))
+
+        return Worker()
+
+
+def kill_once(piece: bytes) -> None:
+    """Kill the process when it begins its second chunk."""
+    [[number, *_], _] = msgspec.msgpack.decode(piece)
+    if number > 1 and not Path("killed").exists():
+        Path("killed").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_process_that_is_killed_is_replaced(
@@ -222,7 +232,9 @@ def test_a_process_that_is_killed_is_replaced(
 ) -> None:
     write(streamed, [case(n) for n in range(12)], [seen(n) for n in range(12)])
     expected = document(assay.run("a.eval.jsonl", target=REPLAY))
-    monkeypatch.setattr("assay.engine.streams.executors.get", lambda name: Killing)
+    monkeypatch.setattr(
+        "assay.engine.streams.executors.get", lambda name: lambda: Wrapped(kill_once)
+    )
     assert document(assay.run("a.eval.jsonl", target=REPLAY)) == expected
     assert Path("killed").exists()
 
@@ -397,54 +409,6 @@ def test_answers_of_other_suites_are_no_strangers(streamed: Project) -> None:
     streamed.write("b.eval.yaml", json.dumps({"cases": [case(1), case(9)]}))
     run = assay.run(["a.eval.jsonl", "b.eval.yaml", "c.eval.jsonl"], target=REPLAY)
     assert "1 line has an id that no selected case has" in run.report()
-
-
-def trial(position: int) -> TrialRecord:
-    entry = msgspec.json.encode({"id": f"c{position}", "details": {"outcome": "passed"}})
-    return TrialRecord(
-        run_id="r",
-        position=position,
-        repeat=0,
-        suite="s",
-        case_id=f"c {position}",
-        outcome="passed",
-        score=1.0,
-        duration_ms=2.0,
-        cost_usd=None,
-        judge_cost_usd=None,
-        comparability=f"k{position}",
-        critical=False,
-        cluster=None,
-        min_pass_rate=1.0,
-        skipped_assertions=0,
-        confirms=False,
-        final=True,
-        result=entry,
-        observation=b'{"id": "c", "response": "yes"}',
-    )
-
-
-def test_large_pieces_and_large_answers_do_not_wait_for_each_other() -> None:
-    pieces = [bytes(2_000_000)] * 6
-    answers: list[bytes] = []
-
-    def work() -> None:
-        answers.extend(Processes(2).run(lambda piece: piece[:-1], pieces))
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
-    assert list(map(len, answers)) == [1_999_999] * 6
-
-
-def test_answers_of_any_size_and_kind_arrive_as_they_were_given() -> None:
-    sizes = [0, 1, 100_000, SLOT_BYTES - 1, SLOT_BYTES, SLOT_BYTES + 1]
-    given = [os.urandom(size) for size in sizes * 3] + [None, "text", 3]
-    found = list(Processes(2).run(lambda piece: given[piece], range(len(given))))
-    assert sorted(map(repr, found)) == sorted(map(repr, given))
-    one_by_one = list(Processes(1).run(lambda piece: given[piece], range(len(given))))
-    assert one_by_one == given
 
 
 def test_broken_lines_of_the_recording_are_told_of_a_stream_too(streamed: Project) -> None:
@@ -738,22 +702,19 @@ def test_whole_numbers_are_written_the_same_however_a_run_came_to_its_end(
 # Others in the event loop
 
 
-class Asking:
+class Asking(Wrapped):
     """One process that asks the event loop of its parent before each piece of work."""
 
     def __init__(self) -> None:
+        super().__init__(self.ask)
         self.asks, self.asked = os.pipe()
         self.answers, self.answered = os.pipe()
 
-    def run(self, work: Any, pieces: Any) -> Iterator[Any]:
-        def after_an_answer(piece: Any) -> Any:
-            os.write(self.asked, b"?")
-            if not wait([self.answers], SECONDS):  # of a file with any number
-                raise AssertionError("the event loop of the parent stands still")
-            os.read(self.answers, 1)
-            return work(piece)
-
-        return Processes(1).run(after_an_answer, pieces)
+    def ask(self, piece: bytes) -> None:
+        os.write(self.asked, b"?")
+        if not wait([self.answers], SECONDS):  # of a file with any number
+            raise AssertionError("the event loop of the parent stands still")
+        os.read(self.answers, 1)
 
     def answer(self) -> None:
         os.write(self.answered, os.read(self.asks, 1))
@@ -795,11 +756,3 @@ def test_a_stream_that_is_cancelled_ends_its_processes_and_can_be_resumed(asking
         return await carry_out(Order("a.eval.jsonl", REPLAY, resume=""), {})
 
     assert asyncio.run(resumed()).summary.passed == 9
-
-
-def test_processes_whose_answers_nobody_wants_are_ended() -> None:
-    answers: Any = Processes(2).run(lambda piece: piece, iter(range(9)))
-    assert len(answers.waits_for()) == 2
-    answers.close()
-    assert list(answers) == []
-    assert multiprocessing.active_children() == []

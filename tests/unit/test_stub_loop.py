@@ -26,12 +26,12 @@ STUBS = {"get_weather": {"temp": 23.5, "où": "Oslo"}, "get_time": "12:00"}
 
 
 def openai(server: ProviderServer, **settings: Any) -> Target:
-    return OpenAITarget(**{"model": "gpt-4o", "base_url": server.openai, **settings}).connect()
+    return OpenAITarget(**{"model": "gpt-6-sol", "base_url": server.openai, **settings}).connect()
 
 
 def claude(server: ProviderServer, **settings: Any) -> Target:
     return AnthropicTarget(
-        **{"model": "claude-3-5-haiku", "base_url": server.url, **settings}
+        **{"model": "claude-sonnet-5", "base_url": server.url, **settings}
     ).connect()
 
 

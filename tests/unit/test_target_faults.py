@@ -51,11 +51,11 @@ def http(url: str, **settings: Any) -> Target:
 
 
 def openai(url: str, **settings: Any) -> Target:
-    return OpenAITarget(model="gpt-4o", base_url=f"{url}/v1", **settings).connect()
+    return OpenAITarget(model="gpt-6-sol", base_url=f"{url}/v1", **settings).connect()
 
 
 def claude(url: str, **settings: Any) -> Target:
-    return AnthropicTarget(model="claude-opus-4", base_url=url, **settings).connect()
+    return AnthropicTarget(model="claude-opus-5", base_url=url, **settings).connect()
 
 
 PROVIDERS = pytest.mark.parametrize("provided", [http, openai, claude])

@@ -56,13 +56,13 @@ def error_of(target: Target, request: Request = HI) -> str:
 
 def openai(server: ProviderServer, **settings: Any) -> Target:
     return OpenAITarget(
-        **{"model": "gpt-4o", "base_url": server.openai, "api_key": KEY, **settings}
+        **{"model": "gpt-6-sol", "base_url": server.openai, "api_key": KEY, **settings}
     ).connect()
 
 
 def claude(server: ProviderServer, **settings: Any) -> Target:
     return AnthropicTarget(
-        **{"model": "claude-3-5-haiku", "base_url": server.url, "api_key": KEY, **settings}
+        **{"model": "claude-sonnet-5", "base_url": server.url, "api_key": KEY, **settings}
     ).connect()
 
 
@@ -79,7 +79,7 @@ def test_openai_sends_the_messages_and_only_what_is_set() -> None:
     assert asked.path == "/v1/chat/completions"
     assert asked.headers["Authorization"] == f"Bearer {KEY}"
     assert asked.body == {
-        "model": "gpt-4o",
+        "model": "gpt-6-sol",
         "messages": [
             {"role": "system", "content": "Be kind"},
             {"role": "user", "content": "Hi", "name": "me"},
@@ -120,7 +120,7 @@ def test_an_openai_reply_becomes_an_observation() -> None:
     assert seen.response == "Hello"
     assert seen.tool_calls == ()
     assert seen.usage == Usage(10, 5)
-    assert seen.cost_usd == pytest.approx((10 * 2.5 + 5 * 10) / 1e6)
+    assert seen.cost_usd == pytest.approx((10 * 2 + 5 * 10) / 1e6)
     assert seen.duration_ms is not None
     assert 0 < seen.duration_ms < 10_000
     assert seen.llm_calls == 1
@@ -227,7 +227,7 @@ def test_claude_is_sent_the_system_apart_and_a_limit_of_tokens() -> None:
     assert asked.headers["x-api-key"] == KEY
     assert asked.headers["anthropic-version"] == "2023-06-01"
     assert asked.body == {
-        "model": "claude-3-5-haiku",
+        "model": "claude-sonnet-5",
         "max_tokens": 1024,
         "temperature": 0.5,
         "system": "Be kind\n\nBe brief",
@@ -240,7 +240,7 @@ def test_claude_is_sent_the_system_apart_and_a_limit_of_tokens() -> None:
     assert seen.response == "Hello"
     assert seen.tool_calls == ()
     assert seen.usage == Usage(10, 5)
-    assert seen.cost_usd == pytest.approx((10 * 0.8 + 5 * 4) / 1e6)
+    assert seen.cost_usd == pytest.approx((10 * 2 + 5 * 10) / 1e6)
     assert seen.llm_calls == 1
 
 
@@ -323,7 +323,7 @@ def test_cached_tokens_of_claude_are_input_tokens() -> None:
 
 
 def test_claude_needs_a_question() -> None:
-    target = AnthropicTarget(model="claude-opus-4").connect()
+    target = AnthropicTarget(model="claude-opus-5").connect()
     assert "system messages only" in error_of(target, Request((Message("system", "Be kind"),)))
 
 
@@ -338,7 +338,7 @@ def test_files_are_sent_as_text_under_a_heading(provided: Any, tmp_path: Path) -
 
 def test_files_that_cannot_be_sent_are_named(tmp_path: Path) -> None:
     (tmp_path / "photo.png").write_bytes(b"\x89PNG\xff")
-    target = OpenAITarget(model="gpt-4o").connect()
+    target = OpenAITarget(model="gpt-6-sol").connect()
     for part, words in [
         (file_part(tmp_path / "photo.png", "photo.png"), "'photo.png' of the input is not UTF-8"),
         (
@@ -413,7 +413,7 @@ def test_a_key_with_a_line_break_at_its_end_is_sent_without() -> None:
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        OpenAITarget.model_validate({"model": "gpt-4o", **settings})
+        OpenAITarget.model_validate({"model": "gpt-6-sol", **settings})
 
 
 @pytest.mark.parametrize(
@@ -427,7 +427,7 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None
 )
 def test_settings_are_refused_without_telling_secrets(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as caught:
-        OpenAITarget.model_validate({"model": "gpt-4o", **settings})
+        OpenAITarget.model_validate({"model": "gpt-6-sol", **settings})
     assert KEY not in str(caught.value)
     if "base_url" in settings:
         assert "example.com" in str(caught.value)
@@ -441,9 +441,9 @@ def test_a_header_name_that_cannot_be_sent_is_an_error_with_words() -> None:
 
 
 def test_targets_are_called_by_name_or_by_provider_and_model() -> None:
-    assert OpenAITarget(model="gpt-4").connect().name == "openai:gpt-4"
-    assert AnthropicTarget(model="claude-opus-4").connect().name == "anthropic:claude-opus-4"
-    assert OpenAITarget(name="judge", model="gpt-4").connect().name == "judge"
+    assert OpenAITarget(model="gpt-6-sol").connect().name == "openai:gpt-6-sol"
+    assert AnthropicTarget(model="claude-opus-5").connect().name == "anthropic:claude-opus-5"
+    assert OpenAITarget(name="judge", model="gpt-6-sol").connect().name == "judge"
     assert EchoTarget().connect().name == "echo"
     assert OpenAITarget.inline_key == "model"
 

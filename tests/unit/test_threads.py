@@ -7,13 +7,14 @@ import contextvars
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from assay import threads
-from assay.threads import Apart, Here, Place, in_thread
+from assay.threads import Apart, Here, Place, call_in_thread, in_thread
 from patience import PATIENCE
 
 #: Short, for what is known to hang; all else has the whole grace.
@@ -312,7 +313,9 @@ def test_calls_in_threads_hold_up_no_exit() -> None:
 # Functions
 
 
-def test_threads_are_used_again_and_measure_the_call() -> None:
+def test_threads_are_used_again_and_measure_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_pool", threads._Pool())
+
     async def work() -> None:
         first, again = await in_thread(threading.get_ident), await in_thread(threading.get_ident)
         assert first.value == again.value != threading.get_ident()
@@ -335,6 +338,39 @@ def test_the_duration_of_a_call_does_not_include_a_busy_event_loop() -> None:
         assert (await calling).duration_ms < 200
 
     run(work())
+
+
+def test_no_call_waits_for_another_one() -> None:
+    async def work() -> None:
+        release = threading.Event()
+        hanging = [asyncio.ensure_future(in_thread(release.wait, PATIENCE)) for _ in range(20)]
+        await asyncio.sleep(0)
+        assert (await in_thread(lambda: "here")).value == "here"
+        assert not any(call.done() for call in hanging)
+        release.set()
+        assert all(outcome.value for outcome in await asyncio.gather(*hanging))
+
+    run(work())
+
+
+def test_outcomes_that_arrive_together_are_all_delivered() -> None:
+    async def work() -> None:
+        for _ in range(50):
+            outcomes = await asyncio.gather(*(in_thread(str, number) for number in range(20)))
+            assert [outcome.value for outcome in outcomes] == [str(n) for n in range(20)]
+
+    run(work())
+
+
+def test_a_callback_of_a_call_may_wait_for_another_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_pool", threads._Pool())
+    release, seen = threading.Event(), Future[str]()
+    first = call_in_thread(lambda: release.wait(PATIENCE))
+    first.add_done_callback(
+        lambda _: seen.set_result(call_in_thread(lambda: "here").result(PATIENCE))
+    )
+    release.set()
+    assert seen.result(PATIENCE) == "here"
 
 
 def test_a_thread_without_a_call_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,9 +38,22 @@ async def main():
 asyncio.run(main())
 """
 #: Grades with two worker processes that never finish a piece. The marker is not their argument.
-WORKERS = """
-import os, signal, sys
+PROCESSES = """
+import asyncio
 from assay.executors.processes import Processes
+from assay.orders import keep
+from assay.ports import WorkOrder
+
+async def work_on(work):
+    order = WorkOrder("made:already", b"")
+    keep(order, work)
+    async for _ in Processes(2).run(order, [b""] * 4):
+        pass
+"""
+WORKERS = (
+    PROCESSES
+    + """
+import os, signal
 
 def work(piece):
     os.write(1, b"%d\\n" % os.getpid())
@@ -48,9 +61,9 @@ def work(piece):
     while True:
         signal.pause()
 
-for _ in Processes(2).run(work, range(4)):
-    pass
+asyncio.run(work_on(work))
 """
+)
 
 
 @contextmanager
@@ -196,10 +209,7 @@ def test_workers_end_with_a_killed_parent_although_they_never_finish() -> None:
 
 def test_children_of_workers_end_with_the_killed_parent_of_the_workers(marker: str) -> None:
     work = "import json, sys\n" + PARENT.replace("asyncio.run(main())", "")
-    code = work + (
-        "from assay.executors.processes import Processes\n"
-        "for _ in Processes(2).run(lambda piece: asyncio.run(main()), range(4)): pass\n"
-    )
+    code = work + (PROCESSES + "asyncio.run(work_on(lambda piece: asyncio.run(main())))\n")
     with process(code, json.dumps([python(IDLE, marker)])) as started:
         assert all_live(marker, 2)
         started.kill()

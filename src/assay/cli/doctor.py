@@ -27,7 +27,7 @@ def command(target: str | None, as_json: bool, store: str | None) -> None:
     \b
     Examples:
       assay doctor
-      assay doctor --target openai:gpt-4o
+      assay doctor --target openai:gpt-6-sol
     """
     found = doctor.examine(target, store=store)
     code = doctor.exit_code(found)

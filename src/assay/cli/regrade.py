@@ -36,7 +36,7 @@ def command(
     \b
     Examples:
       assay regrade latest
-      assay regrade main evals/ --judge openai:gpt-4o --baseline main
+      assay regrade main evals/ --judge openai:gpt-6-sol --baseline main
     """
     documents = Documents(output, as_json=as_json)
     follow(Order(paths, store=store, regrade=run), given(options), documents)

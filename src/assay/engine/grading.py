@@ -29,7 +29,7 @@ from assay.scoring import failed_gate, ready, scores_of
 #: How many prepared evaluators are cached for further repeats of their case.
 _CACHED = 1024
 #: The same for the cases of a stream, which come only once.
-_CACHED_OF_STREAM = 64
+CACHED_OF_STREAM = 64
 _JUDGE_ID_LENGTH = 16
 
 
@@ -72,12 +72,6 @@ class Preparation:
         self._prepared = Remembered[int, Prepared](cached)
         #: Every judge so far, by its id and the evaluator's name.
         self.uses: dict[tuple[str, str], JudgeUse] = {}
-
-    def for_stream(self) -> Preparation:
-        """The same with a small cache, for cases that come only once."""
-        other = Preparation(replace(self.resources, judge=self._find_judge), _CACHED_OF_STREAM)
-        other.uses = self.uses
-        return other
 
     def grader(self, case: EvalCase) -> Grader:
         """Prepare the evaluators of a case; raises when a judge is missing.

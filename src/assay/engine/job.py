@@ -20,7 +20,7 @@ from assay.model.events import Listener
 from assay.model.options import RunOptions
 from assay.model.run import MADE, TEST_CASES, RunRecord, SuiteHeader
 from assay.model.run_result import RunResult
-from assay.ports import Store, Target
+from assay.ports import Store, Target, WorkOrder
 from assay.redaction import Redactor
 from assay.settings import Settings
 from assay.stats.sequential import Sequential
@@ -29,6 +29,8 @@ from assay.suites import staleness
 #: Compares a run with its baseline. Takes the id of the run, and the sequential test of a run that
 #: stops when it is decided.
 Compare = Callable[[str, Sequential | None], Comparison]
+#: Describes the work of a run on one of its streamed suites, which has this number.
+Describe = Callable[[RunRecord, int], WorkOrder]
 
 
 class Results(Protocol):
@@ -43,6 +45,7 @@ class Job(msgspec.Struct, frozen=True):
     """What to run, and with what.
 
     `resumed` is the run to resume, `origin` the run that cases or answers are taken from.
+    `describe` and the name of the `executor` are for its streamed suites.
     `targets` are the only targets and judges that may be called by name; None allows all.
     With `reports` the run is recorded as unreported, for the caller to report it.
     """
@@ -68,6 +71,8 @@ class Job(msgspec.Struct, frozen=True):
     #: May a case fail that passed before?
     accepts: Callable[[CaseRef], bool] = lambda ref: False
     listen: Listener = lambda event: None
+    describe: Describe | None = None
+    executor: str = "local"
     brake: Brake = msgspec.field(default_factory=Brake)
     door: str = ""
     reports: bool = False
@@ -75,6 +80,7 @@ class Job(msgspec.Struct, frozen=True):
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def plan(self) -> Plan:
+        """The plan, before its cases are selected."""
         return Plan(self.suites, self.options, self.defaults, self.wanted)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 
@@ -10,10 +10,37 @@ from assay.engine.job import Job
 from assay.engine.plan import Plan, Planned
 from assay.engine.recorded import was_asked
 from assay.errors import MAX_PROBLEMS, UsageError
+from assay.model.options import TIMEOUT_SECONDS, WORKERS, RunOptions
 from assay.model.run import TrialRecord
-from assay.roster.retries import Retrying
+from assay.model.target import RateLimits
+from assay.ports import Target
+from assay.roster.retries import Retrying, RetryPolicy
 from assay.roster.targets import Roster
+from assay.settings import Settings
 from assay.text import count
+
+
+def roster_for(
+    settings: Settings,
+    options: RunOptions,
+    judge: Target | None = None,
+    allowed: Collection[str] | None = None,
+    workers: int | None = None,
+) -> Roster:
+    """The roster of a run; a `judge` that is given as an object wins over that of the options."""
+    return Roster(
+        settings,
+        judge or options.judge,
+        allowed,
+        policy=RetryPolicy(max_retries=options.max_retries, timeout=TIMEOUT_SECONDS),
+        limits=RateLimits(
+            workers=options.workers,
+            requests_per_minute=options.requests_per_minute,
+            tokens_per_minute=options.tokens_per_minute,
+        ),
+        workers=workers or WORKERS,
+        seed=options.seed,
+    )
 
 
 class Lineup:

@@ -50,8 +50,10 @@ class Done:
     def __init__(self, trials: Iterable[tuple[int, int]] = ()) -> None:
         self._numbers = array("Q", (_number(*trial) for trial in trials))
 
-    def has(self, position: int, repeat: int) -> bool:
-        return bool(self._numbers) and self.has_number(_number(position, repeat))
+    def between(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The position and repeat of the trials from one position up to another."""
+        first, last = (bisect_left(self._numbers, _number(at, 0)) for at in (start, stop))
+        return [_trial(number) for number in self._numbers[first:last]]
 
     def has_number(self, number: int) -> bool:
         index = bisect_left(self._numbers, number)
@@ -60,6 +62,10 @@ class Done:
 
 def _number(position: int, repeat: int) -> int:
     return position << _REPEAT_BITS | repeat
+
+
+def _trial(number: int) -> tuple[int, int]:
+    return number >> _REPEAT_BITS, number & (1 << _REPEAT_BITS) - 1
 
 
 class Defaults:
@@ -103,7 +109,8 @@ def _any_case(suite: int, case: EvalCase) -> bool:
 class Plan:
     """The selected cases of some suites; `defaults` are for cases that name no evaluator.
 
-    `wanted` is one more filter: it gets the number of a suite and a case of it.
+    `wanted` is one more filter: it gets the number of a suite and a case of it. `select` reads the
+    cases; before it is called, none is known.
     """
 
     def __init__(
@@ -117,10 +124,15 @@ class Plan:
         self._wanted = wanted or _any_case
         self._positions, self._repeats = array("Q"), array("L")
         self.selected = [0] * len(self.suites)
-        for planned in self._select():
+
+    def select(self, look: Callable[[Planned], None] = lambda planned: None) -> Plan:
+        """Find the selected cases, and call `look` with each: large files are read only once."""
+        for planned in self:
+            look(planned)
             self._positions.append(planned.position)
             self._repeats.append(planned.repeats)
             self.selected[planned.suite] += 1
+        return self
 
     @property
     def streams(self) -> list[int]:
@@ -195,7 +207,7 @@ class Plan:
         for number in numbers:
             if finished.has_number(number):
                 continue
-            position, repeat = number >> _REPEAT_BITS, number & (1 << _REPEAT_BITS) - 1
+            position, repeat = _trial(number)
             if last is None or last.position != position:
                 last = self.at(position)
             yield Trial(last, repeat)

@@ -29,7 +29,7 @@ def resumable(job: Job, named: RunRecord | None, newest_first: Iterable[RunRecor
         raise UsageError(
             f"the run {record.id} was begun with other paths or options: give the same ones"
         )
-    _check_files(record, headers_of(job, job.plan()))
+    _check_files(record, headers_of(job, job.plan().select()))
     return record
 
 

@@ -14,7 +14,7 @@ from assay.engine.discretion import RedactedJudge, SecretFreeCache
 from assay.engine.early import Early
 from assay.engine.grading import Preparation
 from assay.engine.job import Ending, FileHashes, Job, headers_of, plan_of, project_path
-from assay.engine.lineup import Lineup
+from assay.engine.lineup import Lineup, roster_for
 from assay.engine.losses import MAX_CASES as MAX_REASKED
 from assay.engine.losses import Loss, expected_cost, open_losses
 from assay.engine.plan import TIERS, Plan, Planned
@@ -27,13 +27,11 @@ from assay.errors import AssayError, refusal_of
 from assay.model.calibration import recorded_uses
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
-from assay.model.options import CONFIRM, TIMEOUT_SECONDS, WORKERS
+from assay.model.options import CONFIRM
 from assay.model.run import DOOR, RunRecord, RunStatus, id_time_ms, new_run_id, only, timestamp
 from assay.model.run_result import RunResult
-from assay.model.target import RateLimits
 from assay.ports import Resources, Target
 from assay.redaction import Redactor, redacted, redacting
-from assay.roster.retries import RetryPolicy
 from assay.roster.targets import Roster
 from assay.stats.sequential import Sequential
 from assay.suites.programs import MissingPrograms
@@ -42,24 +40,9 @@ from assay.text import count
 
 async def run(job: Job) -> RunResult:
     """Ask and grade every case, record the results, and compare them with the baseline."""
-    options = job.options
     plan = job.plan()
-    limits = RateLimits(
-        workers=options.workers,
-        requests_per_minute=options.requests_per_minute,
-        tokens_per_minute=options.tokens_per_minute,
-    )
-    policy = RetryPolicy(max_retries=options.max_retries, timeout=TIMEOUT_SECONDS)
-    judge = job.judge or options.judge
-    async with Roster(
-        job.settings,
-        judge,
-        job.targets,
-        policy=policy,
-        limits=limits,
-        workers=plan.workers or WORKERS,
-        seed=options.seed,
-    ) as roster:
+    roster = roster_for(job.settings, job.options, job.judge, job.targets, plan.workers)
+    async with roster:
         return await _Session(job, plan, roster).run()
 
 
@@ -115,17 +98,20 @@ class _Session:
             return self._finish(record, runner, status, self._without_unselected(comparison))
 
     def _preflight(self) -> None:
-        """Find everything that is wrong before the first case is asked."""
+        """Select the cases, and find everything that is wrong before the first one is asked."""
         if self.job.judge is None and self.job.options.judge is not None:
             self.roster.spec(self.job.options.judge)  # even if no case needs it
         if self.plan.streams:
             self.lineup.target_of_streams()
         programs = MissingPrograms(to_run=True)
-        for planned in self.plan:
+
+        def look(planned: Planned) -> None:
             programs.look(planned.case)
             self.preparation.grader(planned.case)
             if planned.case.skip is None:
                 self.lineup.target_of(planned)
+
+        self.plan.select(look)
         if refusal := refusal_of(programs.problems):
             raise refusal
         for note in self.lineup.unreadable():

@@ -1,22 +1,24 @@
 """Suites larger than memory, with recorded answers: read, checked and graded in one pass.
 
-The file is split into chunks of lines. An executor parses and grades the chunks on all cores; the
-main process saves and counts the resulting records. An invalid line ends the run, and nothing of
-it is kept: then the file is read again from its start, to report all of its problems.
+The file is split into chunks of lines, which an executor parses and grades on all cores. Where
+processes can share the store they save the trials themselves, otherwise the main process does. An
+invalid line ends the run, and nothing of it is kept: then the file is read again from its start,
+to report all of its problems.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future
+from contextlib import aclosing, closing
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from assay.blocking import wait_for
 from assay.engine.grading import Grader
 from assay.engine.plan import Done, Plan, Planned
 from assay.engine.trial import Trials
@@ -34,7 +36,9 @@ from assay.model.calibration import JudgeUse
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
 from assay.model.run import TrialRecord, position_of
-from assay.ports import CaseStream, Chunk, Executor, RecordedAnswers, Store
+from assay.ports import CaseStream, Chunk, Executor, RecordedAnswers, Store, WorkOrder
+from assay.redaction import redacting
+from assay.threads import call_in_thread
 
 #: How many trials are saved together, and how many saves may be in progress at once.
 SAVED_TOGETHER = 512
@@ -43,11 +47,19 @@ _MAX_SAVES = 3
 UNRELATED = (ExecutorError, StoreError)
 
 
+class Piece(msgspec.Struct, array_like=True):
+    """A chunk to grade, and the position and repeat of each of its trials that is done already."""
+
+    chunk: Chunk
+    done: list[tuple[int, int]] = []
+
+
 class Graded(msgspec.Struct, array_like=True):
     """The results of a chunk. `used` has the numbers of its answers.
 
-    `ids` has hashes of the ids of cases without an answer; of all cases if not all are selected.
-    `judges` are those that the process has used since the previous chunk.
+    `trials` that are `saved` already come without their result and observation. `ids` has hashes of
+    the ids of cases without an answer; of all cases if not all are selected. `judges` are those
+    that the process has used since the previous chunk.
     """
 
     chunk: int
@@ -57,8 +69,10 @@ class Graded(msgspec.Struct, array_like=True):
     used: list[int]
     ids: list[int]
     judges: list[JudgeUse] = []
+    saved: bool = False
 
 
+_PIECE = msgspec.msgpack.Decoder(Piece)
 _GRADED = msgspec.msgpack.Decoder(Graded)
 
 
@@ -72,10 +86,11 @@ class _Ungraded(NamedTuple):
 
 
 class ChunkGrader:
-    """Parses and grades the cases of a chunk; the work that executors carry out.
+    """Parses and grades the cases of chunks; the Worker of a stream.
 
-    Trials that are `done` are read too, to find answers that are used twice. Each step is done for
-    all cases of a part before the next step: that is kinder to the processor's caches.
+    Trials that are done are read too, to find answers that are used twice. Each step is done for
+    all cases of a part before the next step: that is kinder to the processor's caches. With a
+    `store`, it saves the trials itself. `release` closes targets and judges.
     """
 
     def __init__(
@@ -85,28 +100,49 @@ class ChunkGrader:
         plan: Plan,
         trials: Trials,
         answers: RecordedAnswers,
-        done: Done,
+        release: Callable[[], Coroutine[Any, Any, None]],
+        store: Store | None = None,
     ) -> None:
+        self._release = release
         self._suite, self._stream, self._plan = suite, stream, plan
-        self._trials, self._answers, self._done = trials, answers, done
-        self._preparation = trials.preparation.for_stream()
+        self._trials, self._answers, self._store = trials, answers, store
+        self._preparation = trials.preparation
+        self._done: set[tuple[int, int]] = set()
         #: When all cases are selected, duplicate ids show as answers that are used twice.
         self._needs_all_ids = not plan.is_unfiltered
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def __call__(self, chunk: Chunk) -> bytes:
-        graded = Graded(chunk.number, 0, [], [], [], [])
-        for part in self._stream.parts(chunk):
+    def __call__(self, piece: bytes) -> bytes:
+        with redacting(lambda: self._trials.redact):
+            return msgspec.msgpack.encode(self._graded(_PIECE.decode(piece)))
+
+    def close(self) -> None:
+        """Release targets and judges; a piece that is still in work is abandoned."""
+        loop = self._loop or asyncio.new_event_loop()
+        if loop.is_running():
+            loop.call_soon_threadsafe(loop.stop)
+            return
+        with closing(loop):  # in a thread, as this one may have a running loop
+            call_in_thread(lambda: loop.run_until_complete(self._release())).result()
+
+    def _graded(self, piece: Piece) -> Graded:
+        graded = Graded(piece.chunk.number, 0, [], [], [], [])
+        self._done = set(piece.done)
+        for part in self._stream.parts(piece.chunk):
             graded.trials += self._grade(self._select(*part, graded.ids), graded)
         graded.problems = [problem.to_dict() for problem in self._stream.problems()]
         uses = self._preparation.uses
         graded.judges = list(uses.values())
         while len(uses) > 1:  # one stays: `Trials.record` checks whether there is any
             uses.popitem()
-        return msgspec.msgpack.encode(graded)
+        if self._store is not None:
+            self._store.save(*graded.trials).result()
+            graded.trials = [replace(t, result=b"", observation=b"") for t in graded.trials]
+            graded.saved = True
+        return graded
 
     def warm_up(self) -> None:
-        """Import evaluators and build their validators once, before processes are forked."""
+        """Import evaluators and build their validators now: forked processes share them."""
         for chunk in self._stream.chunks():
             for part in self._stream.parts(chunk):
                 for planned in self._select(*part, []):
@@ -163,7 +199,7 @@ class ChunkGrader:
                     graded.ids.append(_hash(case.id))
             if case.skip is not None:
                 observation, observation_json = Observation(), None
-            if not self._done.has(planned.position, repeat):
+            if (planned.position, repeat) not in self._done:
                 found.append(_Ungraded(planned, repeat, observation, observation_json))
         return found
 
@@ -172,13 +208,9 @@ class ChunkGrader:
         return result if isinstance(result, EvalCaseResult) else self._wait_for(result)
 
     def _wait_for(self, result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
-        """Await the result of evaluators that are not done at once, in a loop of this process."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            self._loop = self._loop or asyncio.new_event_loop()
-            return self._loop.run_until_complete(_await(result))
-        return wait_for(lambda: _await(result))  # the executor works in the main process
+        """Await the result of evaluators that are not done at once, in a loop of this worker."""
+        self._loop = self._loop or asyncio.new_event_loop()
+        return self._loop.run_until_complete(_await(result))
 
 
 def _hash(case_id: str) -> int:
@@ -193,12 +225,15 @@ async def _await(result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
 class StreamSetup(msgspec.Struct, frozen=True):
     """What a stream is run with. `should_stop` is checked between chunks.
 
-    `faults` finds all problems of this stream and the others of the run; it is called once there
-    is a sign of one. If `strict`, warnings are errors.
+    `describe` makes the order that its chunks are graded by, and `done` has the trials that are
+    finished already. `faults` finds all problems of this stream and the others of the run; it is
+    called once there is a sign of one. If `strict`, warnings are errors.
     """
 
     store: Store
     executor: Executor
+    describe: Callable[[], WorkOrder]
+    done: Done
     report: Callable[[TrialRecord], None]
     should_stop: Callable[[], bool]
     faults: Callable[[], list[Problem]]
@@ -210,12 +245,12 @@ class StreamRun:
 
     def __init__(
         self,
-        grader: ChunkGrader,
+        suite: int,
         stream: CaseStream,
         answers: RecordedAnswers,
         setup: StreamSetup,
     ) -> None:
-        self._grader, self._stream, self._setup = grader, stream, setup
+        self._suite, self._stream, self._setup = suite, stream, setup
         #: For each recorded answer, 1 if it belongs to a case of the stream.
         self.used = bytearray(answers.records)
         self._ids = Hashes()
@@ -242,21 +277,20 @@ class StreamRun:
             await self._raise_problems()
 
     async def _grade(self) -> None:
-        self._grader.warm_up()
-        # Not in a thread: this forks, and a child inherits locks that other threads hold.
-        results = self._setup.executor.run(self._grader, self._chunks())
-        try:
-            while (data := await _next(results)) is not None:
+        setup = self._setup
+        async with aclosing(setup.executor.run(setup.describe(), self._pieces())) as results:
+            async for data in results:
                 self._add(_GRADED.decode(data))
-        finally:
-            if close := getattr(results, "close", None):
-                close()
         self._save()
         self._drain_saves(0)
 
     def _add(self, graded: Graded) -> None:
         self._count(graded)
         if self._is_invalid:
+            return
+        if graded.saved:
+            for trial in graded.trials:
+                self._setup.report(trial)
             return
         self._unsaved += graded.trials
         if len(self._unsaved) >= SAVED_TOGETHER:
@@ -285,11 +319,13 @@ class StreamRun:
             if refusal := refusal_of(problems, strict=setup.strict):
                 raise refusal from None
 
-    def _chunks(self) -> Iterator[Chunk]:
+    def _pieces(self) -> Iterator[bytes]:
         for chunk in self._stream.chunks():
             if self._setup.should_stop() or self._is_invalid:
                 return
-            yield chunk
+            first = position_of(self._suite, chunk.number - 1)
+            done = self._setup.done.between(first, first + chunk.lines)
+            yield msgspec.msgpack.encode(Piece(chunk, done))
 
     def _save(self) -> None:
         if self._unsaved:
@@ -314,25 +350,3 @@ class StreamRun:
             self.used[number] = 1
         for hashed in graded.ids:
             self._ids.add(hashed)
-
-
-async def _next(results: Iterator[bytes]) -> bytes | None:
-    """The next result, None at the end; the event loop is not blocked meanwhile."""
-    waits_for: Callable[[], Sequence[int]] = getattr(results, "waits_for", tuple)
-    if files := waits_for():
-        await _readable(files)
-    else:
-        await asyncio.sleep(0)
-    return next(results, None)
-
-
-async def _readable(files: Sequence[int]) -> None:
-    """Wait until one of the files can be read."""
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    for file in files:
-        loop.add_reader(file, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        for file in files:
-            loop.remove_reader(file)

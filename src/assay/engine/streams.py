@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from operator import or_
 from typing import cast
 
@@ -14,7 +14,7 @@ from assay.engine.job import Job
 from assay.engine.lineup import Lineup, unused_answers
 from assay.engine.plan import Done, Plan
 from assay.engine.runner import Runner
-from assay.engine.stream import UNRELATED, ChunkGrader, StreamRun, StreamSetup
+from assay.engine.stream import UNRELATED, StreamRun, StreamSetup
 from assay.errors import AssayError, Problem, TargetError
 from assay.model.calibration import recorded_uses
 from assay.model.run import RunRecord
@@ -76,25 +76,23 @@ class Streams:
         return run
 
     def _prepare(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
-        job, plan, trials = self._job, self._plan, runner.trials
-        answers, stream = self._answers(), self._stream(index)
-        done = Done() if job.resumed is None else Done(job.store.finished(record.id))
-        grader = ChunkGrader(index, stream, plan, trials, answers, done)
+        job = self._job
+        assert job.describe is not None  # suites are streamed only if they can be described
         setup = StreamSetup(
             store=job.store,
-            executor=executors.get("processes" if hasattr(os, "fork") else "local")(),
+            executor=executors.get(job.executor)(),
+            describe=partial(job.describe, record, index),
+            done=Done() if job.resumed is None else Done(job.store.finished(record.id)),
             report=runner.report,
             should_stop=lambda: job.brake.presses > 0,
             faults=self.faults,
             strict=job.options.strict,
         )
-        return StreamRun(grader, stream, answers, setup)
+        return StreamRun(index, self._stream(index), self._answers(), setup)
 
     def _stream(self, index: int) -> CaseStream:
         return cast("CaseStream", self._job.suites[index].cases)
 
     def _answers(self) -> RecordedAnswers:
         """The recorded answers."""
-        answers = cast("RecordedAnswers", self._lineup.target_of_streams().target)
-        _ = answers.records  # builds the index now, to be shared with forked processes
-        return answers
+        return cast("RecordedAnswers", self._lineup.target_of_streams().target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
@@ -62,9 +62,9 @@ class Trials:
         target_of: Callable[[Planned], Retrying],
         preparation: Preparation,
         redact: Redactor,
-        cache: Cache | None,
-        timeout_seconds: float | None,
-        now: Callable[[], datetime],
+        cache: Cache | None = None,
+        timeout_seconds: float | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.run_id, self.files = run_id, files
         self.target_of, self.preparation = target_of, preparation

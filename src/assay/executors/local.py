@@ -1,16 +1,23 @@
-"""`local`: works in this process, one piece after the other."""
+"""`local`: works in a thread of this process, one piece after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from functools import partial
 
-T = TypeVar("T")
-R = TypeVar("R")
+from assay.orders import close_worker, worker_of
+from assay.ports import WorkOrder
+from assay.threads import call_in_thread
 
 
 class Local:
-    """The executor for little work, and for platforms without fork."""
+    """The executor for work that needs objects of this process, and for systems without fork."""
 
-    def run(self, work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-        return map(work, pieces)
+    async def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
+        try:
+            work = worker_of(order)
+            for piece in pieces:
+                yield await asyncio.wrap_future(call_in_thread(partial(work, piece)))
+        finally:
+            close_worker(order)

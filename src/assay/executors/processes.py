@@ -1,169 +1,140 @@
 """`processes`: spreads work over the cores of this machine.
 
-The processes are forked, so that they inherit everything the work needs; only pieces and results
-are sent. A process that dies, as when the system is out of memory, is replaced and its pieces are
-done again. If that dies on the same pieces too, an error is raised.
+The processes are forked where the system can, and then share the worker that this process has
+made; otherwise each makes its own from the order. Each has two pipes. A thread of this process
+sends it a piece and waits for the result, so that a process which dies, as when the system is out
+of memory, leaves no other one waiting. It is replaced, and its piece is done again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
-import mmap
 import os
 import pickle
 import signal
-import sys
-import threading
 import warnings
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
-from itertools import count
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
+from functools import partial
+from itertools import islice
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from assay import watchdog
 from assay.errors import ExecutorError
+from assay.orders import close_worker, decoded, encoded, worker_of
+from assay.ports import WorkOrder
+from assay.threads import call_in_thread
 
-T = TypeVar("T")
-R = TypeVar("R")
-
-#: How many pieces are assigned to a process at a time, so that it never waits for the next.
-ASSIGNED = 2
-#: Results of up to this many bytes go through shared memory instead of the pipe.
-SLOT_BYTES = 1024 * 1024
-#: Processes run the garbage collector only once in this many pieces.
-PIECES_PER_COLLECTION = 50
+#: How many pieces are taken for each process, so that it never waits for the next.
+PIECES_AHEAD = 2
+#: A result of up to this many bytes fits a pipe, and its process goes on before it is read.
+_PIPE_BYTES = 1024 * 1024
+#: The garbage collector of a process runs after this many new objects: grading makes no cycles.
+_OBJECTS_PER_COLLECTION = 500_000
 
 
 class Processes:
-    """Runs `count` processes; by default one for each core that this process may use."""
+    """Runs `count` processes; by default one for each core that this process may use.
 
-    def __init__(self, count: int | None = None) -> None:
+    `start_method` is one of `multiprocessing`: by default `fork`, or else `spawn`.
+    """
+
+    def __init__(self, count: int | None = None, start_method: str = "") -> None:
         self.count = count or len(os.sched_getaffinity(0))
+        forks = "fork" in get_all_start_methods()
+        self._context = get_context(start_method or ("fork" if forks else "spawn"))
 
-    def run(self, work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-        return _Results([_Worker(work) for _ in range(self.count)], iter(pieces))
-
-
-class _Results(Iterator[Any]):
-    """The results of processes as they arrive; at the end the processes are terminated."""
-
-    def __init__(self, workers: list[_Worker], pieces: Iterator[Any]) -> None:
-        self._workers, self._results = workers, _results(workers, pieces)
+    async def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
+        left = iter(pieces)
+        pool = _Pool(order, self._context)
         try:
-            next(self._results)  # starts the work
-        except BaseException:
-            self.close()
-            raise
+            if self._context.get_start_method() == "fork":
+                worker_of(order)
+            for _ in range(self.count):
+                pool.add_process()
+            while True:
+                for piece in islice(left, self.count * PIECES_AHEAD - len(pool.calls)):
+                    pool.submit(piece)
+                if not pool.calls:
+                    return
+                for result in await pool.results():
+                    yield result
+        finally:
+            pool.close()
+            close_worker(order)
 
-    def __next__(self) -> Any:
-        return next(self._results)
 
-    def waits_for(self) -> list[int]:
-        """File descriptors, one of which is readable once a result is there; none at the end."""
-        return [worker.connection.fileno() for worker in self._workers if worker.assigned]
+class _Died(Exception):
+    """A process ended; the message says how."""
+
+
+class _Pool:
+    """The processes of an order, and the pieces that they have not done yet."""
+
+    def __init__(self, order: WorkOrder, context: Any) -> None:
+        self._order, self._context = order, context
+        self._processes: list[_Process] = []
+        self._idle: SimpleQueue[_Process | None] = SimpleQueue()
+        #: Each call with its piece, and how many processes have died on that.
+        self.calls: dict[asyncio.Future[bytes], tuple[bytes, int]] = {}
+
+    def add_process(self) -> None:
+        """Not in a thread: this forks, and a child inherits locks that other threads hold."""
+        process = _Process(self._order, self._context)
+        self._processes.append(process)
+        self._idle.put(process)
+
+    def submit(self, piece: bytes, deaths: int = 0) -> None:
+        call = asyncio.wrap_future(call_in_thread(partial(self._ask, piece)))
+        self.calls[call] = piece, deaths
+
+    async def results(self) -> list[bytes]:
+        """The next results; none if only processes died, which are replaced."""
+        done, _ = await asyncio.wait(self.calls, return_when=asyncio.FIRST_COMPLETED)
+        found = []
+        for call in done:
+            piece, deaths = self.calls.pop(call)
+            try:
+                found.append(call.result())
+            except _Died as ended:
+                if deaths:
+                    what = f"a process that graded ended with {ended}, twice on the same work"
+                    raise ExecutorError(what) from None
+                self.add_process()
+                self.submit(piece, deaths + 1)
+        return found
+
+    def _ask(self, piece: bytes) -> bytes:
+        process = self._idle.get()
+        if process is None:
+            raise _Died("the pool was closed")
+        try:
+            return process.ask(piece)
+        finally:
+            if process.is_alive:
+                self._idle.put(process)
 
     def close(self) -> None:
-        self._results.close()
-        for worker in self._workers:
-            worker.end()
+        for call in self.calls:
+            call.cancel()
+            self._idle.put(None)
+        for process in self._processes:
+            process.end()
 
 
-def _results(workers: list[_Worker], pieces: Iterator[Any]) -> Generator[Any]:
-    """Yields None once all workers have pieces, then the results."""
-    try:
-        for worker in workers:
-            _assign(worker, pieces)
-        yield None
-        while busy := {w.connection: w for w in workers if w.assigned}:
-            for connection in wait(list(busy)):
-                yield from _receive_result(busy[connection], pieces)  # type: ignore[index]
-    finally:
-        for worker in workers:
-            worker.end()
+class _Process:
+    """A process that does one piece after the other."""
 
-
-def _assign(worker: _Worker, pieces: Iterator[Any]) -> None:
-    while len(worker.assigned) < ASSIGNED:
-        try:
-            worker.send(next(pieces))
-        except StopIteration:
-            return
-
-
-def _receive_result(worker: _Worker, pieces: Iterator[Any]) -> Iterator[Any]:
-    """The next result of a worker, which is assigned another piece; none if it died."""
-    try:
-        failed, result = worker.receive()
-    except (EOFError, OSError):
-        worker.replace()
-        return
-    if failed:
-        raise result
-    _assign(worker, pieces)
-    yield result
-
-
-class _Worker:
-    """A process, and the pieces whose results it has not sent yet."""
-
-    def __init__(self, work: Callable[[Any], Any]) -> None:
-        self._work, self._deaths = work, 0
-        self.assigned: deque[Any] = deque()
-        self._start()
-
-    def send(self, piece: Any) -> None:
-        self.assigned.append(piece)
-        self._send(piece)
-
-    def receive(self) -> tuple[bool, Any]:
-        """Whether the work raised, and its result or exception."""
-        failed, result = self.connection.recv()
-        if isinstance(result, _Slot):
-            result = self._shared.read(result)
-        self.assigned.popleft()
-        self._deaths = 0
-        return failed, result
-
-    def replace(self) -> None:
-        """Start another process for one that died, with the same pieces."""
-        self._join()
-        code = self._process.exitcode or 0
-        self._deaths += 1
-        if self._deaths > 1:
-            ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            raise ExecutorError(f"a process that graded ended with {ended}, twice on the same work")
-        self.connection.close()
-        self._shared.close()
-        self._start()
-        for piece in self.assigned:
-            self._send(piece)
-
-    def end(self) -> None:
-        self.connection.close()
-        self._shared.close()
-        if self._process.is_alive():
-            self._process.terminate()
-        self._join()
-
-    def _join(self) -> None:
-        self._process.join()
-        watchdog.forget(self._pid)
-
-    def _send(self, piece: Any) -> None:
-        with suppress(OSError):  # the process died, which `receive` will find out
-            self.connection.send(piece)
-
-    def _start(self) -> None:
-        context = get_context("fork")
-        self.connection, other = context.Pipe()
-        own: Connection = self.connection
-        self._shared = _SharedMemory()
-        work = (self._work, self._shared)
-        self._process = context.Process(target=_serve, args=(*work, other, own), daemon=True)
+    def __init__(self, order: WorkOrder, context: Any) -> None:
+        pieces, self._pieces = context.Pipe(duplex=False)
+        self._results, results = context.Pipe(duplex=False)
+        _enlarge(results)
+        arguments = (encoded(order), pieces, results)
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)
         with warnings.catch_warnings():
             # Newer Pythons warn of forking with threads. Ours write to the store, which children
             # do not use.
@@ -172,89 +143,55 @@ class _Worker:
             gc.freeze()
             self._process.start()
             gc.unfreeze()
-        other.close()
-        assert self._process.pid is not None
-        self._pid = self._process.pid
-        watchdog.watch(self._pid)
+        pieces.close()
+        results.close()
+        self.is_alive = True
+        watchdog.watch(self._process.pid)
+
+    def ask(self, piece: bytes) -> bytes:
+        """The result of a piece; raises what the worker raises, or _Died."""
+        try:
+            self._pieces.send_bytes(piece)
+            result, error = self._results.recv()
+        except (EOFError, OSError):
+            self.is_alive = False
+            self._process.join()
+            code = self._process.exitcode or 0
+            raise _Died(signal.Signals(-code).name if code < 0 else f"exit code {code}") from None
+        if error is not None:
+            raise error
+        return bytes(result)
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.join()
+        watchdog.forget(self._process.pid)
 
 
-class _Slot(NamedTuple):
-    """Where in shared memory a result is."""
+def _enlarge(pipe: Connection) -> None:
+    """Let a pipe hold a whole result, where the system can."""
+    with suppress(ImportError, AttributeError, OSError):
+        import fcntl
 
-    start: int
-    size: int
-
-
-class _SharedMemory:
-    """Memory that a process shares with its parent, with a slot for each assigned piece.
-
-    A pipe would copy a result four times, and block while it is full. Slots are used in turn: the
-    next one is always free, as its piece is assigned only after its last result was received.
-    """
-
-    def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, ASSIGNED * SLOT_BYTES)
-        self._slot = 0
-
-    def write(self, result: Any) -> Any:
-        """The slot of the result; the result itself if it is too large, or not bytes."""
-        self._slot = (self._slot + 1) % ASSIGNED
-        if type(result) is not bytes or len(result) > SLOT_BYTES:
-            return result
-        start = self._slot * SLOT_BYTES
-        self._memory[start : start + len(result)] = result
-        return _Slot(start, len(result))
-
-    def read(self, slot: _Slot) -> bytes:
-        return self._memory[slot.start : slot.start + slot.size]
-
-    def close(self) -> None:
-        self._memory.close()
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-def _serve(
-    work: Callable[[Any], Any], shared: _SharedMemory, connection: Connection, parent: Connection
-) -> None:
-    """The main function of a process: works on pieces until the connection is closed.
-
-    Exits without cleaning up: inherited files and database connections belong to the parent.
-    """
-    parent.close()
-    gc.disable()
+def _serve(order: bytes, pieces: Connection, results: Connection) -> None:
+    """The main function of a process."""
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    arrived: SimpleQueue[tuple[Any] | None] = SimpleQueue()
-    threading.Thread(target=_receive, args=(connection, arrived), daemon=True).start()
-    try:
-        for number in count(1):
-            if number % PIECES_PER_COLLECTION == 0:
-                gc.collect()
-            if (arrival := arrived.get()) is None:
-                break
-            (piece,) = arrival
-            try:
-                reply = (False, shared.write(work(piece)))
-            except Exception as error:
-                reply = (True, _picklable(error))
-            connection.send(reply)
-    except (EOFError, OSError):
-        pass
-    finally:
-        sys.stdout.flush()
-        os._exit(0)
-
-
-def _receive(connection: Connection, arrived: SimpleQueue[tuple[Any] | None]) -> None:
-    """Receive pieces in the background, even while one is being worked on.
-
-    Otherwise a parent that sends a large piece and a child that sends a large result would
-    deadlock.
-    """
-    try:
+    with suppress(EOFError, OSError):  # the parent is gone
         while True:
-            arrived.put((connection.recv(),))
-    except (EOFError, OSError):
-        arrived.put(None)
+            results.send(_reply(order, pieces.recv_bytes()))
+
+
+def _reply(order: bytes, piece: bytes) -> tuple[bytes, Exception | None]:
+    try:
+        return worker_of(decoded(order))(piece), None
+    except Exception as error:
+        return b"", _picklable(error)
 
 
 def _picklable(error: Exception) -> Exception:

@@ -266,9 +266,13 @@ class UncheckedCases(Sequence[EvalCase]):
         with open_binary(self._lines.file, self.name) as stream:
             while data := stream.read(CHUNK_BYTES):
                 rest = stream.readline(MAX_LINE + 1)
-                size = len(data) + len(rest)
-                yield Chunk(number, stream.tell() - size, size)
-                number += data.count(b"\n") + rest.count(b"\n")
+                size, lines = len(data) + len(rest), data.count(b"\n") + rest.count(b"\n")
+                yield Chunk(number, stream.tell() - size, size, lines)
+                number += lines
+            if (
+                _file_version(stream) != self._version
+            ):  # other processes may have opened the new one
+                raise self._lines.changed("was changed while it was read")
 
     def parts(self, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
         with open_binary(self._lines.file, self.name) as stream:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
@@ -322,10 +322,8 @@ def _validate_entries(
     if reading is None:
         return _one_by_one(raw, handler, None)
     careful = reading.careful
-    if type(raw) is list and not careful:
-        specs = at_once(map(_RAW_ENCODER.encode, raw), raw.__getitem__, reading)
-        if specs:
-            return specs
+    if type(raw) is list and not careful and (specs := _validate_quickly(raw, reading)):
+        return specs
     # Do not try nested lists twice: the work would double with every level above an error.
     reading.careful = True
     try:
@@ -350,22 +348,19 @@ def _one_by_one(
     return named(specs)
 
 
-def at_once(
-    texts: Iterable[bytes], entry: Callable[[int], Any], reading: Reading
-) -> tuple[EvaluatorSpec, ...]:
-    """The fast path for entries that are all valid: cached, or validated directly by their class.
+def _validate_quickly(entries: list[Any], reading: Reading) -> tuple[EvaluatorSpec, ...]:
+    """The specs of entries that are all valid: cached, or validated directly by their class.
 
-    `texts` are the keys of the cache, `entry` returns the raw entry with an index. Returns nothing
-    when any is invalid or unusual: then `_validate_by_type` checks all and reports why.
+    Returns nothing when any is invalid or unusual: then `_validate_by_type` reports why.
     """
     validators, known, notes_before = reading.validators, reading.known, len(reading.notes)
     specs: list[EvaluatorSpec] = []
     fresh: list[tuple[bytes, int, str]] = []
     try:
-        for key in texts:
+        for raw in entries:
+            key = _RAW_ENCODER.encode(raw)
             spec = known.get(key) or known.again(key)
             if spec is None:
-                raw = entry(len(specs))
                 validate = validators.get(raw["type"])
                 if validate is None:
                     spec = _validate_first(raw, reading)

@@ -130,6 +130,14 @@ class RunOptions(Shape):
         once=True,
     )
     workers: Several | None = Option(None, "How many trials run at once (10).")
+    executor: Text | None = Option(
+        None,
+        "What grades large suites of recorded answers (processes).",
+        metavar="NAME",
+        doors=("run",),
+        heirs=("rerun",),
+        once=True,
+    )
     repeat: Several | None = Option(
         None, "How many times each case is asked (1).", doors=_NO_REGRADE, plans=True
     )

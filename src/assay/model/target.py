@@ -50,7 +50,7 @@ class TargetSpec(RateLimits):
     # An invalid value may be, or contain, a secret.
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    #: The key for the text after the colon of an inline target: `openai:gpt-4`.
+    #: The key for the text after the colon of an inline target: `openai:gpt-6-sol`.
     inline_key: ClassVar[str] = ""
     #: Its answers were recorded earlier. Large suites are then graded as a stream, so its target
     #: must implement `assay.engine.stream.Answers`.

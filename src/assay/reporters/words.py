@@ -204,7 +204,7 @@ def _coverage(repeats: Mapping[str, Any]) -> str:
 
 
 def _judge(judge: Mapping[str, Any]) -> str:
-    """`quality (openai:gpt-4): 82.5 % of 200 passed, corrected 89.9 % (79 to 100)`."""
+    """`quality (openai:gpt-6-sol): 82.5 % of 200 passed, corrected 89.9 % (79 to 100)`."""
     rate, calibration = judge["passRate"], judge["calibration"]
     text = f"{judge['evaluator']} ({judge['judge']}): "
     text += f"{percent(rate['estimate'])} of {rate['judged']:,} passed" if rate else "no verdict"

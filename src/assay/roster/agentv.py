@@ -113,7 +113,7 @@ def _chat(values: Values) -> Values:
 
 
 _GEMINI = _openai_at(
-    "https://generativelanguage.googleapis.com/v1beta/openai", model="gemini-2.5-flash"
+    "https://generativelanguage.googleapis.com/v1beta/openai", model="gemini-3.5-flash-lite"
 )
 _PROVIDERS: dict[str, Callable[[Values], Values]] = {
     "cli": _command,

@@ -199,7 +199,7 @@ def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast
                 raise UsageError(f"{message}: give --cases, --difference, --run, or eval files")
             return Forecast(wish, basis, cases)
         options = options_of({"repeat": wish.repeat} if wish.repeat else {}, settings, None)
-        chosen = Plan(eval_files.load(paths), options)
+        chosen = Plan(eval_files.load(paths), options).select()
         costs = _costs(chosen, settings, opened)
         asked = [planned.case for planned in chosen if planned.case.skip is None]
         workers = options.workers or _workers(asked, chosen, settings)

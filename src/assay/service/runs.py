@@ -46,6 +46,7 @@ from assay.service.options import default_evaluators, options_of
 from assay.service.project import project, working_directory
 from assay.service.result import Run
 from assay.service.store import open_store
+from assay.service.work import with_work
 from assay.settings import Settings
 from assay.stats.sequential import Sequential
 from assay.suites import snapshot
@@ -236,7 +237,7 @@ def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) 
         reports=order.door.reports,
         origin=origin,
     )
-    job = _with_origin(job)
+    job = with_work(_with_origin(job), order.store or settings.config.store)
     if order.resume is None:
         return job
     named = earlier if order.resume else None

@@ -27,7 +27,7 @@ targets:
     callable: example_agent:answer
 
 # Who judges criteria in words; the key is taken from OPENAI_API_KEY.
-# judge: openai:gpt-4o
+# judge: openai:gpt-6-sol
 
 # What `assay run` does when no option says otherwise.
 # defaults:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, BinaryIO, ClassVar, NamedTuple
+from weakref import WeakValueDictionary
 
 import msgspec
 from pydantic import AfterValidator, ValidationInfo
@@ -67,6 +68,10 @@ _has_optional_escapes = quick_search(r"\\[u/]")
 _WINDOW = 128 * 1024
 
 
+#: The indexes in use, by the name and the version of their file.
+_indexes: WeakValueDictionary[tuple[str | int, ...], Index] = WeakValueDictionary()
+
+
 class Recorded(NamedTuple):
     """The index of a valid line, its observation, and the line itself if it is plain."""
 
@@ -101,7 +106,8 @@ class Replay:
     def answer(self, case_id: str, repeat: int) -> Recorded:
         """The recorded answer for a repeat of a case.
 
-        Processes that are forked after the first answer share the index.
+        Processes that are forked after the first answer share the index, and so do targets with the
+        same file.
         """
         index = self._index or self._get_index()
         passed = 0
@@ -161,7 +167,12 @@ class Replay:
         with self._lock:
             if self._index is None:
                 self._stream = self._open()
-                self._index = Index(self._file, self._shown)
+                found = os.fstat(self._stream.fileno())
+                version = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+                key = (self._shown, *version)
+                if (index := _indexes.get(key)) is None:
+                    _indexes[key] = index = Index(self._file, self._shown)
+                self._index = index
             return self._index
 
     def _open(self) -> BinaryIO:
