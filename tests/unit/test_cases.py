@@ -21,9 +21,7 @@ from assay.model.case_filter import parse_filter
 from assay.model.case_rows import parse_sort
 from assay.model.run import RunRecord
 from assay.ports import Store
-from assay.service.cases import case_at, case_facets, case_page, case_rows, find_case
-from assay.service.comparisons import compare_with_tables
-from assay.service.labels import (
+from assay.service.answer_labels import (
     Labelled,
     export_labels,
     hash_of_answer,
@@ -31,6 +29,8 @@ from assay.service.labels import (
     put_label,
     remove_label,
 )
+from assay.service.cases import case_at, case_facets, case_page, case_rows, find_case
+from assay.service.comparisons import compare_with_tables
 from assay.service.trends import points_of
 from assay.stores.sqlite import SqliteStore
 

@@ -24,7 +24,7 @@ from assay.server.result_pages import CaseListQuery
 from assay.server.runs import Requested, requested_run
 from assay.server.schemas import RunId
 from assay.server.state import state_of
-from assay.service import labels
+from assay.service import answer_labels
 from assay.service.cases import CaseView, case_at
 
 T = TypeVar("T")
@@ -74,8 +74,8 @@ async def put_label(
     body: schemas.NewLabel, run_id: RunId, position: Position, request: Request
 ) -> Response:
     """Label an answer; an author has one label of a kind for each."""
-    given, now = labels.Labelled(**body.model_dump()), state_of(request).now()
-    putting = partial(labels.put_label, given=given, now=now)
+    given, now = answer_labels.Labelled(**body.model_dump()), state_of(request).now()
+    putting = partial(answer_labels.put_label, given=given, now=now)
     return success(await _with_case(run_id, position, request, putting))
 
 
@@ -90,8 +90,8 @@ async def remove_label(
     request: Request,
 ) -> Response:
     """Remove the label of an author."""
-    given = labels.Labelled(passed=False, **query.model_dump())
-    await _with_case(run_id, position, request, partial(labels.remove_label, given=given))
+    given = answer_labels.Labelled(passed=False, **query.model_dump())
+    await _with_case(run_id, position, request, partial(answer_labels.remove_label, given=given))
     return Response(status_code=204)
 
 
