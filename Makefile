@@ -30,7 +30,7 @@ lint: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/docs/tables.py
-	$(BIN)/python tests/server/openapi_file.py
+	$(BIN)/python tests/server/write_openapi.py
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/load.py

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from assay.comparison.gate import Rules
+from assay.comparison.gate import GateRules
 from assay.model.case_filter import CaseFilter, parse_filter
 from assay.model.case_rows import Sort, parse_sort
 from assay.model.result import Outcome
@@ -117,7 +117,7 @@ def measure(store: Store, cases: int) -> None:
         spent = timed(listing)
         at_most(f"list: {text or 'all'}, sorted by {order}", spent * 1e3, 300)
     at_most("open one case", timed(partial(case_at, store, record, cases // 2)) * 1e3, 100)
-    rules = Rules(today=date(2026, 1, 31))
+    rules = GateRules(today=date(2026, 1, 31))
     compare = partial(compare_with_tables, *RUNS, store, rules)
     print(f"{timed(compare, times=1):8.2f} s    comparison, computed once")
     at_most("comparison, kept", timed(compare) * 1e3, 100)

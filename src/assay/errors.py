@@ -198,18 +198,20 @@ class Problems:
     def __bool__(self) -> bool:
         return bool(self._kept)
 
-    def told(self) -> list[Problem]:
+    def sorted(self) -> list[Problem]:
         """The problems in file order; at the end, if so, one that says that there are more."""
         files = list(dict.fromkeys(p.file for p in self._kept))
-        told = sorted(self._kept, key=lambda p: (files.index(p.file), p.line, p.column))
+        listed = sorted(self._kept, key=lambda p: (files.index(p.file), p.line, p.column))
         for severity, found in self._counts.items():
             if found > MAX_PROBLEMS:
                 message = (
                     f"there are more than {MAX_PROBLEMS:,} {severity}s; these were found first"
                 )
                 hint = "fix these first" if severity == "error" else ""
-                told.append(Problem(self.file, 0, 0, severity, "too-many-problems", message, hint))
-        return told
+                listed.append(
+                    Problem(self.file, 0, 0, severity, "too-many-problems", message, hint)
+                )
+        return listed
 
 
 class AssayError(Exception):
@@ -519,7 +521,7 @@ class EvalFileErrors(ExceptionGroup[EvalFileError], AssayError):
         return "\n".join([self.message + ":", *(str(p) for p in self.problems)])
 
 
-def refusal_of(problems: Sequence[Problem], *, strict: bool = False) -> EvalFileErrors | None:
+def error_for(problems: Sequence[Problem], *, strict: bool = False) -> EvalFileErrors | None:
     """The error to raise; None when there are only warnings, unless `strict` counts those."""
     if any(problem.severity == "error" for problem in problems):
         return EvalFileErrors(problems)
@@ -529,7 +531,7 @@ def refusal_of(problems: Sequence[Problem], *, strict: bool = False) -> EvalFile
 
 
 @contextmanager
-def blaming(
+def wrap_errors(
     what: str, failure: type[AssayError] = PluginError, *others: type[Exception]
 ) -> Iterator[None]:
     """Turn what foreign code raises into `failure`; AssayErrors and `others` pass unchanged.

@@ -162,7 +162,7 @@ class RecordedAnswers(Target, Protocol):
         """The number of an answer, its observation, and the JSON of that if it can be stored."""
         ...
 
-    def strangers(self, used: bytearray) -> int:
+    def count_unmatched(self, used: bytearray) -> int:
         """How many answers have an id of which no answer was used."""
         ...
 
@@ -395,10 +395,10 @@ class Store(Cache, Protocol):
         """Whether the run is locked right now; checking never blocks or breaks a lease."""
         ...
 
-    def set_baseline(self, name: str, run_id: str, *, anew: bool = False) -> None:
+    def set_baseline(self, name: str, run_id: str, *, reset_history: bool = False) -> None:
         """Point a name to a run, whichever run it pointed to before.
 
-        The name keeps a history of its runs; with `anew` it starts with this one.
+        The name keeps a history of its runs; with `reset_history` it starts with this one.
         """
         ...
 
@@ -458,7 +458,7 @@ class WorkOrder(msgspec.Struct, frozen=True):
 
 
 class Worker(Protocol):
-    """Does the pieces of one order, one at a time; `assay.orders.worker_of` makes it.
+    """Does the pieces of one order, one at a time; `assay.work_orders.worker_of` makes it.
 
     It may save to the store itself, so a piece that is done twice must do no harm.
     """

@@ -21,8 +21,8 @@ from functools import cache, lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, Literal
 
-from assay.encodings import encodings, json_text, utf8
 from assay.quick_search import quick_search
+from assay.secret_encodings import encodings, json_text, utf8
 
 MARK = "[redacted]"
 #: Shorter values are too likely to occur by chance.
@@ -134,7 +134,7 @@ class Redactor:
             window *= 4  # redaction makes texts shorter
         return self.text(text)[:limit]
 
-    def end(self, text: str, limit: int, *, beheaded: bool = False) -> str:
+    def end(self, text: str, limit: int, *, start_missing: bool = False) -> str:
         """The last `limit` characters of the redacted text.
 
         If its beginning was dropped, what is left may begin amid a secret, and is not shown.
@@ -145,7 +145,7 @@ class Redactor:
             if len(found) >= limit + self._margin:
                 return found[-limit:]
             window *= 4
-        return self.text(text)[self._margin if beheaded else 0 :][-limit:]
+        return self.text(text)[self._margin if start_missing else 0 :][-limit:]
 
     def json(self, value: Any) -> Any:
         """A copy of a JSON value with its texts and keys redacted; tuples become lists."""
@@ -276,9 +276,9 @@ def cut(text: str, limit: int, keep: Literal["start", "both"] = "start") -> str:
     return f"{short[:half]} ... {redactor.end(text, half)}"
 
 
-def cut_to_end(text: str, limit: int, *, beheaded: bool = False) -> str:
-    """The last `limit` characters of the redacted text; `beheaded` if its beginning was dropped."""
-    return current().end(text, limit, beheaded=beheaded)
+def cut_to_end(text: str, limit: int, *, start_missing: bool = False) -> str:
+    """The last `limit` characters of the redacted text, whose beginning may be missing already."""
+    return current().end(text, limit, start_missing=start_missing)
 
 
 class _Keys:

@@ -1,4 +1,7 @@
-"""Names to objects, loaded lazily from entry points; built-ins are registered the same way."""
+"""Names to objects: entry points, loaded lazily, and functions of a project.
+
+Built-ins are registered in the same way as plugins.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,12 @@ if TYPE_CHECKING:
     from assay.model.evaluator import EvaluatorSpec
     from assay.model.target import TargetSpec
     from assay.ports import Executor, Loader, Reporter, StoreOpener
+import os
+import traceback
+from importlib import import_module
+
+from assay.errors import MAX_MESSAGE, AssayError, nearest, printable
+from assay.redaction import cut
 
 T = TypeVar("T")
 #: Says what is wrong with a loaded object, as the rest of a sentence; empty when it is valid.
@@ -246,3 +255,46 @@ targets: Registry[type[TargetSpec]] = Registry("assay.targets", "target provider
 stores: Registry[StoreOpener] = Registry("assay.stores", "store", _opener_fault)
 executors: Registry[type[Executor]] = Registry("assay.executors", "executor", _executor_fault)
 reporters: Registry[Reporter] = Registry("assay.reporters", "reporter", _requires("write"))
+
+
+_ABSENT = object()
+
+
+def imported(reference: str, failure: Callable[[str], AssayError]) -> Callable[..., Any]:
+    """The function; raises `failure(message)` if it cannot be imported or called."""
+    label = f"python:{reference}"
+    module, _, names = reference.partition(":")
+    try:
+        found: Any = import_module(module)
+        for name in names.split("."):
+            home, found = found, getattr(found, name, _ABSENT)
+            if found is _ABSENT:
+                break
+    except (Exception, SystemExit) as error:  # a project's module may raise anything on import
+        if isinstance(error, ModuleNotFoundError) and _is_self_or_parent(error.name, module):
+            message = f"{label}: there is no module {error.name!r}"
+            raise failure(f"{message} in the project or in what is installed") from None
+        raise failure(f"{label} could not be imported: {raised(error)}") from error
+    if found is _ABSENT:
+        raise failure(f"{label}: {module!r} has no {name!r}{_hint(name, home)}")
+    if not callable(found):
+        raise failure(f"{label} is {type(found).__name__}, not a function")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _hint(name: str, home: Any) -> str:
+    hint = nearest(name, [known for known in dir(home) if not known.startswith("_")])
+    return f" ({hint})" if hint else ""
+
+
+def _is_self_or_parent(missing: str | None, module: str) -> bool:
+    """Is the missing module the wanted one or a parent of it, not one that it imports?"""
+    return missing is not None and f"{module}.".startswith(f"{missing}.")
+
+
+def raised(error: BaseException) -> str:
+    """The type, message and line of an exception from a project's code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    return printable(cut(cause_of(error), MAX_MESSAGE - len(at), "both")) + at

@@ -23,9 +23,9 @@ from assay.model.evaluator import EvaluatorSpec
 from assay.model.numbers import rounded
 from assay.model.score import PASS_FROM, EvaluationScore, reaches
 from assay.ports import Check, Resources
+from assay.process.workers import LIMIT_SECONDS, compute
 from assay.redaction import Redactor, redacting
 from assay.threads import in_thread
-from assay.workers import LIMIT_SECONDS, compute
 
 #: How long a check may keep the event loop before a worker process takes over.
 LOOP_SECONDS = 0.002
@@ -36,7 +36,7 @@ _TOO_LONG = "it needed more than {:g} s of processor time and was stopped"
 THREAD_SECONDS = 300.0
 
 
-def ready(spec: Any, resources: Resources) -> Check:
+def prepare(spec: Any, resources: Resources) -> Check:
     """The check of an evaluator: what its `prepare` returns, or else its `evaluate`.
 
     It is awaited where it cannot run on the event loop.

@@ -18,19 +18,19 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
 
-from assay.documents import yaml
-from assay.documents.checking import check
-from assay.documents.document import Document
-from assay.documents.source import is_absent, read_text
 from assay.errors import ConfigError, EvalFileErrors, Problem
 from assay.model.accepted import AcceptedLoss
-from assay.model.fields import Empty, Flag, Number, Text
 from assay.model.options import RunOptions
-from assay.model.reading import Reading
-from assay.model.refusal import Besides, Refusal, problem, repeated, shown
-from assay.model.shape import Shape
 from assay.model.source import AnySource, LiveSource
 from assay.model.target import Price
+from assay.wire import yaml
+from assay.wire.document import Document
+from assay.wire.fields import Empty, Flag, Number, Text
+from assay.wire.shape import Shape
+from assay.wire.text_files import is_absent, read_text
+from assay.wire.validation import check
+from assay.wire.validation_context import ValidationContext
+from assay.wire.validation_errors import AlsoCheck, AnyValidationError, problem, repeated, shown
 
 #: Settings of targets that are never recorded.
 SECRET_KEYS = ("api_key", "headers")
@@ -89,7 +89,7 @@ def _store_url(value: str) -> str:
     return value
 
 
-def _duplicate_names(raw: Any) -> Iterator[Refusal]:
+def _duplicate_names(raw: Any) -> Iterator[AnyValidationError]:
     return repeated(raw, "two targets are called {}", "name")
 
 
@@ -98,7 +98,7 @@ class Config(Shape):
 
     allow_outside_root: Flag = False
     seed_manifest: Annotated[Text, AfterValidator(_below_root)] = "evals/seed-manifest.json"
-    targets: Annotated[list[TargetEntry], Besides(_duplicate_names)] = Empty(list)
+    targets: Annotated[list[TargetEntry], AlsoCheck(_duplicate_names)] = Empty(list)
     judge: Annotated[
         str | JudgeEntry | None,
         BeforeValidator(_judge_entry, json_schema_input_type=Text | JudgeEntry),
@@ -155,7 +155,7 @@ class Settings(msgspec.Struct, frozen=True):
             return real.is_relative_to(self.bounds)
         return self.config.allow_outside_root or real.is_relative_to(self.root)
 
-    def refusal(self) -> tuple[str, str]:
+    def permitted_root(self) -> tuple[str, str]:
         """For the error about a path that is not permitted: which root it leaves, and a hint."""
         if self.bounds is not None:
             return "the served root", ""
@@ -173,7 +173,7 @@ class Settings(msgspec.Struct, frozen=True):
                 entry.pop(name, None)
         return written
 
-    def lead_path(self) -> None:
+    def prepend_to_sys_path(self) -> None:
         """Put the project root first in `sys.path`, so that its own modules are found."""
         if (root := str(self.root)) not in sys.path:
             sys.path.insert(0, root)
@@ -247,7 +247,7 @@ def _toml_problem(name: str, message: str) -> Problem:
 
 def _validate(document: Document) -> Config:
     data = {} if document.data is None else document.data
-    config, problems = check(Config, document, (), data, Reading())
+    config, problems = check(Config, document, (), data, ValidationContext())
     problems = [*document.problems, *problems]
     if config is None or any(p.severity == "error" for p in problems):
         raise ConfigError(problems)
@@ -263,7 +263,7 @@ def _with_overrides(config: Config) -> Config:
         if text := variables.get(variable):
             raw = {key: _parse(text, getattr(config, key))}
             document = Document.unplaced(f"environment variable {variable}", raw)
-            checked, found = check(Config, document, (), raw, Reading())
+            checked, found = check(Config, document, (), raw, ValidationContext())
             problems += found
             changes[key] = getattr(checked, key, None)
     if problems:

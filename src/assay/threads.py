@@ -1,9 +1,9 @@
 """Where code of a project runs, so that a call that hangs can be abandoned.
 
 `call_in_thread` calls a function in a daemon thread. Coroutines are awaited in one of two places.
-`Apart`: on an event loop of their own, in a daemon thread. A coroutine that blocks its loop, or
-ignores its cancellation, delays neither us nor the exit. `Here`: on the caller's own loop, as
-objects that the function uses may be bound to it.
+`IsolatedLoop`: on an event loop of their own, in a daemon thread. A coroutine that blocks its loop,
+or ignores its cancellation, delays neither us nor the exit. `CallerLoop`: on the caller's own loop,
+as objects that the function uses may be bound to it.
 """
 
 from __future__ import annotations
@@ -187,14 +187,14 @@ def _outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Outcom
     return Outcome(value, error, (time.perf_counter() - started) * 1000)
 
 
-class Place(Protocol):
+class CoroutineRunner(Protocol):
     """Awaits the coroutines of a function."""
 
     async def outcome(self, start: Start) -> Outcome: ...
     async def close(self) -> None: ...
 
 
-class Here:
+class CallerLoop:
     """On the running loop; a cancellation waits for the coroutine for the grace period at most."""
 
     def __init__(self, grace: float = GRACE_SECONDS) -> None:
@@ -213,7 +213,7 @@ class Here:
         pass
 
 
-class Apart:
+class IsolatedLoop:
     """On a loop in a daemon thread, started on first use, and replaced if it is stuck.
 
     Users are counted: each calls `join` and `close`, and the last `close` ends the loop.
@@ -225,7 +225,7 @@ class Apart:
         self._loop: _Loop | None = None
         self._process = 0
 
-    def join(self) -> Apart:
+    def join(self) -> IsolatedLoop:
         with self._lock:
             self._users += 1
         return self
@@ -286,9 +286,9 @@ class Apart:
 
 
 #: One loop for all targets of a project, as objects that they share are bound to one loop.
-SHARED = Apart()
+TARGETS_LOOP = IsolatedLoop()
 #: The same for its evaluators: a slow one must not delay the targets.
-EVALUATORS = Apart()
+EVALUATORS_LOOP = IsolatedLoop()
 
 
 class _Loop(NamedTuple):

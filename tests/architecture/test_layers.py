@@ -1,4 +1,4 @@
-"""The shape of the house: who may import whom, and what importing costs."""
+"""The layers: which package may import which, and what importing costs."""
 
 from __future__ import annotations
 
@@ -18,53 +18,46 @@ import assay
 
 SOURCE = Path(assay.__file__).parent
 
-#: The first step of a module's name below `assay`, by layer. A package imports only from
-#: layers below its own, and within an ordered layer from those that stand before it.
+#: Packages and modules below `assay`, by layer. A package imports only from layers
+#: below its own, and within an ordered layer from those that stand before it.
 LAYERS: list[list[str]] = [
     [
         "version",
         "text",
         "record",
-        "memory",
-        "formulas",
+        "caching",
         "quick_search",
-        "encodings",
+        "secret_encodings",
         "redaction",
         "errors",
         "deadlines",
         "patterns",
         "threads",
-        "cores",
         "blocking",
-        "replacement",
-        "file_locks",
+        "atomic_files",
         "stats",
+        "wire",
         "model",
     ],
     [
-        "documents",
         "observations",
-        "watchdog",
         "process",
-        "workers",
         "settings",
-        "terminal",
-        "seeds",
+        "seed_manifest",
         "ports",
         "scoring",
         "registry",
-        "functions",
         "orders",
     ],
     ["loaders", "evaluators", "targets", "executors", "stores", "reporters"],
-    ["suites", "roster", "engine", "judges", "results", "comparison"],
+    ["suites", "targets.pool", "engine", "results", "comparison"],
     ["service"],
     ["testing", "server", "cli", "", "__main__"],
 ]
 #: Layers whose members import those that stand before them; of the others they never do.
 ORDERED = {0, 1, 3, 5}
 #: Layers that have packages only: the phases of a case's way, and the verbs.
-ROOMS = {2, 3, 4}
+PACKAGES_ONLY = {2, 3, 4}
 
 
 @cache
@@ -77,9 +70,11 @@ def dotted(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def room(module: str) -> str:
-    """`loaders` for assay.loaders.yaml; empty for the facade."""
-    return module.split(".")[1] if "." in module else ""
+def package(module: str) -> str:
+    """`loaders` for assay.loaders.yaml, `targets.pool` for its modules; empty for the facade."""
+    steps = module.split(".")[1:]
+    inner = ".".join(steps[:2])
+    return inner if any(inner in layer for layer in LAYERS) else "".join(steps[:1])
 
 
 @cache
@@ -118,17 +113,17 @@ def imports(file: Path) -> list[tuple[int, str]]:
 
 
 def place(name: str) -> tuple[int, int]:
-    for layer, rooms in enumerate(LAYERS):
-        if name in rooms:
-            return layer, rooms.index(name)
+    for layer, packages in enumerate(LAYERS):
+        if name in packages:
+            return layer, packages.index(name)
     raise AssertionError(f"{name!r} has no layer")
 
 
 def upwards(file: Path) -> Iterator[str]:
     """The imports of a module that do not point downwards."""
-    own = room(dotted(file))
+    own = package(dotted(file))
     for line, name in imports(file):
-        other = room(name)
+        other = package(name)
         if other == own:
             continue
         (layer, order), (below, below_order) = place(own), place(other)
@@ -154,16 +149,16 @@ def test_no_import_cycles() -> None:
 
 
 def test_phases_are_packages() -> None:
-    for layer in ROOMS:
+    for layer in PACKAGES_ONLY:
         for name in LAYERS[layer]:
-            assert (SOURCE / name).is_dir(), f"{name} is a lone module"
+            assert (SOURCE / name.replace(".", "/")).is_dir(), f"{name} is a lone module"
 
 
-def test_the_engine_rooms_reach_implementations_only_by_name() -> None:
+def test_the_engine_reaches_implementations_only_by_name() -> None:
     for file in modules():
-        layer, _ = place(room(dotted(file)))
+        layer, _ = place(package(dotted(file)))
         if layer in (3, 4):
-            used = {room(name) for _, name in imports(file)}
+            used = {package(name) for _, name in imports(file)}
             assert not used & set(LAYERS[2]), f"{file} imports an implementation"
 
 

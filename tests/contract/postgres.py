@@ -106,9 +106,9 @@ class Server:
         self.sql(f"ALTER DATABASE {name} RESET ALL")
         users = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
         users += " AND pid <> pg_backend_pid()"
-        anew = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
-        anew += "; GRANT USAGE ON SCHEMA public TO PUBLIC"
-        self.sql(f"{users}; {anew}", url)
+        reset_history = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
+        reset_history += "; GRANT USAGE ON SCHEMA public TO PUBLIC"
+        self.sql(f"{users}; {reset_history}", url)
         self._empty.append(url)
 
     def sql(self, statement: str, url: str | None = None) -> list[tuple[object, ...]]:

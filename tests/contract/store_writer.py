@@ -17,7 +17,7 @@ from pathlib import Path
 
 from assay.errors import StoreError
 from assay.stores.sqlite import LOCK_TIMEOUT_SECONDS, SqliteStore
-from assay.testing.stores import a_run, a_trial
+from assay.testing.stores import make_run, make_trial
 
 IN_FLIGHT = 50
 NOBODY = 65534
@@ -43,10 +43,10 @@ def main() -> None:
 
 
 def write(store: SqliteStore, run_id: str, count: int) -> None:
-    store.begin(a_run(run_id))
+    store.begin(make_run(run_id))
     under_way: deque[tuple[int, Future[None]]] = deque()
     for position in range(count):
-        trial = a_trial(position, run_id=run_id, result=b"r" * 1000)
+        trial = make_trial(position, run_id=run_id, result=b"r" * 1000)
         under_way.append((position, store.save(trial)))
         if len(under_way) >= IN_FLIGHT:
             acknowledge(*under_way.popleft())

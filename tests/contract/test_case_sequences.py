@@ -8,7 +8,7 @@ from pathlib import Path
 from assay.stores.memory import MemoryStore
 from assay.stores.sqlite import SqliteStore
 from contract.case_model import compare
-from contract.request_model import compare_requests
+from contract.rest_model import compare_requests
 
 
 def test_the_store_in_memory_answers_as_the_model_does() -> None:

@@ -15,7 +15,7 @@ import pytest
 from assay.ports import Store
 from assay.stores.postgres_store import PostgresStore
 from assay.stores.sqlite import SqliteStore
-from assay.testing.stores import a_run, a_trial, saved
+from assay.testing.stores import make_run, make_trial, saved
 from assay.testing.test_cases import NOON, SECONDS, added, changed, new_case
 from contract.postgres import Server
 
@@ -53,7 +53,10 @@ def test_a_postgres_database_opens(postgres: Server) -> None:
 def has_everything(store: Store) -> None:
     """What was put into every older store is there, and can be added to."""
     assert store.run("run-1").suites[0].name == "weather"
-    assert list(store.trials("run-1")) == [a_trial(0), a_trial(1, outcome="failed", score=0.0)]
+    assert list(store.trials("run-1")) == [
+        make_trial(0),
+        make_trial(1, outcome="failed", score=0.0),
+    ]
     assert store.baseline_history("main") == [store.baseline("main")] == ["run-1"]
     assert store.get("key") == {"reply": 1}
     cases = store.test_cases
@@ -70,8 +73,8 @@ def has_everything(store: Store) -> None:
     cases.remove(paris.id, NOON).result(SECONDS)
     added(cases, new_case("Bern?", "geo"))
     assert [case.input for case in cases.page(9, tag="geo").test_cases] == ["Rome?", "Bern?"]
-    store.begin(a_run("run-2"))
-    saved(store, a_trial(0, run_id="run-2"))
+    store.begin(make_run("run-2"))
+    saved(store, make_trial(0, run_id="run-2"))
 
 
 def schema(file: Path) -> list[str]:

@@ -29,12 +29,12 @@ from assay.stores.migrating import scripts
 from assay.stores.postgres import open_store
 from assay.stores.postgres_server import PostgresServer
 from assay.stores.postgres_store import PostgresStore, migrate
-from assay.testing.stores import SECONDS, StoreConformance, a_run, a_trial, saved
+from assay.testing.stores import SECONDS, StoreConformance, make_run, make_trial, saved
 from assay.testing.test_cases import TestCaseConformance, added, new_case
 from contract.case_model import compare
 from contract.case_processes import lose_nothing, outlive_kill_9
 from contract.postgres import Server
-from contract.request_model import compare_requests
+from contract.rest_model import compare_requests
 
 WRONG = "not-the-password"
 
@@ -104,7 +104,7 @@ def test_processes_may_open_a_new_database_at_once(url: str) -> None:
     with ThreadPoolExecutor(8) as pool:
         opened += pool.map(PostgresStore, [url] * 8)
     for i, store in enumerate(opened):
-        store.begin(a_run(f"run-{i}"))
+        store.begin(make_run(f"run-{i}"))
     assert len(opened[0].runs(10)) == 8
     for store in opened:
         store.close()
@@ -112,17 +112,17 @@ def test_processes_may_open_a_new_database_at_once(url: str) -> None:
 
 def test_of_two_processes_one_begins_a_run(url: str) -> None:
     with closing(PostgresStore(url)) as one, closing(PostgresStore(url)) as other:
-        one.begin(a_run())
+        one.begin(make_run())
         with pytest.raises(StoreError, match="there is a run 'run-1' already"):
-            other.begin(a_run())
+            other.begin(make_run())
 
 
 def test_two_that_save_the_same_trials_do_not_end_each_other(url: str) -> None:
     with closing(PostgresStore(url)) as one, closing(PostgresStore(url)) as other:
-        one.begin(a_run())
+        one.begin(make_run())
         places = list(range(300))
-        futures = [one.save(a_trial(i)) for i in places]
-        futures += [other.save(a_trial(i, outcome="failed")) for i in reversed(places)]
+        futures = [one.save(make_trial(i)) for i in places]
+        futures += [other.save(make_trial(i, outcome="failed")) for i in reversed(places)]
         assert [future.exception(SECONDS) for future in futures] == [None] * 600
         assert [trial.position for trial in one.trials("run-1")] == places
 
@@ -208,7 +208,7 @@ def test_a_read_only_server_is_told_of(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url)) as store:
         assert store.runs(1) == []
         with pytest.raises(StoreError, match="it is read-only; name the primary server"):
-            store.begin(a_run())
+            store.begin(make_run())
 
 
 def test_a_user_who_may_nothing_is_told_of(postgres: Server, url: str) -> None:
@@ -237,18 +237,18 @@ def test_what_a_server_reports_is_told_in_our_words(code: str) -> None:
 
 def test_a_lock_that_another_process_keeps_is_told_of(url: str) -> None:
     with closing(PostgresStore(url, lock_timeout=0.05)) as store, psycopg.connect(url) as other:
-        store.begin(a_run())
+        store.begin(make_run())
         other.execute("LOCK TABLE trial IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(StoreError, match="another process keeps it locked"):
-            store.save(a_trial(0)).result(SECONDS)
+            store.save(make_trial(0)).result(SECONDS)
         other.rollback()
-        saved(store, a_trial(0))
+        saved(store, make_trial(0))
 
 
 def test_a_server_that_comes_back_is_used_again(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url, retry_seconds=0)) as store:
-        store.begin(a_run())
-        saved(store, a_trial(0))
+        store.begin(make_run())
+        saved(store, make_trial(0))
         (case,) = added(store.test_cases, new_case())
         left = store.trials("run-1")
         next(left)
@@ -257,12 +257,12 @@ def test_a_server_that_comes_back_is_used_again(postgres: Server, url: str) -> N
             with pytest.raises(StoreError, match="the server cannot be reached"):
                 store.run("run-1")
             with pytest.raises(StoreError, match="the server cannot be reached"):
-                store.save(a_trial(1)).result(SECONDS)
+                store.save(make_trial(1)).result(SECONDS)
             with pytest.raises(StoreError, match="the server cannot be reached"):
                 store.lease("run-1").__enter__()
         finally:
             postgres.start()
-        saved(store, a_trial(2))
+        saved(store, make_trial(2))
         assert list(store.finished("run-1")) == [(0, 0), (2, 0)]
         assert store.test_cases.get(case.id) == case
         left.close()  # type: ignore[attr-defined]
@@ -285,15 +285,15 @@ def test_reads_and_writes_wait_for_a_server_that_restarts(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
-        store.begin(a_run())
-        saved(store, *(a_trial(i) for i in range(500)))
+        store.begin(make_run())
+        saved(store, *(make_trial(i) for i in range(500)))
         with store.lease("run-1"):
             reading = store.trials("run-1")
             first = next(reading)
             with restarting(postgres):
-                save = store.save(a_trial(500))
+                save = store.save(make_trial(500))
                 assert store.run("run-1").status == "running"
-                assert [first, *reading][:500] == [a_trial(i) for i in range(500)]
+                assert [first, *reading][:500] == [make_trial(i) for i in range(500)]
                 save.result(SECONDS)
                 (case,) = added(store.test_cases, new_case())
                 store.put("key", {"a": 1})
@@ -318,28 +318,28 @@ def test_a_server_that_does_not_come_back_is_waited_for_only_so_long(
     postgres: Server, url: str
 ) -> None:
     with closing(PostgresStore(url, retry_seconds=0.2)) as store:
-        store.begin(a_run())
+        store.begin(make_run())
         postgres.stop()
         try:
-            for attempt in (store.baselines, lambda: store.save(a_trial(0)).result(SECONDS)):
+            for attempt in (store.baselines, lambda: store.save(make_trial(0)).result(SECONDS)):
                 with pytest.raises(StoreError, match="the server cannot be reached"):
                     attempt()
         finally:
             postgres.start()
-        saved(store, a_trial(0))
+        saved(store, make_trial(0))
 
 
 def test_rows_that_changed_while_the_server_restarted_are_refused(
     postgres: Server, url: str
 ) -> None:
     with closing(PostgresStore(url)) as store:
-        store.begin(a_run())
-        saved(store, *(a_trial(i) for i in range(1, 500)))
+        store.begin(make_run())
+        saved(store, *(make_trial(i) for i in range(1, 500)))
         reading = store.trials("run-1")
         for _ in range(200):
             next(reading)
         with restarting(postgres):
-            saved(store, a_trial(0))
+            saved(store, make_trial(0))
             with pytest.raises(StoreError, match="what was being read has changed"):
                 next(reading)
 
@@ -370,9 +370,9 @@ def test_trials_are_saved_again_when_the_server_goes_away_while_they_are_written
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with closing(PostgresStore(url)) as store, closing(psycopg.connect(url)) as other:
-        store.begin(a_run())
+        store.begin(make_run())
         other.execute("LOCK TABLE trial IN ACCESS EXCLUSIVE MODE")
-        save = store.save(*(a_trial(i, result=b"r" * size) for i in range(trials)))
+        save = store.save(*(make_trial(i, result=b"r" * size) for i in range(trials)))
         while not postgres.sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
             assert not save.done()
         with restarting(postgres):
@@ -384,9 +384,9 @@ def test_trials_are_saved_again_when_the_server_goes_away_while_they_are_written
 
 def test_trials_are_saved_again_when_their_commit_is_in_doubt(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url)) as store:
-        store.begin(a_run())
+        store.begin(make_run())
         end_connection(postgres, url, "trial")
-        saved(store, a_trial(0))
+        saved(store, make_trial(0))
         assert list(store.finished("run-1")) == [(0, 0)]
     assert postgres.sql("SELECT last_value FROM doubt", url) == [(2,)]
 
@@ -395,7 +395,7 @@ def test_a_run_is_not_begun_again_when_its_commit_is_in_doubt(postgres: Server, 
     with closing(PostgresStore(url)) as store:
         end_connection(postgres, url, "run")
         with pytest.raises(CommitInDoubt, match="what was not acknowledged may be missing"):
-            store.begin(a_run())
+            store.begin(make_run())
     assert postgres.sql("SELECT last_value FROM doubt", url) == [(1,)]
 
 
@@ -406,24 +406,24 @@ def end_leases(postgres: Server) -> None:
 
 def test_a_lease_whose_connection_was_lost_is_taken_again(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
-        store.begin(a_run())
+        store.begin(make_run())
         with store.lease("run-1"):
             end_leases(postgres)
-            saved(store, a_trial(0))
+            saved(store, make_trial(0))
             assert other.held("run-1")
         assert not other.held("run-1")
 
 
 def test_a_run_that_another_process_finished_takes_nothing_more(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
-        store.begin(a_run())
+        store.begin(make_run())
         with store.lease("run-1"):
             end_leases(postgres)
             with other.lease("run-1"):
                 other.finish("run-1", "finished", "2026-01-31T12:05:00Z", {})
             for _ in range(2):
                 with pytest.raises(StoreError, match="another process may be at work on it"):
-                    saved(store, a_trial(0))
+                    saved(store, make_trial(0))
         assert list(store.finished("run-1")) == []
         assert not other.held("run-1")
 
@@ -451,39 +451,41 @@ def test_what_the_url_says_of_the_connection_holds(url: str) -> None:
 
 def test_a_connection_that_the_server_ends_is_replaced(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url)) as store:
-        store.begin(a_run())
+        store.begin(make_run())
         others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
         postgres.sql(f"{others} WHERE datname = '{url.rpartition('/')[2]}'")
-        saved(store, a_trial(0))
+        saved(store, make_trial(0))
         assert len(list(store.trials("run-1"))) == 1
 
 
 def test_a_run_whose_lease_was_lost_takes_nothing_more(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
-        store.begin(a_run())
-        store.begin(a_run("run-2"))
+        store.begin(make_run())
+        store.begin(make_run("run-2"))
         with store.lease("run-1"):
-            saved(store, a_trial(0))
+            saved(store, make_trial(0))
             end_leases(postgres)
             with other.lease("run-1"):
-                lost, kept = store.save(a_trial(1)), store.save(a_trial(1, run_id="run-2"))
+                lost, kept = store.save(make_trial(1)), store.save(make_trial(1, run_id="run-2"))
                 with pytest.raises(StoreError, match="the connection that held the run run-1"):
                     lost.result(SECONDS)
                 kept.result(SECONDS)
                 with pytest.raises(StoreError, match="another process may be at work on it"):
                     store.finish("run-1", "finished", "2026-01-31T12:05:00Z", {})
-                saved(other, a_trial(2))
+                saved(other, make_trial(2))
         with store.lease("run-1"):
-            saved(store, a_trial(3))
+            saved(store, make_trial(3))
         assert list(store.finished("run-1")) == [(0, 0), (2, 0), (3, 0)]
         assert store.run("run-1").status == "running"
 
 
-@pytest.mark.parametrize("bad", [a_trial(2**70), a_trial(7, case_id="a\0"), a_trial(7, suite=None)])
+@pytest.mark.parametrize(
+    "bad", [make_trial(2**70), make_trial(7, case_id="a\0"), make_trial(7, suite=None)]
+)
 def test_a_trial_that_cannot_be_stored_spoils_no_other(bad: TrialRecord, url: str) -> None:
     with closing(PostgresStore(url)) as store:
-        store.begin(a_run())
-        futures = [store.save(trial) for trial in (a_trial(0), bad, a_trial(1))]
+        store.begin(make_run())
+        futures = [store.save(trial) for trial in (make_trial(0), bad, make_trial(1))]
         faults = [future.exception(SECONDS) for future in futures]
         assert faults[0] is faults[2] is None
         assert isinstance(faults[1], StoreError)
@@ -493,8 +495,8 @@ def test_a_trial_that_cannot_be_stored_spoils_no_other(bad: TrialRecord, url: st
 
 def test_trials_are_not_all_in_memory_at_once(url: str) -> None:
     with closing(PostgresStore(url)) as store:
-        store.begin(a_run())
-        store.save(*(a_trial(i, result=b"r" * 10_000) for i in range(3000))).result(SECONDS)
+        store.begin(make_run())
+        store.save(*(make_trial(i, result=b"r" * 10_000) for i in range(3000))).result(SECONDS)
         tracemalloc.start()
         try:
             assert sum(1 for _ in store.trials("run-1")) == 3000

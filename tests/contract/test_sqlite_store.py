@@ -24,7 +24,7 @@ from assay.stores.file_lease import FileLease
 from assay.stores.group_commit import MAX_GROUP, GroupCommit, Write
 from assay.stores.migrating import APPLICATION_ID, migrate, scripts
 from assay.stores.sqlite import SqliteStore
-from assay.testing.stores import SECONDS, a_run, a_trial, saved
+from assay.testing.stores import SECONDS, make_run, make_trial, saved
 
 WRITER = Path(__file__).with_name("store_writer.py")
 KILLS = 50 if os.environ.get("ASSAY_TEST_PROFILE") == "full" else 4
@@ -88,9 +88,9 @@ def test_what_was_acknowledged_outlives_kill_9(kill: int, file: Path) -> None:
     store = SqliteStore(file)
     kept = list(store.trials("run-1"))
     assert {t.position for t in kept} >= set(acknowledged)
-    assert kept == [a_trial(t.position, result=b"r" * 1000) for t in kept]
+    assert kept == [make_trial(t.position, result=b"r" * 1000) for t in kept]
     assert store.run("run-1").status == "running"
-    saved(store, a_trial(2_000_000))
+    saved(store, make_trial(2_000_000))
     store.close()
     assert sound(file)
 
@@ -119,24 +119,24 @@ def test_processes_may_write_at_once_from_the_first_moment(file: Path) -> None:
 
 def test_a_reader_in_another_store_sees_what_was_acknowledged(file: Path) -> None:
     with closing(SqliteStore(file)) as one, closing(SqliteStore(file)) as other:
-        one.begin(a_run())
+        one.begin(make_run())
         for i in range(20):
-            saved(one, a_trial(i))
+            saved(one, make_trial(i))
             assert len(list(other.finished("run-1"))) == i + 1
 
 
 def test_a_lock_that_another_process_keeps_is_told_of(file: Path) -> None:
     store = SqliteStore(file, lock_timeout=0.05)
-    store.begin(a_run())
+    store.begin(make_run())
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match=r"store\.db: another process keeps it locked"):
-            store.save(a_trial(0)).result(SECONDS)
-        assert store.run("run-1") == a_run(), "readers wait for nobody"
+            store.save(make_trial(0)).result(SECONDS)
+        assert store.run("run-1") == make_run(), "readers wait for nobody"
         with closing(SqliteStore(file, lock_timeout=0.05)) as reader:
             assert list(reader.trials("run-1")) == []
         other.execute("ROLLBACK")
-    saved(store, a_trial(0))
+    saved(store, make_trial(0))
     assert len(list(store.trials("run-1"))) == 1
     store.close()
 
@@ -243,7 +243,7 @@ def test_a_read_only_folder_is_told_of(shared: Path) -> None:
 def test_a_store_in_a_read_only_folder_is_left_as_it_is(journal: str, shared: Path) -> None:
     file = shared / "store.db"
     with closing(SqliteStore(file)) as store:
-        store.begin(a_run())
+        store.begin(make_run())
     query(file, f"PRAGMA journal_mode = {journal}")
     before = file.read_bytes()
     file.chmod(0o444)
@@ -267,20 +267,20 @@ def test_no_more_room_is_told_of_and_nothing_acknowledged_is_lost(room: int, fil
     with closing(SqliteStore(file)) as store:
         if acknowledged:
             assert {key[0] for key in store.finished("run-1")} >= set(acknowledged)
-        store.begin(a_run("run-2"))
+        store.begin(make_run("run-2"))
     assert sound(file)
 
 
 def test_a_full_disk_is_told_of_and_work_goes_on_when_there_is_room(file: Path) -> None:
     store = SqliteStore(file)
-    store.begin(a_run())
+    store.begin(make_run())
     limit = store._file.writer  # SQLite answers this limit as it answers a full disk
     limit.execute("PRAGMA max_page_count = 20")
-    futures = [store.save(a_trial(i, result=b"r" * 5000)) for i in range(50)]
+    futures = [store.save(make_trial(i, result=b"r" * 5000)) for i in range(50)]
     faults = [future.exception(SECONDS) for future in futures]
     assert any("the disk is full; make room" in str(fault) for fault in faults)
     limit.execute("PRAGMA max_page_count = 100000")
-    saved(store, a_trial(100))
+    saved(store, make_trial(100))
     kept = [i for i, fault in enumerate(faults) if fault is None]
     assert [position for position, _ in store.finished("run-1")] == [*kept, 100]
     store.close()
@@ -330,8 +330,8 @@ def test_a_newer_schema_is_left_as_it_is(file: Path) -> None:
 def filled(file: Path) -> int:
     """Makes a store of some size; its size in bytes."""
     with closing(SqliteStore(file)) as store:
-        store.begin(a_run())
-        saved(store, *(a_trial(i, result=b"r" * 1000) for i in range(500)))
+        store.begin(make_run())
+        saved(store, *(make_trial(i, result=b"r" * 1000) for i in range(500)))
     return file.stat().st_size
 
 
@@ -406,12 +406,12 @@ def test_trials_are_read_in_the_order_of_their_key_without_sorting(file: Path) -
 
 
 @pytest.mark.parametrize(
-    "bad", [a_trial(2**70), a_trial(7, case_id="\ud800"), a_trial(7, suite=None)], ids=repr
+    "bad", [make_trial(2**70), make_trial(7, case_id="\ud800"), make_trial(7, suite=None)], ids=repr
 )
 def test_a_trial_that_cannot_be_stored_spoils_no_other(bad: TrialRecord, file: Path) -> None:
     with closing(SqliteStore(file)) as store:
-        store.begin(a_run())
-        futures = [store.save(trial) for trial in (a_trial(0), bad, a_trial(1))]
+        store.begin(make_run())
+        futures = [store.save(trial) for trial in (make_trial(0), bad, make_trial(1))]
         faults = [future.exception(SECONDS) for future in futures]
         assert faults[0] is faults[2] is None
         assert isinstance(faults[1], StoreError)
@@ -450,8 +450,9 @@ def test_a_reply_is_on_disk_after_closing(file: Path) -> None:
 def test_a_program_that_forgets_to_close_its_store_ends(file: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from assay.stores.sqlite import SqliteStore;"
-        "from assay.testing.stores import a_run; SqliteStore(Path(sys.argv[1])).begin(a_run())"
+        "from assay.testing.stores import make_run;"
+        "SqliteStore(Path(sys.argv[1])).begin(make_run())"
     )
     subprocess.run([sys.executable, "-c", code, str(file)], check=True, timeout=SECONDS)
     with closing(SqliteStore(file)) as store:
-        assert store.run("run-1") == a_run()
+        assert store.run("run-1") == make_run()

@@ -12,7 +12,7 @@ import pytest
 
 from assay.stores.migrating import migrate, scripts
 from assay.stores.sqlite import SqliteStore
-from assay.testing.stores import a_run, a_trial, saved
+from assay.testing.stores import make_run, make_trial, saved
 from assay.testing.test_cases import NOON, SECONDS, added, changed, new_case
 from contract.case_processes import lose_nothing, outlive_kill_9
 
@@ -107,8 +107,8 @@ def test_every_schema_is_brought_to_the_newest_with_what_is_in_it(schema: int, f
             kept = ["a", "b"][: min(schema - 1, 2)]
             assert [case.id for case in store.test_cases.page(9, tag="OLD").test_cases] == kept
             assert store.test_cases.page(9).total == len(kept)
-        store.begin(a_run("run-2"))
-        saved(store, a_trial(0, run_id="run-2"))
+        store.begin(make_run("run-2"))
+        saved(store, make_trial(0, run_id="run-2"))
         before = store.test_cases.page(9).total
         added(store.test_cases, new_case("new", "y"))
         assert store.test_cases.page(9).total == before + 1

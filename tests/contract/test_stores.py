@@ -14,7 +14,7 @@ from assay.ports import Store, StoreOpener
 from assay.stores.memory import MemoryStore, open_store
 from assay.stores.migrating import scripts
 from assay.stores.sqlite import SqliteStore
-from assay.testing.stores import StoreConformance, a_run
+from assay.testing.stores import StoreConformance, make_run
 from assay.testing.test_cases import TestCaseConformance
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,8 +51,8 @@ def openers() -> dict[str, StoreOpener]:
 @pytest.mark.parametrize("url", ["memory:", "sqlite:.assay/store.db"])
 def test_every_store_is_registered_by_the_scheme_of_its_url(url: str, tmp_path: Path) -> None:
     store = openers()[url.partition(":")[0]](url, tmp_path)
-    store.begin(a_run())
-    assert store.run("run-1") == a_run()
+    store.begin(make_run())
+    assert store.run("run-1") == make_run()
     store.close()
 
 
@@ -71,7 +71,7 @@ def test_a_url_without_a_file_is_refused(url: str, tmp_path: Path) -> None:
 
 
 def test_every_memory_store_is_empty() -> None:
-    open_store("memory:").begin(a_run())
+    open_store("memory:").begin(make_run())
     assert open_store("memory:").runs(1) == []
 
 

@@ -35,12 +35,12 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-import warm
+import preloaded_command
 from assay.cli.app import app
 from assay.errors import ConfigError
 from assay.service import eval_files
 from assay.settings import Settings
-from patience import PATIENCE
+from timeouts import WAIT_SECONDS
 
 TIERS = ("golden", "labeled", "regression", "rubric")
 EXAMPLES = ("eval", "evaluators", "expect", *TIERS)
@@ -281,7 +281,7 @@ class Story:
         plain = command.startswith("assay ") and not _SHELL_SIGN.search(command)
         # A run imports the agent of the page, which must not be there for the next one.
         if plain and command.startswith("assay run "):
-            done = warm.assay(*shlex.split(command)[1:], cwd=self.here, together=True)
+            done = preloaded_command.assay(*shlex.split(command)[1:], cwd=self.here, together=True)
             return done.returncode, done.stdout
         if plain:
             return self._assay(shlex.split(command)[1:])  # the same without a new process
@@ -294,7 +294,7 @@ class Story:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=PATIENCE,
+            timeout=WAIT_SECONDS,
             check=False,
         )
         return done.returncode, done.stdout

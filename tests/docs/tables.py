@@ -24,8 +24,6 @@ from assay.model import expect, options, rubric, source, suite, target, tiers, t
 from assay.model.accepted import AcceptedLoss
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
 from assay.model.options import RunOptions
-from assay.model.rules import Ruled
-from assay.model.shape import Shape
 from assay.registry import evaluators, targets
 from assay.service.schema import schema
 from assay.settings import Config, JudgeEntry, TargetEntry
@@ -33,6 +31,8 @@ from assay.targets.chat import ChatTarget
 from assay.targets.reply_paths import ReplyPaths
 from assay.targets.scripted import ScriptedCall, ScriptedReply, ScriptedUsage
 from assay.targets.tools import ToolDefinition
+from assay.wire.rules import Ruled
+from assay.wire.shape import Shape
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG, EVAL_FILES, EVALUATORS = "docs/config.md", "docs/eval-files.md", "docs/evaluators.md"
@@ -148,7 +148,7 @@ def documented_keys(page: Page, title: str) -> dict[str, tuple[str, set[str]]]:
 
 def real_keys(shape: type[Shape]) -> dict[str, tuple[str, set[str]]]:
     return {
-        name: (default_of(shape, name), set(shape.spelling.names(name)))
+        name: (default_of(shape, name), set(shape.key_names.names(name)))
         for name in own_fields(shape)
     }
 
@@ -218,7 +218,7 @@ def table(shape: type[Shape], meanings: dict[str, str]) -> list[str]:
     columns = ["Key", "Type", "Default", *(["Aliases"] if aliased else []), "Meaning"]
     lines = [_row(columns), "|" + "---|" * len(columns)]
     for key, (default, _) in keys.items():
-        aliases = ", ".join(f"`{name}`" for name in shape.spelling.names(key))
+        aliases = ", ".join(f"`{name}`" for name in shape.key_names.names(key))
         cells = [f"`{key}`", type_in_words(properties[key]), default]
         lines.append(_row([*cells, *([aliases] if aliased else []), meanings.get(key, "")]))
     return lines
@@ -233,7 +233,7 @@ def options_table() -> list[str]:
     for key, (default, _) in real_keys(RunOptions).items():
         option, aliases = (
             ", ".join(f"`{name}`" for name in names)
-            for names in (flags[key], RunOptions.spelling.names(key))
+            for names in (flags[key], RunOptions.key_names.names(key))
         )
         kind, meaning = type_in_words(properties[key]), RunOptions.model_fields[key].description
         lines.append(_row([f"`{key}`", option, kind, default, aliases, meaning or ""]))

@@ -33,21 +33,21 @@ from tables import (
 import assay
 from assay.cli.app import app
 from assay.comparison.decision import decide
-from assay.documents import document
-from assay.documents import yaml as yaml_documents
 from assay.errors import MAX_PROBLEMS, SLUGS, AssayError
 from assay.evaluators.prompt import VARIABLES
 from assay.evaluators.python import CONTEXT
 from assay.loaders import csv, jsonl
 from assay.model import expect, message, suite, tiers
 from assay.model.comparison import SignificanceTest
-from assay.model.shape import Shape
 from assay.registry import evaluators
 from assay.results.run import PRECEDENCE
 from assay.service import eval_files
 from assay.service.schema import schema
 from assay.settings import OVERRIDES
 from assay.stats.paired import Pairs
+from assay.wire import document
+from assay.wire import yaml as yaml_documents
+from assay.wire.shape import Shape
 
 FILES = sorted(
     [
@@ -228,8 +228,8 @@ def test_the_example_is_without_a_warning(monkeypatch: pytest.MonkeyPatch) -> No
     loaded = eval_files.lint("evals")
     assert list(map(str, loaded.problems)) == []
     assert {s.tier for s in loaded.suites} == {*tiers.TIERS, "suite"}
-    slips = eval_files.validate("broken").errors
-    assert len({p.code for p in slips}) >= 8
+    malformed = eval_files.validate("broken").errors
+    assert len({p.code for p in malformed}) >= 8
 
 
 @cache
@@ -536,7 +536,7 @@ def test_layers_are_those_that_the_architecture_tests_hold() -> None:
     )
     table = PAGES["docs/architecture.md"].table("Layers")
     told = [code_words(row["Packages"]) for row in table]
-    assert told == [[room or "assay" for room in rooms] for rooms in held]
+    assert told == [[package or "assay" for package in packages] for packages in held]
 
 
 def test_every_module_is_on_the_tour() -> None:

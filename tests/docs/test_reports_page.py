@@ -11,7 +11,7 @@ from pages import Page, code_words, fits
 from assay.registry import reporters
 from assay.reporters.rows import COLUMNS
 from assay.reporters.words import VERDICTS
-from unit.runs import mixed_run, written
+from unit.sample_runs import mixed_run, written
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = Page.read(ROOT / "docs/reports.md", ROOT)

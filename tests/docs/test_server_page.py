@@ -15,10 +15,10 @@ from assay.server.envelope import CODES
 from assay.server.feed import NAMES
 from assay.settings import Settings
 from server.conftest import agent, project, store
-from server.live import live
-from server.openapi_file import FILE
+from server.live_server import live
 from server.test_openapi import operations
 from server.test_runs import FRANCE
+from server.write_openapi import FILE
 
 __all__ = ["agent", "project", "store"]  # fixtures of the tests of the server
 ROOT = FILE.parents[1]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from e2e.one_suite_project import SEEN, SUITE, OneSuiteProject
+from e2e.one_suite_project import outcomes as outcomes_of
 from e2e.projects import Agent, Gate, Project, serving
-from e2e.workplace import SEEN, SUITE, Workplace
-from e2e.workplace import outcomes as outcomes_of
 
 
 @pytest.fixture(scope="session")
@@ -40,12 +40,12 @@ def gate(agent: Agent) -> Iterator[Gate]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OneSuiteProject:
     """A project with a suite, one case of which passes, one fails and one is skipped."""
     monkeypatch.chdir(tmp_path)
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    workplace = Workplace(tmp_path)
+    workplace = OneSuiteProject(tmp_path)
     workplace.write("evals/a.eval.yaml", SUITE)
     workplace.write("seen.jsonl", SEEN)
     return workplace

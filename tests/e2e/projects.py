@@ -19,16 +19,16 @@ import click.testing
 import yaml
 from aiohttp import web
 
-import warm
+import preloaded_command
 from assay.cli.app import app
-from patience import PATIENCE
+from timeouts import WAIT_SECONDS
 from unit.provider_server import Answer, ProviderServer
 
 ASSAY = str(Path(sys.executable).with_name("assay"))
 
 NOTHING: Mapping[str, str] = {}
 Reply = Callable[[dict[str, Any]], dict[str, Any]]
-Process = subprocess.Popen[str] | warm.Process
+Process = subprocess.Popen[str] | preloaded_command.Process
 
 
 class Project:
@@ -48,9 +48,9 @@ class Project:
         file.write_text(content, encoding="utf-8")
         return file
 
-    def start(self, *arguments: str, env: Mapping[str, str] = NOTHING) -> warm.Process:
+    def start(self, *arguments: str, env: Mapping[str, str] = NOTHING) -> preloaded_command.Process:
         """The command at work; the caller waits for it."""
-        return warm.Process(arguments, self.root, environment(env))
+        return preloaded_command.Process(arguments, self.root, environment(env))
 
     def start_anew(
         self, *arguments: str, env: Mapping[str, str] = NOTHING
@@ -71,7 +71,7 @@ class Project:
         self, *arguments: str, code: int = 0, env: Mapping[str, str] = NOTHING
     ) -> subprocess.CompletedProcess[str]:
         """The command from start to end, in a process of its own."""
-        done = warm.assay(*arguments, cwd=self.root, env=environment(env))
+        done = preloaded_command.assay(*arguments, cwd=self.root, env=environment(env))
         return fit(done, code)
 
     def call(self, *arguments: str, code: int | None = 0) -> click.testing.Result:
@@ -120,7 +120,7 @@ def ended(process: Process, code: int | None = None) -> subprocess.CompletedProc
     """How a command ended; there is never a traceback."""
     with process:
         try:
-            out, err = process.communicate(timeout=PATIENCE)
+            out, err = process.communicate(timeout=WAIT_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
@@ -189,7 +189,7 @@ class Agent:
 
     def await_idle(self) -> None:
         """Wait until the newest request has its answer."""
-        assert self._answered.wait(PATIENCE)
+        assert self._answered.wait(WAIT_SECONDS)
 
 
 class Gate:
@@ -200,11 +200,11 @@ class Gate:
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         self.reached.set()
-        await asyncio.to_thread(self._open.wait, PATIENCE)
+        await asyncio.to_thread(self._open.wait, WAIT_SECONDS)
         return web.json_response({"response": (await request.json())["message"], "toolCalls": []})
 
     def await_reached(self) -> None:
-        assert self.reached.wait(PATIENCE)
+        assert self.reached.wait(WAIT_SECONDS)
 
     def open(self) -> None:
         self._open.set()

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-import warm
+import preloaded_command
 from e2e.projects import ASSAY, fit
-from patience import PATIENCE
+from timeouts import WAIT_SECONDS
 
 GOOD = "cases:\n  - id: a\n    input: Hi\n    expected_output: Hello\n"
 BAD = "cases:\n  - id: a\n    inptu: Hi\n    expected_output: Hello\n  - id: b\n    input: x\n"
@@ -40,13 +40,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def assay(*arguments: str, code: int = 0, cwd: str = ".") -> subprocess.CompletedProcess[str]:
-    return fit(warm.assay(*arguments, cwd=cwd), code)
+    return fit(preloaded_command.assay(*arguments, cwd=cwd), code)
 
 
 def started(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     """The same from the start of Python on."""
     command = [ASSAY, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS
+    )
     return fit(done, code)
 
 
@@ -80,7 +82,7 @@ def test_a_command_that_begins_with_all_modules_does_what_a_new_one_does(
 def test_a_full_disk_under_stdout_is_told(command: str) -> None:
     script = f'"$0" {command} > /dev/full'
     done = subprocess.run(
-        ["sh", "-c", script, ASSAY], capture_output=True, text=True, timeout=PATIENCE
+        ["sh", "-c", script, ASSAY], capture_output=True, text=True, timeout=WAIT_SECONDS
     )
     assert done.stderr == "assay: stdout cannot be written: No space left on device\n"
     assert done.returncode == 3
@@ -90,7 +92,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
     Path("bad.eval.yaml").write_text(BAD)
     script = '{ "$0" validate . --json; echo "exit $?" >&2; } | true'
     done = subprocess.run(
-        ["sh", "-c", script, ASSAY], capture_output=True, text=True, timeout=PATIENCE
+        ["sh", "-c", script, ASSAY], capture_output=True, text=True, timeout=WAIT_SECONDS
     )
     assert "exit 2" in done.stderr
     assert "Traceback" not in done.stderr
@@ -101,7 +103,7 @@ def test_streams_that_were_closed_from_the_start_change_nothing_else(closed: str
     Path("a.eval.yaml").write_text("cases: [{id: a, input: hi, expected_output: ho}]")
     script = f'"$0" run a.eval.yaml --target "command:echo hi" -o a.json {closed}; echo "exit $?"'
     done = subprocess.run(
-        ["sh", "-c", script, ASSAY], capture_output=True, text=True, timeout=PATIENCE
+        ["sh", "-c", script, ASSAY], capture_output=True, text=True, timeout=WAIT_SECONDS
     )
     assert done.stdout.endswith("exit 1\n")
     assert "assay:" not in done.stderr
@@ -276,10 +278,10 @@ def test_init_writes_a_project_that_runs_and_never_overwrites() -> None:
 def test_what_a_new_project_records_stays_out_of_git() -> None:
     assay("init")
     assay("run", "evals")
-    subprocess.run(["git", "init", "-q"], check=True, timeout=PATIENCE)
+    subprocess.run(["git", "init", "-q"], check=True, timeout=WAIT_SECONDS)
     status = ["git", "status", "--porcelain", "--untracked-files=all"]
     found = subprocess.run(
-        status, capture_output=True, text=True, check=True, timeout=PATIENCE
+        status, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS
     ).stdout
     assert "assay.yaml" in found
     assert ".assay/" not in found

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import assay as api
-import warm
+import preloaded_command
 from assay.stores.sqlite import SqliteStore
-from assay.testing.stores import a_run, a_trial, saved
+from assay.testing.stores import make_run, make_trial, saved
 from e2e.projects import fit
 
 BASE, SAME, WORSE, UNSURE, OTHER = (f"0198c0d{i}-0000-7000-8000-000000000000" for i in range(5))
@@ -25,14 +25,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def assay(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    return fit(warm.assay(*arguments), code)
+    return fit(preloaded_command.assay(*arguments), code)
 
 
 def add(store: SqliteStore, run_id: str, letters: str, key: str = "k") -> None:
     names = {"P": "passed", "F": "failed", "E": "errored"}
-    store.begin(a_run(run_id))
+    store.begin(make_run(run_id))
     trials = [
-        a_trial(i, run_id=run_id, outcome=names[letter], comparability=key)
+        make_trial(i, run_id=run_id, outcome=names[letter], comparability=key)
         for i, letter in enumerate(letters)
     ]
     saved(store, *trials)

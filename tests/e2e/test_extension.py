@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from patience import PATIENCE
+from timeouts import WAIT_SECONDS
 
 PACKAGE = Path(__file__).parents[1] / "extension"
 
@@ -21,7 +21,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     options = ["--no-deps", "--no-index", "--no-build-isolation", "--target", str(folder)]
-    subprocess.run([*pip, *options, str(PACKAGE)], check=True, timeout=PATIENCE)
+    subprocess.run([*pip, *options, str(PACKAGE)], check=True, timeout=WAIT_SECONDS)
     return folder
 
 
@@ -29,7 +29,7 @@ def assay(site: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess
     command = [sys.executable, "-m", "assay", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(site)}
     return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=PATIENCE
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=WAIT_SECONDS
     )
 
 
@@ -55,14 +55,14 @@ def test_its_evaluators_load_and_judge(installed: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     graded = subprocess.run(
         [sys.executable, "-c", GRADE],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE,
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=WAIT_SECONDS,
     )  # fmt: skip
     assert graded.stdout.splitlines() == ["1.0 1.0", "0.0 0.0"], graded.stderr
 
 
 def test_its_keys_are_checked_with_their_places(installed: Path, tmp_path: Path) -> None:
-    slips = SUITE.replace("words:", "wrods:").replace("20", "many")
-    (tmp_path / "greet.eval.yaml").write_text(slips)
+    malformed = SUITE.replace("words:", "wrods:").replace("20", "many")
+    (tmp_path / "greet.eval.yaml").write_text(malformed)
     done = assay(installed, tmp_path, "validate", "greet.eval.yaml")
     assert done.returncode == 2
     assert "greet.eval.yaml:5:24: error[unknown-key]" in done.stdout

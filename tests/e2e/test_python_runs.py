@@ -18,7 +18,7 @@ import pytest
 
 import assay
 from assay.errors import UsageError
-from patience import PATIENCE
+from timeouts import WAIT_SECONDS
 
 
 def answer(question: str) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def test_run_asks_an_async_function_on_one_loop_which_ends_with_the_run(place: A
 
     assert asyncio.run(notebook()).summary.passed == 1
     (thread,), (loop,) = threads, loops
-    thread.join(PATIENCE)
+    thread.join(WAIT_SECONDS)
     assert not thread.is_alive()
     assert loop.is_closed()
 
@@ -99,14 +99,14 @@ def test_run_leaves_an_async_function_that_hangs(place: Any, blocks: bool) -> No
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(0 if blocks else 0.01)
             if blocks:
-                release.wait(PATIENCE)
+                release.wait(WAIT_SECONDS)
         return "21"
 
     run = assay.run("evals", target=agent, timeout_seconds=0.1)
     release.set()
     for thread in threading.enumerate():
         if thread.name == "assay-loop" and blocks:
-            thread.join(PATIENCE)  # it comes free, and ends
+            thread.join(WAIT_SECONDS)  # it comes free, and ends
             assert not thread.is_alive()
     assert run.exit_code == 3
     assert run.summary.errored == 2

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from assay.errors import UsageError
-from assay.service import bugs
+from assay.service import bug_reports
 
 GOLDEN = {
     "id": "gs-get_weather-001",
@@ -42,8 +42,8 @@ def cases(file: Path) -> Any:
 
 
 def test_a_golden_case_that_failed_is_added_and_locked(failed: Any) -> None:
-    report = bugs.Report("latest/gs-get_weather-001", "WX-212")
-    file, identity = bugs.capture(report, today=date(2026, 1, 15))
+    report = bug_reports.BugReport("latest/gs-get_weather-001", "WX-212")
+    file, identity = bug_reports.regression_from_run(report, today=date(2026, 1, 15))
     assert file == failed.root / "evals" / "get_weather.regression.json"
     assert cases(file) == [
         {
@@ -108,10 +108,10 @@ def test_values_of_a_snapshot_have_to_be_replaced(failed: Any) -> None:
     tools = {"toolsCalled": [], "toolParams": assertions}
     expect = {"noToolErrors": True, "responseNonEmpty": True, **texts, **tools}
     failed.write("evals/get_weather.golden.json", json.dumps([GOLDEN | {"expect": expect}]))
-    report = bugs.Report("latest/gs-get_weather-001", "WX-212", force=True)
+    report = bug_reports.BugReport("latest/gs-get_weather-001", "WX-212", force=True)
     with pytest.raises(UsageError, match="state others with --contains"):
-        bugs.capture(report)
-    file, _ = bugs.capture(replace(report, contains=("-4",)))
+        bug_reports.regression_from_run(report)
+    file, _ = bug_reports.regression_from_run(replace(report, contains=("-4",)))
     assert cases(file)[0]["expect"] == {
         "toolsCalled": [],
         "toolParams": [params | {"value": 1}],

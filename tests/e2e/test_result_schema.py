@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from assay.model.result import CaseResult
-from e2e.workplace import Workplace, checked_result
+from e2e.one_suite_project import OneSuiteProject, checked_result
 
 VERDICT: dict[str, Any] = {"score": 0.9, "hits": ["polite"], "misses": [], "reasoning": "it greets"}
 CHECKS = {"checks": [{"id": "polite", "satisfied": True, "reasoning": "it greets"}]}
@@ -44,7 +44,7 @@ REPLAYED = [{"id": name, "response": "yes", "notes": ["from a log"]} for name in
 
 
 @pytest.fixture
-def project(place: Workplace) -> Workplace:
+def project(place: OneSuiteProject) -> OneSuiteProject:
     def scripted(name: str, replies: Any) -> dict[str, Any]:
         return {"name": name, "provider": "scripted", "replies": replies}
 
@@ -59,11 +59,11 @@ def project(place: Workplace) -> Workplace:
     return place
 
 
-def write_cases(place: Workplace, cases: list[dict[str, Any]]) -> None:
+def write_cases(place: OneSuiteProject, cases: list[dict[str, Any]]) -> None:
     place.write("evals/a.eval.yaml", json.dumps({"cases": [{"input": c["id"]} | c for c in cases]}))
 
 
-def written(place: Workplace) -> list[dict[str, Any]]:
+def written(place: OneSuiteProject) -> list[dict[str, Any]]:
     """The result files of all runs, the oldest first; each is checked."""
     files = sorted((place.root / ".assay" / "runs").glob("*/*.json"))
     return [checked_result(file.read_bytes()) for file in files]
@@ -73,7 +73,7 @@ def cases_of(document: dict[str, Any]) -> dict[str, CaseResult]:
     return {c["id"]: msgspec.convert(c, CaseResult) for c in document["cases"]}
 
 
-def test_outcomes_and_evaluators(project: Workplace) -> None:
+def test_outcomes_and_evaluators(project: OneSuiteProject) -> None:
     project.assay("run", "evals", code=1)
     (document,) = written(project)
     cases = cases_of(document)
@@ -91,14 +91,14 @@ def test_outcomes_and_evaluators(project: Workplace) -> None:
     assert document["statistics"]["judges"]
 
 
-def test_repeats(project: Workplace) -> None:
+def test_repeats(project: OneSuiteProject) -> None:
     project.assay("run", "evals", "--repeat", "3", code=1)
     flaky = cases_of(*written(project))["flaky"]
     assert len(flaky.trials) == 3
     assert flaky.details.pass_rate == pytest.approx(2 / 3)
 
 
-def test_a_baseline_and_re_asks(project: Workplace) -> None:
+def test_a_baseline_and_re_asks(project: OneSuiteProject) -> None:
     write_cases(project, [{"id": "right", "evaluators": [YES]}])
     project.assay("run", "evals")
     project.assay("baseline", "set", "main")
@@ -110,7 +110,7 @@ def test_a_baseline_and_re_asks(project: Workplace) -> None:
     assert sum(trial.confirms for trial in cases_of(second)["right"].trials) == 5
 
 
-def test_a_run_that_stopped_early(project: Workplace) -> None:
+def test_a_run_that_stopped_early(project: OneSuiteProject) -> None:
     write_cases(project, [{"id": f"right {n}", "evaluators": [YES]} for n in range(30)])
     project.assay("run", "evals")
     project.assay("baseline", "set", "main")
@@ -121,19 +121,19 @@ def test_a_run_that_stopped_early(project: Workplace) -> None:
     assert summary["skipped"] > 0
 
 
-def test_a_run_that_gave_up(project: Workplace) -> None:
+def test_a_run_that_gave_up(project: OneSuiteProject) -> None:
     project.assay("run", "evals", "--max-failures", "1", "--workers", "1", code=1)
     (document,) = written(project)
     assert any("max-failures is 1" in (case.error or "") for case in cases_of(document).values())
 
 
-def test_recorded_answers(project: Workplace) -> None:
+def test_recorded_answers(project: OneSuiteProject) -> None:
     project.assay("run", "evals", "--filter", "wrong", "--target", "replay:seen.jsonl")
     (document,) = written(project)
     assert cases_of(document)["wrong"].details.notes == ("from a log",)
 
 
-def test_shards_and_the_run_that_they_are_merged_into(project: Workplace) -> None:
+def test_shards_and_the_run_that_they_are_merged_into(project: OneSuiteProject) -> None:
     write_cases(project, [{"id": f"wrong {n}", "evaluators": [YES]} for n in range(4)])
     for shard in ("1/2", "2/2"):
         file = f"{shard[0]}.json"
@@ -144,7 +144,7 @@ def test_shards_and_the_run_that_they_are_merged_into(project: Workplace) -> Non
     assert cases_of(whole) == cases_of(shards[0]) | cases_of(shards[1])
 
 
-def test_rubric_cases_that_a_failed_case_of_their_tool_keeps_back(project: Workplace) -> None:
+def test_rubric_cases_that_a_failed_case_of_their_tool_keeps_back(project: OneSuiteProject) -> None:
     (project.root / "evals/a.eval.yaml").unlink()
     golden = {"id": "gs-t-001", "description": "says yes", "input": {"message": "wrong"}}
     expect = {"toolsCalled": [], "noToolErrors": True, "responseNonEmpty": True}
@@ -163,13 +163,13 @@ def test_rubric_cases_that_a_failed_case_of_their_tool_keeps_back(project: Workp
     "change",
     [{"tier": "bronze"}, {"cases": [{"id": "a"}]}, {"summary": {}}, {"runId": 3}],
 )
-def test_a_wrong_result_file_does_not_fit(project: Workplace, change: dict[str, Any]) -> None:
+def test_a_wrong_result_file_does_not_fit(project: OneSuiteProject, change: dict[str, Any]) -> None:
     project.assay("run", "evals", code=1)
     (document,) = written(project)
     assert not Draft202012Validator(project.json("schema", "result")).is_valid(document | change)
 
 
-def test_keys_that_are_not_written_are_never_null(project: Workplace) -> None:
+def test_keys_that_are_not_written_are_never_null(project: OneSuiteProject) -> None:
     properties = project.json("schema", "result")["$defs"]["Summary"]["properties"]
     assert properties["selected"] == {"type": "integer", "minimum": 0}
     assert {"type": "null"} in properties["coverage"]["anyOf"]

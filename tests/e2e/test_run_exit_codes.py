@@ -14,7 +14,7 @@ from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.results.run import conclude
 from e2e.projects import Agent, Gate, Project, ended
-from unit import runs
+from unit import sample_runs
 
 STALE = {"toolName": "t", "toolVersion": "1", "descriptionHash": "0" * 12, "registrySize": 1}
 
@@ -177,7 +177,7 @@ def code_of(
     judged = total - errored
     coverage = judged / total if total else None
     summary = Summary(total, judged - failed, failed, errored, 0, 0, 0.0, coverage)
-    suite = runs.suite(summary=summary, staleness_warnings=["it changed"] if stale else [])
+    suite = sample_runs.suite(summary=summary, staleness_warnings=["it changed"] if stale else [])
     result = RunResult(RunRecord("r", "", status, "a"), (suite,), summary)
     return conclude(result, RunOptions(strict=True, baseline=baseline), gave_up=gave_up).exit_code
 

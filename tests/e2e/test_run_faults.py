@@ -24,9 +24,9 @@ from e2e.projects import (
     environment,
     outcomes,
 )
-from patience import PATIENCE
+from timeouts import WAIT_SECONDS
 from unit import provider_server as provider
-from unit.test_process import all_die
+from unit.process.test_child import all_die
 
 
 def case(name: str, **more: Any) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def test_a_report_that_nobody_can_write_is_told_and_the_run_is_kept(talkative: P
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=WAIT_SECONDS,
         )
     assert "Traceback" not in done.stderr
     assert "assay: stdout cannot be written: No space left on device" in done.stderr

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from assay.blocking import wait_for
-from assay.engine.brake import Brake
-from assay.service.runs import Door, Order, carry_out
+from assay.engine.cancellation import Cancellation
+from assay.service.runs import RunHooks, RunRequest, execute
 from contract.postgres import Server
 from e2e.projects import Agent, Gate, Project, ended, normal, outcomes
-from unit.test_process import IDLE, all_die, all_live, living, python
+from unit.process.test_child import IDLE, all_die, all_live, living, python
 
 CASES, REPEATS = 60, 2
 RUN = ("evals", "--json")
@@ -391,10 +391,12 @@ def test_a_stream_that_is_stopped_does_not_claim_to_know_its_end(
     recorded: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(recorded.root)
-    brake = Brake()
-    brake.press()
-    order = Order(["big.eval.jsonl"], "replay:seen.jsonl", door=Door(brake=brake))
-    stopped = wait_for(lambda: carry_out(order, {}))
+    cancellation = Cancellation()
+    cancellation.request()
+    order = RunRequest(
+        ["big.eval.jsonl"], "replay:seen.jsonl", hooks=RunHooks(cancellation=cancellation)
+    )
+    stopped = wait_for(lambda: execute(order, {}))
     assert (stopped.exit_code, stopped.summary.coverage) == (130, None)
     whole = recorded.call("run", "big.eval.jsonl", "--target", "replay:seen.jsonl", "--resume")
     assert "200 of 200 cases judged" in whole.stdout

@@ -9,9 +9,9 @@ import uuid
 
 import pytest
 
+from e2e.one_suite_project import checked_result
 from e2e.projects import Agent, Gate, Process, Project, ended, outcomes
-from e2e.workplace import checked_result
-from unit.test_process import all_die, all_live
+from unit.process.test_child import all_die, all_live
 
 IDS = "abcdefgh"
 SUITE = {"cases": [{"id": i, "input": i, "expect": {"responseContains": [i]}} for i in IDS]}

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from e2e.workplace import outcomes as outcomes_of
+from e2e.one_suite_project import outcomes as outcomes_of
 
-SHAPES = Path(__file__).parents[1] / "unit" / "observations" / "shapes"
+FORMATS = Path(__file__).parents[1] / "unit" / "observations" / "formats"
 CHECK = {"expect": {"response_not_contains": ["cannot"]}}
 
 
 def shape(name: str) -> Any:
-    text = (SHAPES / name).read_text(encoding="utf-8")
+    text = (FORMATS / name).read_text(encoding="utf-8")
     if name.endswith(".jsonl"):
         return [json.loads(line) for line in text.splitlines()]
     return json.loads(text)

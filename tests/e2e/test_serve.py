@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from e2e.projects import Agent, Gate, Process, Project, ended
-from patience import PATIENCE
+from timeouts import WAIT_SECONDS
 
 PARIS = {"input": "capital of France?", "expected_output": "Paris"}
 
@@ -56,11 +56,11 @@ def serving(project: Project, *arguments: str, tokens: str = "") -> Iterator[Ser
         line = process.stdout.readline()
         match = re.search(r" on (http://\S+)", line)
         assert match is not None, line + process.stderr.read() if process.stderr else line
-        with httpx2.Client(base_url=match[1], timeout=PATIENCE) as client:
+        with httpx2.Client(base_url=match[1], timeout=WAIT_SECONDS) as client:
             yield Served(process, match[1], client)
     finally:
         process.kill()
-        process.wait(PATIENCE)
+        process.wait(WAIT_SECONDS)
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
@@ -85,7 +85,7 @@ def test_a_killed_server_loses_no_acknowledged_write(project: Project) -> None:
     with serving(project) as server:
 
         def write(number: int) -> None:
-            with httpx2.Client(base_url=server.url, timeout=PATIENCE) as client:
+            with httpx2.Client(base_url=server.url, timeout=WAIT_SECONDS) as client:
                 while True:
                     body = PARIS | {"description": str(number)}
                     try:
@@ -101,7 +101,7 @@ def test_a_killed_server_loses_no_acknowledged_write(project: Project) -> None:
         for writer in writers:
             writer.start()
         for writer in writers:
-            writer.join(PATIENCE)
+            writer.join(WAIT_SECONDS)
     with serving(project) as server:
         kept = server.get("/api/test-cases?limit=1000")
     assert set(acknowledged) <= {case["id"] for case in kept["test_cases"]}
@@ -113,7 +113,7 @@ def test_a_killed_server_goes_on_with_its_runs(project: Project, agent: Agent, g
         run_id = server.post("/api/runs", RUN)["runId"]
         gate.await_reached()
         server.process.kill()
-        server.process.wait(PATIENCE)
+        server.process.wait(WAIT_SECONDS)
     gate.open()
     with serving(project) as server:
         run = server.until_ended(run_id)
@@ -132,7 +132,7 @@ def test_a_run_of_test_cases_goes_on_with_the_versions_it_began_with(
         server.client.put(f"/api/test-cases/{ids[1]}", json={"expected_output": "goodbye"})
         server.client.delete(f"/api/test-cases/{ids[2]}")
         server.process.kill()
-        server.process.wait(PATIENCE)
+        server.process.wait(WAIT_SECONDS)
     gate.open()
     with serving(project) as server:
         run = server.until_ended(run_id)
@@ -189,7 +189,7 @@ def test_a_cancelled_run_stays_cancelled_when_the_server_is_killed(
         gate.await_reached()
         server.post(f"/api/runs/{run_id}/cancel", {})
         server.process.kill()
-        server.process.wait(PATIENCE)
+        server.process.wait(WAIT_SECONDS)
     gate.open()
     asked = len(agent.seen)
     with serving(project) as server:
@@ -215,7 +215,7 @@ def test_a_request_under_way_is_answered_before_the_end(project: Project) -> Non
 @contextmanager
 def _connected(server: Served) -> Iterator[socket.socket]:
     port = int(server.url.rpartition(":")[2])
-    with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", port), WAIT_SECONDS) as connection:
         yield connection
 
 

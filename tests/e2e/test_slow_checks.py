@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from e2e.projects import Agent, Process, Project, cases_of, ended
-from e2e.slow_checks import FUNCTIONS, SLOW, delay, exponential, write_suite
+from e2e.slow_check_suites import FUNCTIONS, SLOW, delay, exponential, write_suite
 from e2e.test_run_signals import await_line
 from e2e.test_serve import serving
-from patience import PATIENCE
+from timeouts import WAIT_SECONDS
 
 FULL = os.environ.get("ASSAY_TEST_PROFILE") == "full"
 #: Cases, the seconds that the agent takes, and how much longer a case may take in a run with slow
@@ -74,7 +74,7 @@ def workers_of(pid: int) -> list[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == pid and b"assay.workers" in (folder / "cmdline").read_bytes():
+            if parent == pid and b"assay.process.workers" in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -82,14 +82,14 @@ def workers_of(pid: int) -> list[int]:
 
 
 def await_worker(pid: int) -> list[int]:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_SECONDS
     while not (found := workers_of(pid)):
         assert time.monotonic() < deadline, "no worker process was started"
     return found
 
 
 def all_end(pids: list[int]) -> bool:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_SECONDS
     while any(Path(f"/proc/{pid}").exists() for pid in pids):
         if time.monotonic() > deadline:
             return False
@@ -148,7 +148,7 @@ def test_a_server_ends_and_cancels_whatever_a_check_does(
         assert server.until_ended(first)["status"] == "interrupted"
         server.post(f"/api/runs/{killed}/cancel", {})
         server.process.kill()
-        server.process.wait(PATIENCE)
+        server.process.wait(WAIT_SECONDS)
     with serving(home) as server:
         run = server.until_ended(killed)
         assert (run["status"], run["notes"]) == ("interrupted", ["it was cancelled"])

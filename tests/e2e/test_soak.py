@@ -17,9 +17,9 @@ import pytest
 
 from assay.engine.runner import GRACE_SECONDS
 from e2e.projects import Agent, Project
-from e2e.slow_checks import FUNCTIONS, SLOW, delay, exponential, write_suite
+from e2e.slow_check_suites import FUNCTIONS, SLOW, delay, exponential, write_suite
 from e2e.test_serve import Served, serving
-from patience import PATIENCE
+from timeouts import WAIT_SECONDS
 
 FULL = os.environ.get("ASSAY_TEST_PROFILE") == "full"
 #: How long the load lasts, in seconds.
@@ -75,7 +75,7 @@ class Load:
         finally:
             self._over.set()
             for thread in threads:
-                thread.join(PATIENCE)
+                thread.join(WAIT_SECONDS)
         assert not any(thread.is_alive() for thread in threads)
         assert self.errors == []
 
@@ -89,7 +89,7 @@ class Load:
         chosen = random.Random(seed)
 
         def work() -> None:
-            with httpx2.Client(base_url=self._server.url, timeout=PATIENCE) as client:
+            with httpx2.Client(base_url=self._server.url, timeout=WAIT_SECONDS) as client:
                 server = Served(self._server.process, self._server.url, client)
                 while not self._over.is_set():
                     suite = chosen.choice(self._suites)
@@ -116,7 +116,7 @@ class Load:
             self.cancelled.append(time.monotonic() - began)
 
     def _watch_health(self) -> None:
-        with httpx2.Client(base_url=self._server.url, timeout=PATIENCE) as client:
+        with httpx2.Client(base_url=self._server.url, timeout=WAIT_SECONDS) as client:
             while not self._over.wait(0.05):
                 self.health_ms.append(self.probe(client))
 

@@ -12,9 +12,9 @@ import pytest
 
 import assay
 from assay.ports import Request
-from assay.roster.targets import Roster
 from assay.settings import Settings
-from patience import PATIENCE
+from assay.targets.pool.target_pool import TargetPool
+from timeouts import WAIT_SECONDS
 
 pytestmark = pytest.mark.full
 
@@ -54,7 +54,7 @@ def address() -> Iterator[str]:
         yield run.stdout.readline().strip()
         assert run.stdin is not None
         run.stdin.close()
-        run.wait(timeout=PATIENCE)
+        run.wait(timeout=WAIT_SECONDS)
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str) -> Pa
 
 def answers(project: Path, cases: list[assay.EvalCase]) -> list[assay.Observation]:
     async def ask() -> list[assay.Observation]:
-        async with Roster(Settings.find(project)) as roster:
-            target = roster.target("small")
+        async with TargetPool(Settings.find(project)) as pool:
+            target = pool.target("small")
             requests = [target.ask(Request(case.input_messages, case)) for case in cases]
             return list(await asyncio.gather(*requests))
 

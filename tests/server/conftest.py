@@ -18,7 +18,7 @@ from assay.ports import Store
 from assay.server.app import create_app
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
-from patience import PATIENCE
+from timeouts import WAIT_SECONDS
 
 TestClient.__test__ = False
 if os.environ.get("ASSAY_TEST_PROFILE") != "full":
@@ -73,7 +73,7 @@ class Agent:
     def answer(self, message: str) -> str | dict[str, Any]:
         self.asked.append(message)
         self.reached.set()
-        assert self.open.wait(PATIENCE)
+        assert self.open.wait(WAIT_SECONDS)
         said = "Paris" if "France" in message else "no idea"
         return said if self.price is None else {"response": said, "costUsd": self.price}
 

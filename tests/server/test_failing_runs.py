@@ -14,14 +14,14 @@ from starlette.testclient import TestClient
 
 from assay.errors import StoreError
 from assay.model.run import RunRecord, TrialRecord
-from assay.server import jobs
+from assay.server import run_manager
 from assay.server.app import create_app
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
-from patience import PATIENCE
 from server.conftest import ADDRESS, Agent
 from server.test_runs import SUITES, events, finished, start
 from server.test_test_cases import refused
+from timeouts import WAIT_SECONDS
 
 
 class Outage(MemoryStore):
@@ -55,17 +55,17 @@ def store() -> Outage:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(run_manager, "RETRY_SECONDS", 0.001)
 
 
 def fail(store: Outage, client: TestClient, agent: Agent) -> str:
     """The id of a run that has lost its store, and could not say so yet."""
     agent.open.clear()
     run_id: str = start(client, SUITES)["runId"]
-    assert agent.reached.wait(PATIENCE)
+    assert agent.reached.wait(WAIT_SECONDS)
     store.is_down = True
     agent.open.set()
-    assert store.tried.wait(PATIENCE)
+    assert store.tried.wait(WAIT_SECONDS)
     return run_id
 
 
@@ -141,7 +141,7 @@ def test_an_interrupt_before_the_first_question_does_not_end_the_server(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("assay.service.runs.carry_out_in", raising)
+        patched.setattr("assay.service.runs.execute_in", raising)
         response = running.post("/api/runs", json=SUITES)
     assert response.json()["error"]["message"] == "It could not begin: KeyboardInterrupt"
     assert finished(running, SUITES)["status"] == "finished"

@@ -11,16 +11,16 @@ from msgspec.structs import replace
 from starlette.testclient import TestClient
 
 from assay.errors import RunHeld, StoreError
-from assay.model.run import CANCELLED, DOOR, RunRecord
-from assay.server import jobs, runs
+from assay.model.run import CANCELLED, STARTED_BY, RunRecord
+from assay.server import run_manager, runs
 from assay.server.app import create_app
-from assay.server.jobs import SERVE, STOPPED
+from assay.server.run_manager import SERVE, STOPPED
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
-from patience import PATIENCE
 from server.conftest import ADDRESS, Agent
 from server.test_runs import SUITES, events, finished, start
 from server.test_test_cases import refused
+from timeouts import WAIT_SECONDS
 
 
 class Behind(MemoryStore):
@@ -100,14 +100,14 @@ def test_a_run_that_goes_on_counts_what_was_done_before(
     with TestClient(create_app(project, store), ADDRESS) as client:
         agent.open.clear()
         run_id = start(client, SUITES | {"options": {"workers": 1, "repeat": 2}})["runId"]
-        assert agent.reached.wait(PATIENCE)
-        client.app.state.assay.jobs.stop()  # type: ignore[attr-defined]
+        assert agent.reached.wait(WAIT_SECONDS)
+        client.app.state.assay.run_manager.stop()  # type: ignore[attr-defined]
         agent.open.set()
     (before,) = store.facts(run_id)
     agent.open.clear()
     agent.reached.clear()
     with TestClient(create_app(project, store), ADDRESS) as client:
-        assert agent.reached.wait(PATIENCE)
+        assert agent.reached.wait(WAIT_SECONDS)
         progress = client.get(f"/api/runs/{run_id}").json()["data"]["progress"]
         assert (progress["done"], progress["planned"]) == (1, 4)
         assert (progress[before.outcome], progress["costUsd"]) == (1, 0.25)
@@ -120,7 +120,7 @@ def test_a_run_whose_server_is_gone_can_be_cancelled_by_another(
 ) -> None:
     with TestClient(create_app(project, store), ADDRESS) as other:
         dead = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
-        store.begin(replace(dead, environment={DOOR: SERVE}))
+        store.begin(replace(dead, environment={STARTED_BY: SERVE}))
         if not killed:
             verdict = {"verdict": {"notes": [STOPPED]}}
             store.finish(dead.id, "interrupted", "2026-01-15T10:00:01.000Z", verdict)
@@ -136,7 +136,7 @@ def test_a_run_at_work_can_be_cancelled_at_another_server(
     project: Settings, agent: Agent, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     """Twice, and the trials in flight are not waited for."""
-    monkeypatch.setattr(jobs, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(run_manager, "WATCH_SECONDS", 0.0)
     store = MemoryStore()
     agent.open.clear()
     with ExitStack() as servers:
@@ -144,12 +144,12 @@ def test_a_run_at_work_can_be_cancelled_at_another_server(
             servers.enter_context(TestClient(create_app(project, store), ADDRESS)) for _ in "ab"
         )
         run_id = start(one, SUITES | {"options": {"workers": 1}})["runId"]
-        assert agent.reached.wait(PATIENCE)
-        (job,) = one.app.state.assay.jobs._jobs  # type: ignore[attr-defined]
+        assert agent.reached.wait(WAIT_SECONDS)
+        (handle,) = one.app.state.assay.run_manager._handles  # type: ignore[attr-defined]
         for _ in range(times):
             answer = other.post(f"/api/runs/{run_id}/cancel", json={})
             assert (answer.status_code, answer.json()["data"]["status"]) == (202, "running")
-        while job.brake.presses < times:
+        while handle.cancellation.requests < times:
             one.get("/api/health")
         if times == 1:
             agent.open.set()
@@ -164,7 +164,7 @@ def test_a_run_that_ends_while_it_is_cancelled_was_not(
     project: Settings, store: Behind, running: TestClient
 ) -> None:
     record = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
-    store.begin(replace(record, environment={DOOR: SERVE}))
+    store.begin(replace(record, environment={STARTED_BY: SERVE}))
 
     class Ending(AbstractContextManager[None]):
         """Another server had it, and is done with it."""
@@ -217,7 +217,7 @@ def test_a_run_that_is_cancelled_while_the_server_ends_does_not_go_on(
         "2026-01-15T10:00:00.000Z",
         "interrupted",
         "agent",
-        environment={DOOR: SERVE, CANCELLED: True},
+        environment={STARTED_BY: SERVE, CANCELLED: True},
         summary={"verdict": {"notes": [STOPPED]}},
     )
     store.begin(record)
@@ -230,7 +230,7 @@ def test_a_run_that_is_cancelled_while_the_server_ends_does_not_go_on(
 def test_a_run_goes_on_with_another_server_when_its_own_ends(
     project: Settings, agent: Agent, monkeypatch: pytest.MonkeyPatch, first: bool
 ) -> None:
-    monkeypatch.setattr(jobs, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(run_manager, "WATCH_SECONDS", 0.0)
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.0)
     store = MemoryStore()
     agent.open.clear()
@@ -240,10 +240,10 @@ def test_a_run_goes_on_with_another_server_when_its_own_ends(
             servers.enter_context(next_one)
         with TestClient(create_app(project, store), ADDRESS) as client:
             run_id = start(client, SUITES | {"options": {"workers": 1}})["runId"]
-            assert agent.reached.wait(PATIENCE)
+            assert agent.reached.wait(WAIT_SECONDS)
             if not first:
                 servers.enter_context(next_one)
-            client.app.state.assay.jobs.stop()  # type: ignore[attr-defined]
+            client.app.state.assay.run_manager.stop()  # type: ignore[attr-defined]
             agent.open.set()
         assert events(next_one, run_id)[-1][2] == {"status": "finished"}
     assert len(agent.asked) == 2
@@ -252,7 +252,7 @@ def test_a_run_goes_on_with_another_server_when_its_own_ends(
 def test_a_run_whose_process_is_killed_while_a_server_looks_on_is_called_interrupted(
     project: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(run_manager, "WATCH_SECONDS", 0.0)
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.0)
     store = MemoryStore()
     at_work = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
@@ -276,7 +276,7 @@ def test_a_server_looks_again_when_the_store_could_not_be_reached(
                 raise StoreError("the server cannot be reached")
             return super().runs(limit, before)
 
-    monkeypatch.setattr(jobs, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(run_manager, "WATCH_SECONDS", 0.0)
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.0)
     store = Away()
     with TestClient(create_app(project, store), ADDRESS) as client:

@@ -22,9 +22,9 @@ from assay.settings import Settings
 from assay.stores.postgres_store import PostgresStore
 from assay.stores.sqlite import SqliteStore
 from contract.postgres import Server
-from server.fitting import FILES, beyond, end, fit, prepare
-from server.live import live
-from server.openapi_file import FILE, written
+from server.live_server import live
+from server.valid_requests import FILES, beyond, end, fit, prepare
+from server.write_openapi import FILE, written
 
 DOCUMENT: dict[str, Any] = json.loads(written())
 #: A stream of events ends with its run, and is no JSON.

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, Phase
 from hypothesis import settings as hypothesis_settings
 
 from assay.ports import Store
-from server.fitting import end, fit
 from server.test_openapi import DOCUMENT, NOT_JSON, Renewed, check, served, validate
+from server.valid_requests import end, fit
 
 __all__ = ["served"]
 

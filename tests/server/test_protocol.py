@@ -14,13 +14,13 @@ import pytest
 from assay.model.test_case import NewTestCase
 from assay.server import protocol, requests
 from assay.server.app import create_app
-from assay.server.jobs import utc_now
 from assay.server.protocol import LimitedHttpProtocol
+from assay.server.run_manager import utc_now
 from assay.server.serving import KEEP_ALIVE_SECONDS, listen
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
-from patience import PATIENCE
-from server.live import live
+from server.live_server import live
+from timeouts import WAIT_SECONDS
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def port(settings: Settings) -> Iterator[int]:
 
 @contextmanager
 def connected(port: int) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", port), WAIT_SECONDS) as connection:
         yield connection
 
 
@@ -244,11 +244,11 @@ def test_who_does_not_take_an_answer_does_not_get_the_rest(
         store.test_cases.add(NewTestCase("x" * 10_000, "y" * 10_000), utc_now()).result()
     with live(create_app(settings, store)) as url, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.settimeout(PATIENCE)
+        connection.settimeout(WAIT_SECONDS)
         connection.connect(("127.0.0.1", int(url.rpartition(":")[2])))
         request = b"GET /api/test-cases?limit=300 HTTP/1.1\r\nHost: localhost\r\n\r\n"
         connection.sendall(request * times)
-        assert lost.wait(PATIENCE)
+        assert lost.wait(WAIT_SECONDS)
     assert caplog.records == []
 
 

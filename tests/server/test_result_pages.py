@@ -25,26 +25,26 @@ from assay.server.result_pages import ResultQuery
 from assay.server.state import MAX_SCANS, State
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
-from assay.testing.stores import a_run, a_trial, saved
-from patience import PATIENCE
+from assay.testing.stores import make_run, make_trial, saved
 from server.conftest import ADDRESS
-from unit import runs
+from timeouts import WAIT_SECONDS
+from unit import sample_runs
 
 #: Letters that are others in lower case, what JSON escapes, and what lies between two texts.
 TEXTS = st.text(st.sampled_from('aAbK\u212a\u00df\u017f\u00e9"\\/\n\t\x1f \u2028'), max_size=6)
 
 
 def trial(position: int, response: str = "", **more: Any) -> TrialRecord:
-    result = runs.entry(f"c{position}", more.get("outcome", "passed"), description="d")
+    result = sample_runs.entry(f"c{position}", more.get("outcome", "passed"), description="d")
     del result["details"]["response"]
     encoded = json.dumps(result).encode()
     seen = more.pop("seen", None) or json.dumps({"response": response}).encode()
-    return a_trial(position, case_id=f"c{position}", result=encoded, observation=seen, **more)
+    return make_trial(position, case_id=f"c{position}", result=encoded, observation=seen, **more)
 
 
 def store_of(*trials: TrialRecord) -> MemoryStore:
     store = MemoryStore()
-    store.begin(a_run())
+    store.begin(make_run())
     saved(store, *trials)
     return store
 
@@ -117,7 +117,7 @@ class Slow(MemoryStore):
 
     def trials(self, *which: Any, **options: Any) -> Iterator[TrialRecord]:
         self.scans += 1
-        assert self.open.wait(PATIENCE)
+        assert self.open.wait(WAIT_SECONDS)
         return super().trials(*which, **options)
 
 
@@ -126,19 +126,19 @@ RUN = "01a1ebc4-5245-7f4b-bb30-80cb18ae9575"
 
 def test_many_searches_keep_nobody_else_waiting(settings: Settings) -> None:
     store = Slow()
-    store.begin(a_run(RUN))
+    store.begin(make_run(RUN))
     app = create_app(settings, store)
 
     async def scenario() -> tuple[int, int]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_SCANS + 1))
         async with httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app), base_url=ADDRESS, timeout=PATIENCE
+            transport=httpx2.ASGITransport(app), base_url=ADDRESS, timeout=WAIT_SECONDS
         ) as client:
             search = f"/api/runs/{RUN}/results?q=rain"
             searches = [asyncio.create_task(client.get(search)) for _ in range(10)]
             try:
                 tagged = client.get("/api/test-cases?tag=rain")  # it needs a thread as well
-                other = await asyncio.wait_for(tagged, PATIENCE / 3)
+                other = await asyncio.wait_for(tagged, WAIT_SECONDS / 3)
             finally:
                 at_once = store.scans
                 store.open.set()
@@ -156,7 +156,7 @@ def test_who_gives_up_waiting_makes_no_room_for_another_scan(settings: Settings)
 
     def scan() -> None:
         scans.append(1)
-        assert held.wait(PATIENCE)
+        assert held.wait(WAIT_SECONDS)
 
     async def scenario() -> int:
         app = create_app(settings, MemoryStore())
@@ -180,7 +180,7 @@ def test_who_gives_up_waiting_makes_no_room_for_another_scan(settings: Settings)
 def test_a_search_that_nobody_waits_for_any_more_is_not_made(settings: Settings) -> None:
     store = Slow()
     store.open.set()
-    store.begin(a_run(RUN))
+    store.begin(make_run(RUN))
     sent: list[Any] = []
 
     async def gone() -> Any:

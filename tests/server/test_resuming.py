@@ -12,11 +12,11 @@ from assay.model.run import RunRecord, new_run_id
 from assay.ports import Store
 from assay.settings import Settings
 from contract.postgres import Server
-from patience import PATIENCE
 from server.conftest import Agent
 from server.test_runs import SUITES, events, finished, results, start
 from server.test_stores_behind import store  # noqa: F401 - a fixture
 from server.test_test_cases import refused
+from timeouts import WAIT_SECONDS
 
 ONE_BY_ONE = SUITES | {"options": {"workers": 1}}
 
@@ -25,7 +25,7 @@ def cancelled(client: TestClient, agent: Agent) -> str:
     """The id of a run that was cancelled after the first of its two cases."""
     agent.open.clear()
     run_id: str = start(client, ONE_BY_ONE)["runId"]
-    assert agent.reached.wait(PATIENCE)
+    assert agent.reached.wait(WAIT_SECONDS)
     assert client.post(f"/api/runs/{run_id}/cancel", json={}).status_code == 202
     agent.open.set()
     assert events(client, run_id)[-1][2] == {"status": "interrupted"}
@@ -57,7 +57,7 @@ def test_a_resumed_run_can_be_cancelled_and_resumed_again(
     agent.open.clear()
     agent.reached.clear()
     assert resume(running, run_id).status_code == 202
-    assert agent.reached.wait(PATIENCE)
+    assert agent.reached.wait(WAIT_SECONDS)
     assert "in progress" in refused(resume(running, run_id), 400, "INVALID_INPUT")
     assert running.post(f"/api/runs/{run_id}/cancel", json={}).status_code == 202
     agent.open.set()
@@ -127,7 +127,7 @@ def test_a_run_survives_a_restart_of_its_database(
 ) -> None:
     agent.open.clear()
     run_id = start(running, ONE_BY_ONE)["runId"]
-    assert agent.reached.wait(PATIENCE)
+    assert agent.reached.wait(WAIT_SECONDS)
     if getattr(store, "remote", False):
         server: Server = request.getfixturevalue("postgres")
         server.stop()

@@ -21,9 +21,9 @@ from assay.server import run_requests
 from assay.server.app import create_app
 from assay.settings import Settings
 from assay.stores.memory import MemoryStore
-from patience import PATIENCE
 from server.conftest import ADDRESS, Agent
 from server.test_test_cases import create, refused
+from timeouts import WAIT_SECONDS
 
 SUITES = {"suites": ["evals/capitals.eval.yaml"]}
 FRANCE = {"input": "capital of France?", "expected_output": "Paris", "tags": ["geography"]}
@@ -39,7 +39,7 @@ def test_health_is_unavailable_while_the_store_is_down(
 
         def baselines(self) -> dict[str, str]:
             if self.hanging.is_set():
-                self.down.wait(PATIENCE)
+                self.down.wait(WAIT_SECONDS)
             elif self.down.is_set():
                 raise StoreError("connection to server at 10.0.0.1 failed")
             return super().baselines()
@@ -439,7 +439,7 @@ def test_events_tell_a_run_from_its_start(running: TestClient, agent: Agent) -> 
 def test_a_run_can_be_cancelled(running: TestClient, agent: Agent) -> None:
     agent.open.clear()
     run_id = start(running, SUITES | {"options": {"workers": 1}})["runId"]
-    assert agent.reached.wait(PATIENCE)
+    assert agent.reached.wait(WAIT_SECONDS)
     cancelled = running.post(f"/api/runs/{run_id}/cancel", json={})
     assert (cancelled.status_code, cancelled.json()["data"]["runId"]) == (202, run_id)
     agent.open.set()
@@ -652,7 +652,7 @@ def test_a_run_that_cannot_be_resumed_is_called_interrupted(
         status="running",
         target="agent",
         plan={"paths": ["evals/gone.eval.yaml"]},
-        environment={"door": "serve"},
+        environment={"startedBy": "serve"},
     )
     store.begin(record)
     with TestClient(create_app(project, store), ADDRESS) as client:

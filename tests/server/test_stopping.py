@@ -21,99 +21,103 @@ from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.server import runs
 from assay.server.app import create_app
-from assay.server.jobs import STOPPED, Jobs
+from assay.server.run_manager import STOPPED, RunManager
 from assay.server.security import Access, Guard
 from assay.server.serving import make_server
 from assay.settings import Settings
-from patience import PATIENCE
 from server.conftest import ADDRESS, Agent, Clock
+from timeouts import WAIT_SECONDS
 
 
 @pytest.fixture
-def jobs(project: Settings, store: Store, clock: Clock) -> Jobs:
-    return Jobs(project, store, project.root, clock)
+def run_manager(project: Settings, store: Store, clock: Clock) -> RunManager:
+    return RunManager(project, store, project.root, clock)
 
 
-async def in_flight(jobs: Jobs, agent: Agent) -> str:
+async def in_flight(run_manager: RunManager, agent: Agent) -> str:
     """The id of a run whose first trial is being asked, until the agent is opened."""
     agent.open.clear()
-    path = Path(jobs.root, "evals", "capitals.eval.yaml")
-    run_id = await jobs.start([path], {"workers": 1})
-    assert await asyncio.to_thread(agent.reached.wait, PATIENCE)
+    path = Path(run_manager.root, "evals", "capitals.eval.yaml")
+    run_id = await run_manager.start([path], {"workers": 1})
+    assert await asyncio.to_thread(agent.reached.wait, WAIT_SECONDS)
     return run_id
 
 
-def test_trials_in_flight_have_their_grace_when_the_server_ends(jobs: Jobs, agent: Agent) -> None:
+def test_trials_in_flight_have_their_grace_when_the_server_ends(
+    run_manager: RunManager, agent: Agent
+) -> None:
     async def scenario() -> str:
-        run_id = await in_flight(jobs, agent)
-        jobs.stop()  # by the signal
-        ending = asyncio.create_task(jobs.shut_down())  # by the end of the application
+        run_id = await in_flight(run_manager, agent)
+        run_manager.stop()  # by the signal
+        ending = asyncio.create_task(run_manager.shut_down())  # by the end of the application
         await asyncio.sleep(0)
         agent.open.set()
         await ending
         return run_id
 
     run_id = asyncio.run(scenario())
-    record = jobs.store.run(run_id)
+    record = run_manager.store.run(run_id)
     assert (record.status, record.verdict.notes) == ("interrupted", (STOPPED,))
     assert len(agent.asked) == 1
-    assert len(list(jobs.store.finished(run_id))) == 1, "what was in flight is recorded"
+    assert len(list(run_manager.store.finished(run_id))) == 1, "what was in flight is recorded"
 
 
-def test_a_server_that_ends_goes_on_with_nothing(jobs: Jobs, agent: Agent) -> None:
+def test_a_server_that_ends_goes_on_with_nothing(run_manager: RunManager, agent: Agent) -> None:
     async def scenario() -> str:
-        run_id = await in_flight(jobs, agent)
-        jobs.stop()
+        run_id = await in_flight(run_manager, agent)
+        run_manager.stop()
         agent.open.set()
-        await jobs.shut_down()
-        await jobs.recover()  # as it is looked for runs until all requests are answered
-        assert await jobs.settled(run_id) is None
-        await jobs.shut_down()
+        await run_manager.shut_down()
+        await run_manager.recover()  # as it is looked for runs until all requests are answered
+        assert await run_manager.settled(run_id) is None
+        await run_manager.shut_down()
         return run_id
 
-    assert jobs.store.run(asyncio.run(scenario())).status == "interrupted"
+    assert run_manager.store.run(asyncio.run(scenario())).status == "interrupted"
     assert len(agent.asked) == 1
 
 
 def test_a_run_that_was_cancelled_once_is_stopped_once(
-    jobs: Jobs, agent: Agent, monkeypatch: pytest.MonkeyPatch
+    run_manager: RunManager, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when it is looked just then for what other servers cancelled."""
 
     async def scenario() -> tuple[int, int]:
-        run_id = await in_flight(jobs, agent)
-        job, record = jobs.find(run_id), jobs.store.run(run_id)
-        assert job is not None
-        loop, describe = asyncio.get_running_loop(), jobs.store.describe
+        run_id = await in_flight(run_manager, agent)
+        handle, record = run_manager.find(run_id), run_manager.store.run(run_id)
+        assert handle is not None
+        loop, describe = asyncio.get_running_loop(), run_manager.store.describe
 
         def described(*arguments: Any) -> None:
             describe(*arguments)
-            asyncio.run_coroutine_threadsafe(jobs._apply_cancellations(), loop).result(PATIENCE)
+            asyncio.run_coroutine_threadsafe(run_manager._apply_cancellations(), loop).result(
+                WAIT_SECONDS
+            )
 
-        monkeypatch.setattr(jobs.store, "describe", described)
-        await jobs.cancel(job, record)
-        once = job.brake.presses
-        await jobs.cancel(job, jobs.store.run(run_id))
-        twice = job.brake.presses
+        monkeypatch.setattr(run_manager.store, "describe", described)
+        await run_manager.cancel(handle, record)
+        once = handle.cancellation.requests
+        await run_manager.cancel(handle, run_manager.store.run(run_id))
+        twice = handle.cancellation.requests
         agent.open.set()
-        await jobs.shut_down()
+        await run_manager.shut_down()
         return once, twice
 
     assert asyncio.run(scenario()) == (1, 2)
 
 
-def test_a_second_signal_ends_runs_at_once(jobs: Jobs, agent: Agent) -> None:
+def test_a_second_signal_ends_runs_at_once(run_manager: RunManager, agent: Agent) -> None:
     async def scenario() -> str:
-        run_id = await in_flight(jobs, agent)
-        jobs.stop()
-        jobs.abort()
-        await asyncio.wait_for(jobs.shut_down(), GRACE_SECONDS / 2)
+        run_id = await in_flight(run_manager, agent)
+        run_manager.stop()
+        run_manager.abort()
+        await asyncio.wait_for(run_manager.shut_down(), GRACE_SECONDS / 2)
         return run_id
 
     run_id = asyncio.run(scenario())
-    record = jobs.store.run(run_id)
+    record = run_manager.store.run(run_id)
     assert (record.status, record.verdict.notes) == ("interrupted", (STOPPED,))
-    assert list(jobs.store.finished(run_id)) == []
+    assert list(run_manager.store.finished(run_id)) == []
 
 
 def test_who_follows_a_run_of_another_process_is_not_told_that_it_ended(
@@ -124,7 +128,7 @@ def test_who_follows_a_run_of_another_process_is_not_told_that_it_ended(
     app = create_app(project, store)
 
     async def scenario() -> tuple[int, str]:
-        app.state.assay.jobs.stop()
+        app.state.assay.run_manager.stop()
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
             response = await client.get(f"/api/runs/{record.id}/events")
@@ -161,7 +165,7 @@ def test_signals_stop_runs_first_gently_then_at_once(
         return lambda: told.append(name)
 
     for name in ("stop", "abort"):
-        monkeypatch.setattr(app.state.assay.jobs, name, noting(name))
+        monkeypatch.setattr(app.state.assay.run_manager, name, noting(name))
 
     async def scenario() -> None:
         monkeypatch.setattr(server, "_loop", asyncio.get_running_loop())
@@ -195,7 +199,7 @@ def test_a_server_that_does_not_end_in_time_leaves_whatever_hangs(
     server = make_server(create_app(project, store), lambda: None, end_seconds=0.01)
     for _ in range(2):
         server.handle_exit(signal.SIGTERM, None)
-    assert left.get(timeout=PATIENCE) == 128 + signal.SIGTERM
+    assert left.get(timeout=WAIT_SECONDS) == 128 + signal.SIGTERM
     assert left.empty()
 
 

@@ -14,28 +14,30 @@ from typing import Any
 import pytest
 
 from assay import threads
-from assay.threads import Apart, Here, Place, call_in_thread, in_thread
-from patience import PATIENCE
+from assay.threads import CallerLoop, CoroutineRunner, IsolatedLoop, call_in_thread, in_thread
+from timeouts import WAIT_SECONDS
 
 #: Short, for what is known to hang; all else has the whole grace.
 SHORT = 0.05
 #: For a loop that is to notice within this time more than the grace.
 NOTICED = 1.0
-PLACES: list[Callable[[float], Place]] = [Here, Apart]
+PLACES: list[Callable[[float], CoroutineRunner]] = [CallerLoop, IsolatedLoop]
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, PATIENCE))
+    asyncio.run(asyncio.wait_for(work, WAIT_SECONDS))
 
 
 async def loop_of_it() -> asyncio.AbstractEventLoop:
     return asyncio.get_running_loop()
 
 
-async def left(place: Place, start: Callable[[], Awaitable[Any]], begun: threading.Event) -> None:
+async def left(
+    place: CoroutineRunner, start: Callable[[], Awaitable[Any]], begun: threading.Event
+) -> None:
     """Ask, and be cancelled as soon as it has begun."""
     asking = asyncio.ensure_future(place.outcome(start))
-    assert await asyncio.to_thread(begun.wait, PATIENCE)
+    assert await asyncio.to_thread(begun.wait, WAIT_SECONDS)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
@@ -72,7 +74,7 @@ class Blocking:
     async def __call__(self) -> str:
         self.thread = threading.current_thread()
         self.begun.set()
-        self.release.wait(PATIENCE)
+        self.release.wait(WAIT_SECONDS)
         return "at last"
 
 
@@ -84,7 +86,7 @@ def test_all_questions_are_on_one_loop_of_their_own_in_a_daemon_thread() -> None
         return asyncio.get_running_loop()
 
     async def work() -> None:
-        place = Apart()
+        place = IsolatedLoop()
         first, second = await place.outcome(asked), await place.outcome(asked)
         assert first[:2] == second[:2]
         assert first[0] is not asyncio.get_running_loop()
@@ -92,12 +94,12 @@ def test_all_questions_are_on_one_loop_of_their_own_in_a_daemon_thread() -> None
 
     run(work())
     assert {thread.daemon for thread in threads} == {True}
-    threads[0].join(PATIENCE)
+    threads[0].join(WAIT_SECONDS)
     assert not threads[0].is_alive()
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_it_sees_the_context_of_who_asks(place: Callable[[float], Place]) -> None:
+def test_it_sees_the_context_of_who_asks(place: Callable[[float], CoroutineRunner]) -> None:
     name = contextvars.ContextVar[str]("name")
 
     async def asked() -> str:
@@ -105,7 +107,7 @@ def test_it_sees_the_context_of_who_asks(place: Callable[[float], Place]) -> Non
 
     async def work() -> None:
         name.set("Ada")
-        there = place(PATIENCE)
+        there = place(WAIT_SECONDS)
         assert (await there.outcome(asked))[:2] == ("Ada", None)
         await there.close()
 
@@ -115,13 +117,13 @@ def test_it_sees_the_context_of_who_asks(place: Callable[[float], Place]) -> Non
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("raised", [ValueError, SystemExit, asyncio.CancelledError])
 def test_what_it_raises_is_told(
-    place: Callable[[float], Place], raised: type[BaseException]
+    place: Callable[[float], CoroutineRunner], raised: type[BaseException]
 ) -> None:
     async def asked() -> None:
         raise raised("no")
 
     async def work() -> None:
-        there = place(PATIENCE)
+        there = place(WAIT_SECONDS)
         said, error, _ = await there.outcome(asked)
         assert said is None
         assert isinstance(error, raised)
@@ -131,7 +133,9 @@ def test_what_it_raises_is_told(
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_who_leaves_waits_until_it_has_cleaned_up(place: Callable[[float], Place]) -> None:
+def test_who_leaves_waits_until_it_has_cleaned_up(
+    place: Callable[[float], CoroutineRunner],
+) -> None:
     begun, seen = threading.Event(), []
 
     async def asked() -> None:
@@ -143,7 +147,7 @@ def test_who_leaves_waits_until_it_has_cleaned_up(place: Callable[[float], Place
             seen.append("cleaned up")
 
     async def work() -> None:
-        there = place(PATIENCE)
+        there = place(WAIT_SECONDS)
         await left(there, asked, begun)
         assert seen == ["cleaned up"]
         await there.close()
@@ -153,7 +157,7 @@ def test_who_leaves_waits_until_it_has_cleaned_up(place: Callable[[float], Place
 
 @pytest.mark.parametrize("place", PLACES)
 def test_who_leaves_does_not_wait_for_one_that_is_not_cancelled(
-    place: Callable[[float], Place],
+    place: Callable[[float], CoroutineRunner],
 ) -> None:
     async def work() -> None:
         there, stubborn = place(NOTICED), Stubborn()
@@ -164,7 +168,7 @@ def test_who_leaves_does_not_wait_for_one_that_is_not_cancelled(
         await there.close()
         assert not stubborn.over.is_set()
         stubborn.release(loop)
-        assert await asyncio.to_thread(stubborn.over.wait, PATIENCE)
+        assert await asyncio.to_thread(stubborn.over.wait, WAIT_SECONDS)
 
     run(work())
 
@@ -177,20 +181,20 @@ def test_a_loop_with_a_task_that_is_not_cancelled_ends_after_it() -> None:
         await stubborn()
 
     async def work() -> None:
-        place = Apart(SHORT)
+        place = IsolatedLoop(SHORT)
         loop, *_ = await place.outcome(loop_of_it)
         await left(place, asked, stubborn.begun)
         await place.close()
         stubborn.release(loop)
 
     run(work())
-    threads[0].join(PATIENCE)
+    threads[0].join(WAIT_SECONDS)
     assert not threads[0].is_alive()
 
 
 def test_who_joined_shares_the_loop_until_the_last_has_closed() -> None:
     async def work() -> None:
-        place = Apart()
+        place = IsolatedLoop()
         one, other = place.join(), place.join()
         loop, *_ = await one.outcome(loop_of_it)
         await one.close()
@@ -211,7 +215,7 @@ def test_a_project_that_stops_the_loop_does_not_end_it() -> None:
         return "still here"
 
     async def work() -> None:
-        place = Apart()
+        place = IsolatedLoop()
         for _ in range(3):
             assert (await place.outcome(asked))[:2] == ("still here", None)
         await place.close()
@@ -223,7 +227,7 @@ def test_a_loop_that_is_blocked_is_left_and_ends_when_it_comes_free() -> None:
     blocking = Blocking()
 
     async def work() -> None:
-        place = Apart(SHORT)
+        place = IsolatedLoop(SHORT)
         stuck, *_ = await place.outcome(loop_of_it)
         other = asyncio.ensure_future(place.outcome(blocking))
         await left(place, blocking, blocking.begun)
@@ -235,7 +239,7 @@ def test_a_loop_that_is_blocked_is_left_and_ends_when_it_comes_free() -> None:
         await place.close()
 
     run(work())
-    blocking.thread.join(PATIENCE)
+    blocking.thread.join(WAIT_SECONDS)
     assert not blocking.thread.is_alive()
 
 
@@ -243,15 +247,15 @@ def test_closing_does_not_wait_for_a_loop_that_is_blocked() -> None:
     blocking = Blocking()
 
     async def work() -> None:
-        place = Apart(SHORT)
+        place = IsolatedLoop(SHORT)
         asking = asyncio.ensure_future(place.outcome(blocking))
-        assert await asyncio.to_thread(blocking.begun.wait, PATIENCE)
+        assert await asyncio.to_thread(blocking.begun.wait, WAIT_SECONDS)
         await place.close()
         blocking.release.set()
         assert (await asking)[:2] == ("at last", None)
 
     run(work())
-    blocking.thread.join(PATIENCE)
+    blocking.thread.join(WAIT_SECONDS)
     assert not blocking.thread.is_alive()
 
 
@@ -270,7 +274,7 @@ def test_what_was_begun_beside_is_cancelled_at_the_end() -> None:
         await asyncio.sleep(0)
 
     async def work() -> None:
-        place = Apart(PATIENCE)
+        place = IsolatedLoop(WAIT_SECONDS)
         await place.outcome(asked)
         await place.close()
 
@@ -288,7 +292,7 @@ def test_an_exit_in_what_was_begun_beside_does_not_end_the_loop() -> None:
         return "here"
 
     async def work() -> None:
-        place = Apart(PATIENCE)
+        place = IsolatedLoop(WAIT_SECONDS)
         assert (await place.outcome(asked))[:2] == ("here", None)
         await place.close()
 
@@ -302,7 +306,7 @@ def test_calls_in_threads_hold_up_no_exit() -> None:
         return await asyncio.to_thread(threading.current_thread)
 
     async def work() -> None:
-        place = Apart(PATIENCE)
+        place = IsolatedLoop(WAIT_SECONDS)
         thread, *_ = await place.outcome(asked)
         assert thread.daemon
         await place.close()
@@ -332,7 +336,7 @@ def test_the_duration_of_a_call_does_not_include_a_busy_event_loop() -> None:
         returned, went_on = threading.Event(), time.perf_counter()
         calling = asyncio.ensure_future(in_thread(returned.set))
         await asyncio.sleep(0)
-        assert returned.wait(PATIENCE)
+        assert returned.wait(WAIT_SECONDS)
         while time.perf_counter() < went_on + 0.2:
             pass
         assert (await calling).duration_ms < 200
@@ -343,7 +347,7 @@ def test_the_duration_of_a_call_does_not_include_a_busy_event_loop() -> None:
 def test_no_call_waits_for_another_one() -> None:
     async def work() -> None:
         release = threading.Event()
-        hanging = [asyncio.ensure_future(in_thread(release.wait, PATIENCE)) for _ in range(20)]
+        hanging = [asyncio.ensure_future(in_thread(release.wait, WAIT_SECONDS)) for _ in range(20)]
         await asyncio.sleep(0)
         assert (await in_thread(lambda: "here")).value == "here"
         assert not any(call.done() for call in hanging)
@@ -365,12 +369,12 @@ def test_outcomes_that_arrive_together_are_all_delivered() -> None:
 def test_a_callback_of_a_call_may_wait_for_another_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_pool", threads._Pool())
     release, seen = threading.Event(), Future[str]()
-    first = call_in_thread(lambda: release.wait(PATIENCE))
+    first = call_in_thread(lambda: release.wait(WAIT_SECONDS))
     first.add_done_callback(
-        lambda _: seen.set_result(call_in_thread(lambda: "here").result(PATIENCE))
+        lambda _: seen.set_result(call_in_thread(lambda: "here").result(WAIT_SECONDS))
     )
     release.set()
-    assert seen.result(PATIENCE) == "here"
+    assert seen.result(WAIT_SECONDS) == "here"
 
 
 def test_a_thread_without_a_call_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,7 +382,7 @@ def test_a_thread_without_a_call_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def work() -> None:
         thread = (await in_thread(threading.current_thread)).value
-        await asyncio.to_thread(thread.join, PATIENCE)
+        await asyncio.to_thread(thread.join, WAIT_SECONDS)
         assert not thread.is_alive()
         assert (await in_thread(threading.current_thread)).value is not thread
 

@@ -11,7 +11,7 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from assay.roster.retries import SystemClock
+from assay.targets.pool.retries import SystemClock
 
 T = TypeVar("T")
 
@@ -20,11 +20,11 @@ class _Selector(selectors.DefaultSelector):
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
-        if not ready:
+        prepare = super().select(0)
+        if not prepare:
             assert timeout is not None, "everybody waits for ever"
             self.now += timeout
-        return ready
+        return prepare
 
 
 class _Loop(asyncio.SelectorEventLoop):

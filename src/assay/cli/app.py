@@ -103,7 +103,7 @@ def _project_redactor() -> Callable[[], Redactor]:
 
     @cache
     def redactor() -> Redactor:
-        from assay.roster.secrets import project_redactor
+        from assay.service.secrets import project_redactor
 
         return project_redactor()
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from assay.cli.documents import store_option
 from assay.cli.json import echo_json
+from assay.cli.report_output import store_option
 from assay.errors import MAX_REASONS, BaselineRefused, printable
 from assay.service import baselines
 from assay.service.baselines import Baseline

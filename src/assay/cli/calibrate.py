@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from assay.cli.completion import files
-from assay.cli.documents import store_option
 from assay.cli.json import echo_json
+from assay.cli.report_output import store_option
 from assay.errors import printable
-from assay.judges.calibrations import FILE
-from assay.service.calibration import Answer, Calibrated, Desk
+from assay.results.calibrations import FILE
+from assay.service.calibration import Answer, Calibrated, CalibrationSession
 from assay.stats.calibration import majority_baseline
 from assay.stats.estimates import Estimate
 from assay.text import count
@@ -55,12 +55,12 @@ def command(
       assay calibrate labels.csv --run main --evaluator quality
       assay calibrate labels.jsonl --json
     """
-    desk = Desk(labels, run, evaluator, store=store)
-    complete = sample is None or _ask(desk, sample, seed)
-    if not complete and not desk.has_labels:
+    session = CalibrationSession(labels, run, evaluator, store=store)
+    complete = sample is None or _ask(session, sample, seed)
+    if not complete and not session.has_labels:
         click.echo("stopped early: no label was added", err=True)
         return
-    found = desk.calibrate(complete=complete)
+    found = session.calibrate(complete=complete)
     if as_json:
         echo_json(found.to_dict())
     else:
@@ -68,10 +68,10 @@ def command(
     _print_kept(found, complete=complete)
 
 
-def _ask(desk: Desk, sample: int, seed: int) -> bool:
+def _ask(session: CalibrationSession, sample: int, seed: int) -> bool:
     """Ask for labels one by one, on stderr: stdout is for the report. False if stopped early."""
-    answers = desk.unlabelled(sample, seed)
-    for file in desk.changed_files if answers else ():
+    answers = session.unlabelled(sample, seed)
+    for file in session.changed_files if answers else ():
         note = f"note: {file} changed since the run; criteria are shown as they are now"
         click.echo(printable(note), err=True)
     for number, answer in enumerate(answers, 1):
@@ -81,7 +81,7 @@ def _ask(desk: Desk, sample: int, seed: int) -> bool:
             return False
         passed = _KEYS[reply]
         if passed is not None:
-            desk.label(answer, passed)
+            session.label(answer, passed)
     return True
 
 

@@ -9,13 +9,13 @@ from typing import get_args
 
 import click
 
-from assay.cli.documents import store_option
 from assay.cli.json import echo_json
+from assay.cli.report_output import store_option
 from assay.model.comparison import CaseRef, Comparison, ScoreDifference
 from assay.model.options import Gate, RunOptions
+from assay.reporters.terminal import Terminal, safe, wrap
 from assay.reporters.words import accepted, moved
 from assay.service import history
-from assay.terminal import Terminal, safe, wrap
 from assay.text import count, points
 
 #: How many cases of each list are shown.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from assay.cli.documents import store_option
 from assay.cli.json import echo_json
+from assay.cli.report_output import store_option
 from assay.errors import printable
 from assay.service import doctor
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from assay.cli.completion import files
-from assay.cli.documents import store_option
 from assay.cli.problems import echo_problem
+from assay.cli.report_output import store_option
 from assay.service import test_cases
 
 #: How many reasons are printed.

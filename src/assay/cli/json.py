@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from assay.terminal import escape_controls_in_json
+from assay.reporters.terminal import escape_controls_in_json
 
 
 def echo_json(value: Any) -> None:

@@ -9,17 +9,17 @@ from typing import Any, Literal, Union, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
-from assay.documents.checking import check
-from assay.documents.document import Document
-from assay.model.options import Door, RunOptions, options_where, traits_of
-from assay.model.reading import Reading
+from assay.model.options import Interface, RunOptions, options_where, traits_of
+from assay.wire.document import Document
+from assay.wire.validation import check
+from assay.wire.validation_context import ValidationContext
 
 
-def run_options(door: Door) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def run_options(interface: Interface) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds the options that a command offers."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name in reversed(options_where(lambda option: door in option.doors)):
+        for name in reversed(options_where(lambda option: interface in option.interfaces)):
             function = _option(name, RunOptions.model_fields[name])(function)
         return function
 
@@ -34,7 +34,7 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
         if value is not None and value != ()
     }
     document = Document.unplaced("options", written)
-    for problem in check(RunOptions, document, (), written, Reading())[1]:
+    for problem in check(RunOptions, document, (), written, ValidationContext())[1]:
         raise click.UsageError(
             re.sub(r"^'(\w+)(?:\[\d+\])?'", lambda found: traits_of(found[1]).flag, problem.advice)
         )

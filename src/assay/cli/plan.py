@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import click
 
 from assay.cli.completion import files
-from assay.cli.documents import store_option
 from assay.cli.json import echo_json
+from assay.cli.report_output import store_option
 from assay.errors import printable
 from assay.reporters.words import duration, money
 from assay.service import plan
-from assay.service.plan import Forecast, Wish
+from assay.service.plan import Forecast, PlanRequest
 from assay.text import count, exact_points, percent, points
 
 
@@ -58,8 +58,8 @@ def command(
       assay plan --difference 0.05 --run latest
       assay plan evals/ --repeat 5
     """
-    wish = Wish(cases, difference, power, repeat, run)
-    forecast = plan.plan(wish, paths, store=store)
+    request = PlanRequest(cases, difference, power, repeat, run)
+    forecast = plan.plan(request, paths, store=store)
     if as_json:
         echo_json(forecast.to_dict())
         return
@@ -69,15 +69,15 @@ def command(
 
 def _power(found: Forecast) -> Iterator[str]:
     share = f"{percent(found.discordant)} of the cases change between two runs"
-    yield f"{share} ({found.basis.source})"
-    chance = f"found {exact_points(found.wish.power)} times out of 100"
+    yield f"{share} ({found.noise_model.source})"
+    chance = f"found {exact_points(found.request.power)} times out of 100"
     if found.cases is not None and found.detectable is None:
         yield f"{count(found.cases, 'case')}: too few to show any difference of the pass rate"
     elif found.cases is not None and found.detectable is not None:
         shown = f"{points(found.detectable)} points of the pass rate"
         yield f"{count(found.cases, 'case')}: a difference of {shown}, {chance}"
-    if found.wish.difference is not None:
-        shown = f"{exact_points(found.wish.difference)} points"
+    if found.request.difference is not None:
+        shown = f"{exact_points(found.request.difference)} points"
         needed = "no number of cases" if found.needed is None else count(found.needed, "case")
         yield f"a difference of {shown}: {needed}, {chance}"
 
@@ -94,7 +94,7 @@ def _scores(found: Forecast) -> Iterator[str]:
         shown = f"a difference of {found.score_detectable:.3f} of the mean score"
         yield f"{attempts} at each case, averaged: {shown}"
     if found.score_needed is not None:
-        shown = f"{found.wish.difference:g} of the mean score"
+        shown = f"{found.request.difference:g} of the mean score"
         needed = count(found.score_needed, "case")
         yield f"{attempts} at each case, averaged: {shown} needs {needed}"
 

@@ -45,7 +45,7 @@ def report(
     else:
         for problem in loaded.problems:
             echo_problem(problem)
-    for file, reason in loaded.passed_over:
+    for file, reason in loaded.skipped_files:
         click.echo(printable(f"passed over {file}: {reason}"), err=True)
     click.echo(_summary(loaded), err=True)
     failed = loaded.errors or (strict and loaded.problems)

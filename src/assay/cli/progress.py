@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TextIO
 
 from assay.model.events import Event, Notice, RunFinished, RunStarted, TrialFinished
+from assay.reporters.terminal import Terminal, columns, cut, safe
 from assay.reporters.words import duration, money
-from assay.terminal import Terminal, columns, cut, safe
 from assay.text import count
 
 #: Seconds between redraws on a terminal, and between lines elsewhere.

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from assay.cli.completion import files
-from assay.cli.documents import Documents, report_options, store_option
-from assay.cli.following import follow
+from assay.cli.execution import execute_run
 from assay.cli.options import given, run_options
-from assay.service.runs import Order
+from assay.cli.report_output import ReportOutput, report_options, store_option
+from assay.service.runs import RunRequest
 
 
 @click.command("regrade")
@@ -38,5 +38,5 @@ def command(
       assay regrade latest
       assay regrade main evals/ --judge openai:gpt-6-sol --baseline main
     """
-    documents = Documents(output, as_json=as_json)
-    follow(Order(paths, store=store, regrade=run), given(options), documents)
+    report_output = ReportOutput(output, as_json=as_json)
+    execute_run(RunRequest(paths, store=store, regrade=run), given(options), report_output)

@@ -8,10 +8,10 @@ import click
 from msgspec.structs import asdict
 
 from assay.cli.completion import files
-from assay.cli.documents import store_option
 from assay.cli.json import echo_json
+from assay.cli.report_output import store_option
 from assay.errors import printable
-from assay.service import bugs, regressions
+from assay.service import bug_reports, regressions
 from assay.settings import shown_path
 
 _paths = click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=files)
@@ -70,7 +70,7 @@ def add(store: str | None, **report: Any) -> None:
       assay regression add --from latest/refund-7 --bug PAY-9 --param refund.amount=42.5
       assay regression add --from main/oslo --bug 4f2a1c9 --tool get_weather --contains -4
     """
-    file, identity = bugs.capture(bugs.Report(**report), store=store)
+    file, identity = bug_reports.regression_from_run(bug_reports.BugReport(**report), store=store)
     click.echo(printable(f"{shown_path(file)}: added and locked {identity}"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from assay.cli.documents import Documents, output_option, store_option
+from assay.cli.report_output import ReportOutput, output_option, store_option
 from assay.service import history
 
 
@@ -22,4 +22,4 @@ def command(run: str, output: tuple[str, ...], store: str | None) -> None:
       assay report -o report.md
       assay report main -o junit.xml -o results.csv
     """
-    Documents(output).write_files(history.show(run, store=store))
+    ReportOutput(output).write_files(history.show(run, store=store))

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from assay.cli.completion import files
-from assay.cli.documents import Documents, report_options, store_option
-from assay.cli.following import follow
+from assay.cli.execution import execute_run
 from assay.cli.options import given, run_options
-from assay.service.runs import Order
+from assay.cli.report_output import ReportOutput, report_options, store_option
+from assay.service.runs import RunRequest
 
 
 @click.command("run")
@@ -52,6 +52,6 @@ def command(
     """
     if resume and Path(resume).exists():
         paths, resume = (resume, *paths), ""  # `--resume evals/` is a path, not a run
-    documents = Documents(output, as_json=as_json)
-    order = Order(paths, store=store, resume=resume, rerun_failed=rerun_failed)
-    follow(order, given(options), documents)
+    report_output = ReportOutput(output, as_json=as_json)
+    request = RunRequest(paths, store=store, resume=resume, rerun_failed=rerun_failed)
+    execute_run(request, given(options), report_output)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from assay.cli.completion import files
-from assay.cli.documents import store_option
+from assay.cli.report_output import store_option
 from assay.errors import UsageError
 from assay.service.project import project, working_directory
 from assay.service.store import open_store
@@ -61,7 +61,7 @@ def command(
     tokens = tokens_of(environment([TOKENS_VARIABLE]).get(TOKENS_VARIABLE, ""))
     access = Access.of(host, tokens, allow_host)
     settings = project()
-    settings.lead_path()
+    settings.prepend_to_sys_path()
     served = working_directory() if root is not None else settings.root
     with closing(open_store(settings, store)) as opened:
         serve(settings, opened, access, (host, port), served, lambda url: _announce(url, served))

@@ -6,13 +6,13 @@ import sys
 
 import click
 
-from assay.cli.documents import store_option
 from assay.cli.json import echo_json
+from assay.cli.report_output import store_option
 from assay.cli.runs import SHORT_ID
-from assay.model.written import as_dict
+from assay.model.json_encoding import as_dict
+from assay.reporters.terminal import Terminal, cut, safe
 from assay.service import trends
 from assay.service.trends import Point
-from assay.terminal import Terminal, cut, safe
 from assay.text import percent
 
 #: The width of the chart, in columns.

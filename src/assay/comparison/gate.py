@@ -32,7 +32,7 @@ CHANCE_OF_REPEAT = 1 / 8
 _MAX_REPEATS = 50
 
 
-class Rules(msgspec.Struct, frozen=True):
+class GateRules(msgspec.Struct, frozen=True):
     """When the gate fails, by the options of a run.
 
     `min_pass_rate` is for cases without a baseline; all of them must pass if it is None.
@@ -48,7 +48,7 @@ class Rules(msgspec.Struct, frozen=True):
     accepted: tuple[AcceptedLoss, ...] = ()
     today: date | None = None
 
-    def checked(self) -> Rules:
+    def checked(self) -> GateRules:
         """These rules; raises UsageError if they are invalid."""
         if self.gate not in GATES:
             raise UnknownName("gate", self.gate, GATES)
@@ -59,7 +59,7 @@ class Rules(msgspec.Struct, frozen=True):
         return self
 
 
-class Watched(msgspec.Struct):
+class WatchedCases(msgspec.Struct):
     """The cases that the gate checks individually."""
 
     losses: list[Loss] = []
@@ -124,7 +124,7 @@ def loss_of(now: CaseOutcome) -> Loss:
     return Loss(*now.ref, status, now.critical, reasks, reason)
 
 
-class Ruling(msgspec.Struct, frozen=True):
+class GateResult(msgspec.Struct, frozen=True):
     """What the gate says: `failures` are why it fails, `undecided` why it cannot tell."""
 
     verdict: GateVerdict
@@ -133,24 +133,26 @@ class Ruling(msgspec.Struct, frozen=True):
     exit_code: int = 0
 
 
-def rule(finding: Finding, worse: WorseTest, watched: Watched, rules: Rules) -> Ruling:
+def apply_gate(
+    finding: Finding, worse: WorseTest, watched: WatchedCases, rules: GateRules
+) -> GateResult:
     """Apply the gate."""
     gates = {"regression": _regression, "strict": _strict, "non-inferiority": _inferiority}
     found = gates[rules.gate](finding, worse, watched, rules)
     failures = (*found, *_without_baseline(watched, rules))
     if failures:
-        return Ruling("failed", failures, exit_code=1)
+        return GateResult("failed", failures, exit_code=1)
     undecided = tuple(_undecided(finding, watched, rules))
     if not undecided:
-        return Ruling("passed")
+        return GateResult("passed")
     code = 4 if rules.strict else 0
     if rules.gate == "regression" and _unconfirmed_critical(watched):
         code = 3
-    return Ruling("inconclusive", undecided=undecided, exit_code=code)
+    return GateResult("inconclusive", undecided=undecided, exit_code=code)
 
 
 def _regression(
-    finding: Finding, worse: WorseTest, watched: Watched, rules: Rules
+    finding: Finding, worse: WorseTest, watched: WatchedCases, rules: GateRules
 ) -> Iterator[str]:
     critical = sum(_fails_alone(loss) for loss in watched.losses)
     if critical:
@@ -189,17 +191,19 @@ def _fails_alone(loss: Loss) -> bool:
     )
 
 
-def _unconfirmed_critical(watched: Watched) -> bool:
+def _unconfirmed_critical(watched: WatchedCases) -> bool:
     return any(loss.critical and loss.status == "unconfirmed" for loss in watched.losses)
 
 
-def _strict(finding: Finding, worse: WorseTest, watched: Watched, rules: Rules) -> Iterator[str]:
+def _strict(
+    finding: Finding, worse: WorseTest, watched: WatchedCases, rules: GateRules
+) -> Iterator[str]:
     if lost := len(watched.losses):
         yield f"{count(lost, 'case')} passed before and {_verb(lost)} now"
 
 
 def _inferiority(
-    finding: Finding, worse: WorseTest, watched: Watched, rules: Rules
+    finding: Finding, worse: WorseTest, watched: WatchedCases, rules: GateRules
 ) -> Iterator[str]:
     limit = f"the pass rate may be lower by more than {exact_points(rules.margin)} points"
     if finding.difference is None:
@@ -208,7 +212,7 @@ def _inferiority(
         yield f"{limit}: the difference lies {between(finding.difference)}"
 
 
-def _without_baseline(watched: Watched, rules: Rules) -> Iterator[str]:
+def _without_baseline(watched: WatchedCases, rules: GateRules) -> Iterator[str]:
     added, changed = watched.failed_added, watched.failed_changed
     if rules.min_pass_rate is None:
         if added:
@@ -223,7 +227,7 @@ def _without_baseline(watched: Watched, rules: Rules) -> Iterator[str]:
             yield f"{found}, less than {exact_percent(rules.min_pass_rate)}"
 
 
-def _undecided(finding: Finding, watched: Watched, rules: Rules) -> Iterator[str]:
+def _undecided(finding: Finding, watched: WatchedCases, rules: GateRules) -> Iterator[str]:
     if finding.decision == "not_comparable":
         yield "no case can be compared with the baseline"
     if rules.gate != "regression":
@@ -269,7 +273,7 @@ def _verb(number: int) -> str:
     return "fails" if number == 1 else "fail"
 
 
-def flips_note(watched: Watched) -> Iterable[str]:
+def flips_note(watched: WatchedCases) -> Iterable[str]:
     """A note about flips that do not count."""
     if watched.flips and not watched.real_flips:
         found = named(watched.flips)

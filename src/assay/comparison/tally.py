@@ -10,7 +10,7 @@ import msgspec
 
 from assay.comparison.accepted import AcceptedLosses
 from assay.comparison.decision import decide, explain, scores_of, worse_test
-from assay.comparison.gate import Rules, Watched, flips_note, named, rule
+from assay.comparison.gate import GateRules, WatchedCases, apply_gate, flips_note, named
 from assay.comparison.pairs import pair
 from assay.model.comparison import (
     CaseOutcome,
@@ -58,7 +58,7 @@ def _combine(trials: Sequence[TrialFacts]) -> tuple[Outcome, int, int, float | N
 def compare(
     base: Iterable[CaseOutcome],
     candidate: Iterable[CaseOutcome],
-    rules: Rules | None = None,
+    rules: GateRules | None = None,
     *,
     names: tuple[str, str] = ("base", "candidate"),
     notes: Iterable[str] = (),
@@ -68,18 +68,18 @@ def compare(
 
     `complete` is false if the candidate was to ask only some of the cases.
     """
-    rules = rules or Rules()
+    rules = rules or GateRules()
     accepted = AcceptedLosses(rules.accepted, rules.today)
     tally = _Tally(accepted)
     for before, now in pair(base, candidate):
         tally.add(before, now)
     finding = decide(tally.pairs, rules.margin, *tally.clustered, rules.sequential)
     worse = tally.worse(rules)
-    ruling = rule(finding, worse, tally.watched, rules)
+    gate_result = apply_gate(finding, worse, tally.watched, rules)
     return Comparison(
         base=names[0],
         candidate=names[1],
-        verdict=ruling.verdict,
+        verdict=gate_result.verdict,
         decision=finding.decision,
         pairs=finding.pairs.n,
         losses=tuple(tally.watched.losses),
@@ -90,12 +90,12 @@ def compare(
         worse=worse if finding.pairs.n else None,
         scores=scores_of(tally.scores()),
         gate=rules.gate,
-        gate_failures=ruling.failures,
-        undecided=ruling.undecided,
+        gate_failures=gate_result.failures,
+        undecided=gate_result.undecided,
         explanation=explain(finding, rules.margin, tally.unpaired),
         warnings=tuple(accepted.warnings(complete=complete)),
         notes=(*notes, *tally.notes(rules)),
-        exit_code=ruling.exit_code,
+        exit_code=gate_result.exit_code,
     )
 
 
@@ -107,7 +107,7 @@ class _Tally(msgspec.Struct):
     lost: int = 0
     gained: int = 0
     neither: int = 0
-    watched: Watched = msgspec.field(default_factory=Watched)
+    watched: WatchedCases = msgspec.field(default_factory=WatchedCases)
     regressions: list[CaseRef] = []
     new_passes: list[CaseRef] = []
     still_failing: list[CaseRef] = []
@@ -214,7 +214,7 @@ class _Tally(msgspec.Struct):
         """The arguments of `decide` for clusters: empty if there are none."""
         return (self.changes, self.clusters) if self.numbers else (array("b"), array("l"))
 
-    def worse(self, rules: Rules) -> WorseTest:
+    def worse(self, rules: GateRules) -> WorseTest:
         """The one-sided test of the gate, in which accepted losses count as unchanged."""
         changes, clusters = self.clustered
         if changes and self.accepted_at:
@@ -252,7 +252,7 @@ class _Tally(msgspec.Struct):
             together += differences
         return {"": together}
 
-    def notes(self, rules: Rules) -> Iterator[str]:
+    def notes(self, rules: GateRules) -> Iterator[str]:
         """What a reader should know besides the decision."""
         if rules.sequential is not None:
             yield (

@@ -8,7 +8,7 @@ from hashlib import sha256
 import msgspec
 from msgspec.structs import replace
 
-from assay.memory import Remembered
+from assay.caching import ReuseCache
 from assay.model.calibration import JudgeUse
 from assay.model.case import EvalCase
 from assay.model.context import Context
@@ -24,7 +24,7 @@ from assay.model.score import (
     weighted,
 )
 from assay.ports import Check, Resources, Target
-from assay.scoring import failed_gate, ready, scores_of
+from assay.scoring import failed_gate, prepare, scores_of
 
 #: How many prepared evaluators are cached for further repeats of their case.
 _CACHED = 1024
@@ -69,7 +69,7 @@ class Preparation:
         self._find_judge = resources.judge
         #: Identity and name of each judge of the evaluator that is being prepared.
         self._judges: list[tuple[str, str]] = []
-        self._prepared = Remembered[int, Prepared](cached)
+        self._prepared = ReuseCache[int, Prepared](cached)
         #: Every judge so far, by its id and the evaluator's name.
         self.uses: dict[tuple[str, str], JudgeUse] = {}
 
@@ -82,12 +82,12 @@ class Preparation:
         return Grader(case, [self._prepare(spec) for spec in specs])
 
     def _prepare(self, spec: EvaluatorSpec) -> Prepared:
-        found = self._prepared.get(id(spec)) or self._prepared.again(id(spec))
+        found = self._prepared.get(id(spec)) or self._prepared.promote(id(spec))
         if found is None:
             self._judges.clear()
-            check = ready(spec, self.resources)
+            check = prepare(spec, self.resources)
             found = self._with_judges(spec, check) if self._judges else Prepared(spec, check)
-            self._prepared.meet(id(spec), found)
+            self._prepared.add(id(spec), found)
         return found
 
     def _with_judges(self, spec: EvaluatorSpec, check: Check) -> Prepared:

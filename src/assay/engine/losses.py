@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from assay.engine.plan import Plan, Planned
+from assay.engine.plan import Plan, PlannedCase
 from assay.model.comparison import CaseRef, Comparison, Reasks
 from assay.model.result import Outcome
 from assay.model.run import TrialFacts
@@ -18,10 +18,10 @@ from assay.model.run import TrialFacts
 MAX_CASES = 50
 
 
-class Loss(NamedTuple):
+class LostCase(NamedTuple):
     """A lost case that is asked again, up to so many times."""
 
-    planned: Planned
+    planned: PlannedCase
     times: int
 
     @property
@@ -40,14 +40,14 @@ def open_losses(
     comparison: Comparison,
     plan: Plan,
     file_of: Callable[[int], str],
-    times_of: Callable[[Planned], int],
-) -> list[Loss]:
+    times_of: Callable[[PlannedCase], int],
+) -> list[LostCase]:
     """The losses that can be asked again and are not excused yet, critical ones first."""
     lost = {loss.ref for loss in comparison.losses if loss.status != "excused"}
     if not lost:
         return []
     found = [
-        Loss(planned, times)
+        LostCase(planned, times)
         for planned in plan
         if CaseRef(file_of(planned.suite), planned.case.id) in lost and (times := times_of(planned))
     ]
@@ -55,7 +55,7 @@ def open_losses(
 
 
 def expected_cost(
-    left: Iterable[tuple[Loss, int]], facts_of: Callable[[int], Iterator[TrialFacts]]
+    left: Iterable[tuple[LostCase, int]], facts_of: Callable[[int], Iterator[TrialFacts]]
 ) -> float:
     """What asking again costs at most, if each re-ask costs what a trial of the case did.
 

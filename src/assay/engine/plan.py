@@ -26,7 +26,7 @@ TIERS: tuple[Tier, ...] = ("golden", "labeled", "regression", "suite", "rubric")
 _REPEAT_BITS = 16
 
 
-class Planned(NamedTuple):
+class PlannedCase(NamedTuple):
     """A selected case: its position, its suite, and how often it is asked."""
 
     position: int
@@ -38,11 +38,11 @@ class Planned(NamedTuple):
 class Trial(NamedTuple):
     """One repeat of a planned case, counted from 0."""
 
-    planned: Planned
+    planned: PlannedCase
     repeat: int
 
 
-class Done:
+class FinishedTrials:
     """A set of finished trials in eight bytes each; takes (position, repeat) in ascending order."""
 
     __slots__ = ("_numbers",)
@@ -68,7 +68,7 @@ def _trial(number: int) -> tuple[int, int]:
     return number >> _REPEAT_BITS, number & (1 << _REPEAT_BITS) - 1
 
 
-class Defaults:
+class DefaultEvaluators:
     """Other default evaluators than those that loaders choose; none if it is empty."""
 
     def __init__(self, specs: tuple[EvaluatorSpec, ...]) -> None:
@@ -120,12 +120,16 @@ class Plan:
         defaults: tuple[EvaluatorSpec, ...] = (),
         wanted: Callable[[int, EvalCase], bool] | None = None,
     ) -> None:
-        self.suites, self.options, self._defaults = tuple(suites), options, Defaults(defaults)
+        self.suites, self.options, self._defaults = (
+            tuple(suites),
+            options,
+            DefaultEvaluators(defaults),
+        )
         self._wanted = wanted or _any_case
         self._positions, self._repeats = array("Q"), array("L")
         self.selected = [0] * len(self.suites)
 
-    def select(self, look: Callable[[Planned], None] = lambda planned: None) -> Plan:
+    def select(self, look: Callable[[PlannedCase], None] = lambda planned: None) -> Plan:
         """Find the selected cases, and call `look` with each: large files are read only once."""
         for planned in self:
             look(planned)
@@ -154,11 +158,11 @@ class Plan:
         """How many cases are selected."""
         return len(self._positions)
 
-    def __iter__(self) -> Iterator[Planned]:
+    def __iter__(self) -> Iterator[PlannedCase]:
         """The selected cases in file order."""
         return self._select()
 
-    def at(self, position: int) -> Planned:
+    def at(self, position: int) -> PlannedCase:
         suite, index = place_of(position)
         return self.planned_case(position, suite, self.suites[suite].cases[index])
 
@@ -172,7 +176,7 @@ class Plan:
         """
         if not self._positions:
             return  # do not read `done`: it may have all trials of a stream
-        finished = Done(done)
+        finished = FinishedTrials(done)
         if self.options.stop_when is not None:
             yield from self._remaining(self._by_case(tiers), finished)
             return
@@ -202,8 +206,8 @@ class Plan:
         for position in self.order(tiers):
             yield from (_number(position, r) for r in range(self.repeats_of(position)))
 
-    def _remaining(self, numbers: Iterable[int], finished: Done) -> Iterator[Trial]:
-        last: Planned | None = None
+    def _remaining(self, numbers: Iterable[int], finished: FinishedTrials) -> Iterator[Trial]:
+        last: PlannedCase | None = None
         for number in numbers:
             if finished.has_number(number):
                 continue
@@ -217,7 +221,7 @@ class Plan:
             if self._tier(position) == tier:
                 yield from (_number(position, repeat) for repeat in range(repeats))
 
-    def _select(self) -> Iterator[Planned]:
+    def _select(self) -> Iterator[PlannedCase]:
         options, found = self.options, 0
         shard, shards = map(int, (options.shard or "1/1").split("/"))
         for index, planned in enumerate(self._matching()):
@@ -227,7 +231,7 @@ class Plan:
                 if found == options.limit:
                     return
 
-    def _matching(self) -> Iterator[Planned]:
+    def _matching(self) -> Iterator[PlannedCase]:
         """The cases that match all filters."""
         for index, suite in enumerate(self.suites):
             if suite.streamed or not self._has_tier(suite):
@@ -255,11 +259,11 @@ class Plan:
         narrowed = options.filter or options.tag or options.repeat not in (None, 1)
         return not narrowed and self._wanted is _any_case
 
-    def planned_case(self, position: int, suite: int, case: EvalCase) -> Planned:
+    def planned_case(self, position: int, suite: int, case: EvalCase) -> PlannedCase:
         """The case with default evaluators if it has none of its own, and its repeats."""
         case = self._defaults.applied(case)
         repeats = self.options.repeat or case.repeat or 1
-        return Planned(position, suite, case, 1 if case.skip is not None else repeats)
+        return PlannedCase(position, suite, case, 1 if case.skip is not None else repeats)
 
 
 def _matches_any(case_id: str, patterns: Iterable[str]) -> bool:

@@ -8,28 +8,30 @@ from msgspec.structs import replace
 
 from assay.engine.comparability import key
 from assay.engine.grading import Grader
-from assay.engine.job import Job, headers_of, plan_of
 from assay.engine.plan import Plan
+from assay.engine.run_spec import RunSpec, headers_of, plan_of
 from assay.errors import UsageError
 from assay.model.case import EvalCase
 from assay.model.comparison import CaseRef
-from assay.model.run import CANCELLED, DOOR, RunRecord, SuiteHeader, place_of
+from assay.model.run import CANCELLED, STARTED_BY, RunRecord, SuiteHeader, place_of
 from assay.ports import Store
 
 
-def resumable(job: Job, named: RunRecord | None, newest_first: Iterable[RunRecord]) -> RunRecord:
+def resumable(
+    spec: RunSpec, named: RunRecord | None, newest_first: Iterable[RunRecord]
+) -> RunRecord:
     """The run to resume: the named one, else the first unfinished run of the others that fits.
 
     It may be finished, if only its reports are missing.
     """
-    record = named or _find_newest(job, newest_first)
+    record = named or _find_newest(spec, newest_first)
     if not record.verdict.unreported:
         check_unfinished(record)
-    if record.plan != plan_of(job):
+    if record.plan != plan_of(spec):
         raise UsageError(
             f"the run {record.id} was begun with other paths or options: give the same ones"
         )
-    _check_files(record, headers_of(job, job.plan().select()))
+    _check_files(record, headers_of(spec, spec.plan().select()))
     return record
 
 
@@ -67,15 +69,15 @@ def _outdated(what: str, record: RunRecord) -> UsageError:
     return UsageError(f"{what} since the run {record.id} began: start a new run")
 
 
-def reopen(store: Store, run_id: str, door: str) -> RunRecord:
+def reopen(store: Store, run_id: str, started_by: str) -> RunRecord:
     """Mark a run as running again, by the holder of its lease; raises if it is finished."""
     record = store.run(run_id)
     check_unfinished(record)
     # The command line revokes a cancellation. A server only resumes runs that were not cancelled:
     # if this one is now, that has just happened, and it must stop.
-    forgotten = (DOOR,) if door else (DOOR, CANCELLED)
+    forgotten = (STARTED_BY,) if started_by else (STARTED_BY, CANCELLED)
     kept = {name: value for name, value in record.environment.items() if name not in forgotten}
-    environment = kept | ({DOOR: door} if door else {})
+    environment = kept | ({STARTED_BY: started_by} if started_by else {})
     if environment != record.environment:
         record = replace(record, environment=environment)
         store.describe(run_id, record.suites, environment)
@@ -88,13 +90,13 @@ def check_unfinished(record: RunRecord) -> None:
         raise UsageError(f"the run {record.id} is finished: there is nothing to resume")
 
 
-def _find_newest(job: Job, newest_first: Iterable[RunRecord]) -> RunRecord:
-    plan = plan_of(job)
+def _find_newest(spec: RunSpec, newest_first: Iterable[RunRecord]) -> RunRecord:
+    plan = plan_of(spec)
     fitting = (record for record in newest_first if record.plan == plan)
     for number, record in enumerate(fitting):
         # Reports of an older run are outdated by those of a newer one.
         unreported = record.verdict.unreported and number == 0
-        if (unreported or record.status != "finished") and not job.store.held(record.id):
+        if (unreported or record.status != "finished") and not spec.store.held(record.id):
             return record
     raise UsageError("there is no unfinished run with these paths, target and options to resume")
 

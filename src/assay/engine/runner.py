@@ -16,13 +16,13 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.early import Early
-from assay.engine.gating import rubric_refusals
-from assay.engine.job import Job
-from assay.engine.journal import Journal
-from assay.engine.losses import Loss
-from assay.engine.plan import TIERS, Plan, Planned, Trial
-from assay.engine.trial import Finished, Trials
+from assay.engine.losses import LostCase
+from assay.engine.plan import TIERS, Plan, PlannedCase, Trial
+from assay.engine.rubric_gating import rubric_skip_reasons
+from assay.engine.run_spec import RunSpec
+from assay.engine.sequential_stop import SequentialStop
+from assay.engine.trial import FinishedTrial, TrialRunner
+from assay.engine.trial_writer import TrialWriter
 from assay.model.case import Tier
 from assay.model.events import Notice, TrialFinished
 from assay.model.options import RunOptions
@@ -95,24 +95,24 @@ class Runner:
     def __init__(
         self,
         plan: Plan,
-        trials: Trials,
-        job: Job,
-        early: Early | None,
+        trials: TrialRunner,
+        spec: RunSpec,
+        sequential_stop: SequentialStop | None,
         *,
         workers: int,
         live: bool,
     ) -> None:
         self._plan, self.trials, self._workers, self._live = plan, trials, workers, live
-        self._store, self._listen, self._brake = job.store, job.listen, job.brake
+        self._store, self._listen, self._cancellation = spec.store, spec.listen, spec.cancellation
         self._tally = Tally(plan.options)
         self._lanes: list[asyncio.Task[None]] = []
         #: By position and repeat.
-        self._in_flight: dict[tuple[int, int], Planned] = {}
+        self._in_flight: dict[tuple[int, int], PlannedCase] = {}
         #: When the last answer came, by the clock of the event loop.
         self._last_answer = 0.0
         #: Each group of lanes has a new one.
-        self._journal: Journal
-        #: Was the brake pressed?
+        self._trial_writer: TrialWriter
+        #: Was a cancellation requested?
         self.stopped = False
         #: How many trials were not asked because the run had given up.
         self._unasked = 0
@@ -120,9 +120,9 @@ class Runner:
         self.gave_up = ""
         #: Why the budget cannot be enforced; empty if it can, or there is none.
         self.unpriced = ""
-        self._early = early
+        self._sequential_stop = sequential_stop
         #: Why the comparison is decided, so that the rest need not be asked; empty if it is not.
-        self.decided = "" if early is None else early.reason
+        self.decided = "" if sequential_stop is None else sequential_stop.reason
 
     async def run(self, confirm: Callable[[], Awaitable[None]]) -> RunStatus:
         """Run every trial that is not in the store yet; returns how the run ended.
@@ -130,15 +130,15 @@ class Runner:
         `confirm` asks lost cases again: deterministic ones before the rubric cases, which depend
         on them.
         """
-        self._brake.connect(self._on_brake)
+        self._cancellation.connect(self._on_cancellation)
         self._restore_tally()
         *deterministic, rubric = TIERS
         await self._run_phase(self._remaining(deterministic), self._run_trial)
         if any(suite.tier == rubric for suite in self._plan.suites):
             await confirm()
-            refusals = rubric_refusals(self._plan, self._store, self.trials.run_id)
+            skip_reasons = rubric_skip_reasons(self._plan, self._store, self.trials.run_id)
             await self._run_phase(
-                self._remaining([rubric]), lambda trial: self._run_gated(trial, refusals)
+                self._remaining([rubric]), lambda trial: self._run_gated(trial, skip_reasons)
             )
         await confirm()
         if not self._unasked:
@@ -154,7 +154,7 @@ class Runner:
                 self._tally.count(trial, self._plan.at(trial.position).repeats)
         self._check_limits()
 
-    async def ask_again(self, losses: Sequence[Loss]) -> None:
+    async def ask_again(self, losses: Sequence[LostCase]) -> None:
         """Ask lost cases again, several at once, but the trials of one case one after the other.
 
         Re-asks that are not made because the run gave up or was stopped are recorded as errored, so
@@ -174,7 +174,7 @@ class Runner:
                     why = self.gave_up or "the run was stopped"
                     await self.skip_reask(loss.planned, repeat, why)
 
-    async def _ask_one_again(self, loss: Loss) -> None:
+    async def _ask_one_again(self, loss: LostCase) -> None:
         planned, made = loss.planned, self.reasks_of(loss.planned)
         for repeat in loss.repeats:
             if self.stopped or self.gave_up or loss.is_settled(made):
@@ -185,12 +185,12 @@ class Runner:
             await self._finish(finished, planned)
             made[repeat] = finished.record.outcome
 
-    def reasks_of(self, planned: Planned) -> dict[int, Outcome]:
+    def reasks_of(self, planned: PlannedCase) -> dict[int, Outcome]:
         """The outcomes of the re-asks that were made already, by repeat."""
         known = self._store.facts(self.trials.run_id, only(planned.position))
         return {trial.repeat: trial.outcome for trial in known if trial.confirms and trial.final}
 
-    async def skip_reask(self, planned: Planned, repeat: int, why: str) -> None:
+    async def skip_reask(self, planned: PlannedCase, repeat: int, why: str) -> None:
         """Record that a case is not asked again."""
         record = self.trials.unasked_record(
             planned, repeat, "errored", f"not asked again: {why}", final=False, confirms=True
@@ -227,7 +227,9 @@ class Runner:
             async with asyncio.TaskGroup() as group:
                 # A single lane waits for each save; several may each be one trial ahead.
                 max_unsaved = len(lanes) - 1
-                self._journal = Journal(self._store, self._saved, group.create_task, max_unsaved)
+                self._trial_writer = TrialWriter(
+                    self._store, self._saved, group.create_task, max_unsaved
+                )
                 self._lanes = []
                 for number, lane in enumerate(lanes, 1):
                     self._lanes.append(group.create_task(lane))
@@ -240,14 +242,16 @@ class Runner:
             watcher.cancel()
             # Break reference cycles: both refer to this runner, and through the task group to the
             # result of the run. Else a dropped store would be closed only by the cyclic collector.
-            del self._journal
+            del self._trial_writer
             self._lanes = []
 
     async def _run_trial(self, trial: Trial) -> None:
         finished = await self._ask(*trial)
         await self._finish(finished, trial.planned)
 
-    async def _ask(self, planned: Planned, repeat: int, *, confirms: bool = False) -> Finished:
+    async def _ask(
+        self, planned: PlannedCase, repeat: int, *, confirms: bool = False
+    ) -> FinishedTrial:
         self._in_flight[planned.position, repeat] = planned
         try:
             return await self.trials.run(planned, repeat, confirms=confirms)
@@ -277,18 +281,18 @@ class Runner:
         more = len(waiting) - len(named)
         return ", ".join(named) + (f" and {more:,} more" if more else "")
 
-    async def _run_gated(self, trial: Trial, refusals: dict[str, str]) -> None:
+    async def _run_gated(self, trial: Trial, skip_reasons: dict[str, str]) -> None:
         """Run a rubric trial, unless the deterministic cases of its tool did not pass."""
         planned, repeat = trial
-        refusal = refusals.get(self._plan.suites[planned.suite].tool_name)
-        if refusal is None or planned.case.skip is not None:
+        skip_reason = skip_reasons.get(self._plan.suites[planned.suite].tool_name)
+        if skip_reason is None or planned.case.skip is not None:
             await self._run_trial(trial)
             return
-        record = self.trials.unasked_record(planned, repeat, "skipped", refusal, final=True)
-        await self._finish(Finished(record), planned)
+        record = self.trials.unasked_record(planned, repeat, "skipped", skip_reason, final=True)
+        await self._finish(FinishedTrial(record), planned)
 
-    async def _finish(self, finished: Finished, planned: Planned) -> None:
-        """Count a trial and hand it to the journal, which reports it once it is saved."""
+    async def _finish(self, finished: FinishedTrial, planned: PlannedCase) -> None:
+        """Count a trial and hand it to the writer, which reports it once it is saved."""
         record = finished.record
         self._check_decided(record)
         if record.outcome != "skipped":
@@ -298,9 +302,9 @@ class Runner:
             self._check_limits(confirming=record.confirms)
             if record.outcome != "errored" and record.cost_usd is None and not target.recorded:
                 self._warn_unpriced(target.name)
-        await self._journal.add(finished)
+        await self._trial_writer.add(finished)
 
-    def _saved(self, finished: Finished) -> None:
+    def _saved(self, finished: FinishedTrial) -> None:
         self.report(finished.record, cached=finished.cached)
 
     def _check_limits(self, *, confirming: bool = False) -> None:
@@ -318,8 +322,8 @@ class Runner:
 
     def _check_decided(self, record: TrialRecord) -> None:
         """Add a trial to the comparison with the baseline, and see whether that is decided."""
-        if self._early is not None and not self.decided:
-            self.decided = self._early.add(record)
+        if self._sequential_stop is not None and not self.decided:
+            self.decided = self._sequential_stop.add(record)
             if self.decided:
                 self._listen(Notice(f"stopped asking: {self.decided}"))
 
@@ -362,11 +366,11 @@ class Runner:
             )
         )
 
-    def _on_brake(self) -> None:
-        """Start no new trials; cancel those in flight after the grace period, or a second press."""
+    def _on_cancellation(self) -> None:
+        """Start no new trials; cancel those in flight after a grace period or a second request."""
         loop = asyncio.get_running_loop()
         self.stopped = True
-        if self._brake.presses > 1:
+        if self._cancellation.requests > 1:
             self._cancel()
         else:
             self._listen(Notice(f"stopping: trials in flight have {GRACE_SECONDS:g} s to finish"))

@@ -9,58 +9,66 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from assay.engine.asking import asking_notes
-from assay.engine.discretion import RedactedJudge, SecretFreeCache
-from assay.engine.early import Early
+from assay.engine.answer_notes import answer_notes
 from assay.engine.grading import Preparation
-from assay.engine.job import Ending, FileHashes, Job, headers_of, plan_of, project_path
-from assay.engine.lineup import Lineup, roster_for
 from assay.engine.losses import MAX_CASES as MAX_REASKED
-from assay.engine.losses import Loss, expected_cost, open_losses
-from assay.engine.plan import TIERS, Plan, Planned
+from assay.engine.losses import LostCase, expected_cost, open_losses
+from assay.engine.plan import TIERS, Plan, PlannedCase
 from assay.engine.provenance import environment_of
+from assay.engine.redaction import RedactedJudge, SecretFreeCache
 from assay.engine.resuming import check_cases, reopen
+from assay.engine.run_spec import FileHashes, RunEnding, RunSpec, headers_of, plan_of, project_path
+from assay.engine.run_targets import RunTargets, pool_for
 from assay.engine.runner import Runner
-from assay.engine.streams import Streams
-from assay.engine.trial import Trials
-from assay.errors import AssayError, refusal_of
+from assay.engine.sequential_stop import SequentialStop
+from assay.engine.streamed_suites import StreamedSuites
+from assay.engine.trial import TrialRunner
+from assay.errors import AssayError, error_for
 from assay.model.calibration import recorded_uses
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Notice, RunFinished, RunStarted
 from assay.model.options import CONFIRM
-from assay.model.run import DOOR, RunRecord, RunStatus, id_time_ms, new_run_id, only, timestamp
+from assay.model.run import (
+    STARTED_BY,
+    RunRecord,
+    RunStatus,
+    id_time_ms,
+    new_run_id,
+    only,
+    timestamp,
+)
 from assay.model.run_result import RunResult
 from assay.ports import Resources, Target
 from assay.redaction import Redactor, redacted, redacting
-from assay.roster.targets import Roster
 from assay.stats.sequential import Sequential
-from assay.suites.programs import MissingPrograms
+from assay.suites.missing_programs import MissingPrograms
+from assay.targets.pool.target_pool import TargetPool
 from assay.text import count
 
 
-async def run(job: Job) -> RunResult:
+async def run(spec: RunSpec) -> RunResult:
     """Ask and grade every case, record the results, and compare them with the baseline."""
-    plan = job.plan()
-    roster = roster_for(job.settings, job.options, job.judge, job.targets, plan.workers)
-    async with roster:
-        return await _Session(job, plan, roster).run()
+    plan = spec.plan()
+    pool = pool_for(spec.settings, spec.options, spec.judge, spec.targets, plan.workers)
+    async with pool:
+        return await _Session(spec, plan, pool).run()
 
 
 class _Session:
     """One run with all its targets and judges."""
 
-    def __init__(self, job: Job, plan: Plan, roster: Roster) -> None:
-        self.job, self.plan, self.roster = job, plan, roster
-        self._began, self._began_monotonic = job.now(), time.monotonic()
-        self.redactor = Redactor(job.secrets)
-        self.lineup = Lineup(job, roster)
-        self.cache = SecretFreeCache(job.store, self.redactor) if job.options.cache else None
-        self.preparation = Preparation(Resources(self._judge, job.sources, self.cache))
+    def __init__(self, spec: RunSpec, plan: Plan, pool: TargetPool) -> None:
+        self.spec, self.plan, self.pool = spec, plan, pool
+        self._began, self._began_monotonic = spec.now(), time.monotonic()
+        self.redactor = Redactor(spec.secrets)
+        self.run_targets = RunTargets(spec, pool)
+        self.cache = SecretFreeCache(spec.store, self.redactor) if spec.options.cache else None
+        self.preparation = Preparation(Resources(self._judge, spec.sources, self.cache))
         self.notes: list[str] = []
-        self.streams = Streams(job, plan, self.lineup, self.redactor)
+        self.streams = StreamedSuites(spec, plan, self.run_targets, self.redactor)
         #: Does the baseline have cases that still exist, but were not selected?
         self.narrowed = False
-        self.early: Early | None = None
+        self.sequential_stop: SequentialStop | None = None
         #: How many lost cases were asked again.
         self.reasked = 0
 
@@ -74,138 +82,140 @@ class _Session:
             return await self._run()
 
     async def _run(self) -> RunResult:
-        job = self.job
-        hashes = FileHashes(job.suites if job.resumed is None else ())
+        spec = self.spec
+        hashes = FileHashes(spec.suites if spec.resumed is None else ())
         try:
             self._preflight()
         except AssayError:
             # Errors in eval files come first, as for files that are not streamed.
-            if refusal := refusal_of(self.streams.faults(), strict=job.options.strict):
-                raise refusal from None
+            if error := error_for(self.streams.faults(), strict=spec.options.strict):
+                raise error from None
             raise
-        if job.resumed is not None:
-            check_cases(job.resumed, self.plan, self.preparation.grader, job.store)
-        record = job.resumed or self._new_record(hashes)
-        with job.store.lease(record.id):
-            if job.resumed is None:
-                job.store.begin(record)
+        if spec.resumed is not None:
+            check_cases(spec.resumed, self.plan, self.preparation.grader, spec.store)
+        record = spec.resumed or self._new_record(hashes)
+        with spec.store.lease(record.id):
+            if spec.resumed is None:
+                spec.store.begin(record)
             else:
-                record = reopen(job.store, record.id, job.door)
+                record = reopen(spec.store, record.id, spec.started_by)
             runner = self._runner(record)
-            with job.brake.heeded():
+            with spec.cancellation.observed():
                 status = await self._ask(runner, record)
                 comparison = None if runner.stopped else self._compare(record)
             return self._finish(record, runner, status, self._without_unselected(comparison))
 
     def _preflight(self) -> None:
         """Select the cases, and find everything that is wrong before the first one is asked."""
-        if self.job.judge is None and self.job.options.judge is not None:
-            self.roster.spec(self.job.options.judge)  # even if no case needs it
+        if self.spec.judge is None and self.spec.options.judge is not None:
+            self.pool.spec(self.spec.options.judge)  # even if no case needs it
         if self.plan.streams:
-            self.lineup.target_of_streams()
+            self.run_targets.target_of_streams()
         programs = MissingPrograms(to_run=True)
 
-        def look(planned: Planned) -> None:
+        def look(planned: PlannedCase) -> None:
             programs.look(planned.case)
             self.preparation.grader(planned.case)
             if planned.case.skip is None:
-                self.lineup.target_of(planned)
+                self.run_targets.target_of(planned)
 
         self.plan.select(look)
-        if refusal := refusal_of(programs.problems):
-            raise refusal
-        for note in self.lineup.unreadable():
+        if error := error_for(programs.problems):
+            raise error
+        for note in self.run_targets.unreadable():
             self._add_note(note)
         # With streams, the unused answers are known only when all of them have been read.
-        for note in () if self.plan.streams else self.lineup.unused(self.plan):
+        for note in () if self.plan.streams else self.run_targets.unused(self.plan):
             self._add_note(note)
 
     def _new_record(self, hashes: FileHashes) -> RunRecord:
-        job = self.job
-        environment = environment_of(job.settings.root)
-        environment["settings"] = job.settings.recorded()
-        if job.door:
-            environment[DOOR] = job.door
+        spec = self.spec
+        environment = environment_of(spec.settings.root)
+        environment["settings"] = spec.settings.recorded()
+        if spec.started_by:
+            environment[STARTED_BY] = spec.started_by
         if uses := self.preparation.uses:
             environment["judges"] = recorded_uses(uses.values())
         return RunRecord(
             id=self._new_id(),
             started_at=timestamp(self._began),
             status="running",
-            target=", ".join(self.lineup.names),
-            plan=plan_of(job),
-            options=self.redactor.json(job.options.shown()),
+            target=", ".join(self.run_targets.names),
+            plan=plan_of(spec),
+            options=self.redactor.json(spec.options.shown()),
             environment=self.redactor.json(environment),
-            suites=headers_of(job, self.plan, self.lineup.target_name_of, hashes.of),
+            suites=headers_of(spec, self.plan, self.run_targets.target_name_of, hashes.of),
         )
 
     def _new_id(self) -> str:
         """An id after those in the store: their order is that of the runs, whatever clocks say."""
         began_ms = int(self._began.timestamp() * 1000)
-        newest = self.job.store.runs(1)
+        newest = self.spec.store.runs(1)
         after = id_time_ms(newest[0].id) if newest else None
         return new_run_id(began_ms if after is None else max(began_ms, after + 1), secrets.randbits)
 
     def _runner(self, record: RunRecord) -> Runner:
-        job = self.job
-        trials = Trials(
+        spec = self.spec
+        trials = TrialRunner(
             record.id,
             [header.file for header in record.suites],
-            self.lineup.target_of,
+            self.run_targets.target_of,
             self.preparation,
             self.redactor,
             self.cache,
-            job.options.timeout_seconds,
-            job.now,
+            spec.options.timeout_seconds,
+            spec.now,
         )
-        self.early = self._early(record)
+        self.sequential_stop = self._sequential_stop(record)
         return Runner(
             self.plan,
             trials,
-            job,
-            self.early,
-            workers=self.plan.workers or self.roster.workers,
-            live=self.lineup.is_live,
+            spec,
+            self.sequential_stop,
+            workers=self.plan.workers or self.pool.workers,
+            live=self.run_targets.is_live,
         )
 
-    def _early(self, record: RunRecord) -> Early | None:
+    def _sequential_stop(self, record: RunRecord) -> SequentialStop | None:
         """The test that stops the run once its comparison is decided, if the options say so."""
-        if self.job.options.stop_when is None:
+        if self.spec.options.stop_when is None:
             return None
         *first, last = TIERS
         order = self.plan.order(first) + self.plan.order([last])
-        early = Early(self.job.base, order, self.plan.repeats_of, self.job.accepts)
-        if self.job.resumed is not None:
-            early.restore(self.job.store.facts(record.id))
-        return early
+        sequential_stop = SequentialStop(
+            self.spec.base, order, self.plan.repeats_of, self.spec.accepts
+        )
+        if self.spec.resumed is not None:
+            sequential_stop.restore(self.spec.store.facts(record.id))
+        return sequential_stop
 
     @property
     def _test(self) -> Sequential | None:
-        return None if self.early is None else self.early.test
+        return None if self.sequential_stop is None else self.sequential_stop.test
 
     async def _ask(self, runner: Runner, record: RunRecord) -> RunStatus:
-        job = self.job
-        done = sum(1 for _ in job.store.finished(record.id)) if job.resumed else 0
+        spec = self.spec
+        done = sum(1 for _ in spec.store.finished(record.id)) if spec.resumed else 0
         planned = None if self.plan.streams else self.plan.planned
         if planned is not None:  # re-asks are not planned
             done = min(done, planned)
-        job.listen(RunStarted(record.id, record.target, planned, done))
+        spec.listen(RunStarted(record.id, record.target, planned, done))
         await self.streams.run(record, runner)
         for warning in self.streams.warnings:
-            job.listen(Notice(str(warning)))
+            spec.listen(Notice(str(warning)))
         if note := self.streams.unused():
             self._add_note(note)
         status = await runner.run(lambda: self._ask_losses_again(runner, record))
-        job.listen(RunFinished(status))
+        spec.listen(RunFinished(status))
         return status
 
     def _compare(self, record: RunRecord) -> Comparison | None:
-        compare = self.job.compare
+        compare = self.spec.compare
         return None if compare is None else compare(record.id, self._test)
 
     async def _ask_losses_again(self, runner: Runner, record: RunRecord) -> None:
         """Ask the cases again that the gate needs to know more about."""
-        if runner.stopped or self.job.options.gate != "regression" or not self.lineup.is_live:
+        if runner.stopped or self.spec.options.gate != "regression" or not self.run_targets.is_live:
             return
         found = self._compare(record)
         if found is None or found.is_worse:  # then the gate fails whatever they would show
@@ -218,7 +228,7 @@ class _Session:
         self.reasked += len(chosen)
         if chosen and not runner.gave_up:
             left = [(loss, loss.times - len(runner.reasks_of(loss.planned))) for loss in chosen]
-            self.job.listen(Notice(self._announce(left, record)))
+            self.spec.listen(Notice(self._announce(left, record)))
         if chosen:
             await runner.ask_again(chosen)
         for loss in rest:
@@ -229,21 +239,21 @@ class _Session:
         elif rest:
             self._add_note(f"at most {MAX_REASKED} lost cases are asked again; there were more")
 
-    def _announce(self, left: Sequence[tuple[Loss, int]], record: RunRecord) -> str:
+    def _announce(self, left: Sequence[tuple[LostCase, int]], record: RunRecord) -> str:
         """How many re-asks there will be, of those that each loss has left, and their cost."""
-        facts = self.job.store.facts
+        facts = self.spec.store.facts
         cost = expected_cost(left, lambda position: facts(record.id, only(position)))
         times = sum(times for _, times in left)
         trials = f"{'' if times == 1 else 'up to '}{count(times, 'trial')}"
         text = f"asking {count(len(left), 'case')} again that passed in the baseline: {trials}"
         return f"{text}, at most about ${cost:.2g}" if cost else text
 
-    def _confirm_times(self, planned: Planned) -> int:
+    def _confirm_times(self, planned: PlannedCase) -> int:
         """How often a lost case is asked again."""
-        target = self.lineup.target_of(planned)
+        target = self.run_targets.target_of(planned)
         if target.recorded:
             return 0
-        chosen = (self.job.options.confirm, target.confirm, CONFIRM)
+        chosen = (self.spec.options.confirm, target.confirm, CONFIRM)
         return next(times for times in chosen if times is not None)
 
     def _without_unselected(self, comparison: Comparison | None) -> Comparison | None:
@@ -251,10 +261,10 @@ class _Session:
         if comparison is None or not comparison.removed:
             return comparison
         gone = set(comparison.removed)
-        for index, suite in enumerate(self.job.suites):
+        for index, suite in enumerate(self.spec.suites):
             if index in self.plan.streams and self.plan.is_unfiltered:
                 continue  # all of its cases were run: do not read the file again
-            file = project_path(suite.file, self.job.settings)
+            file = project_path(suite.file, self.spec.settings)
             for case in suite:
                 gone -= {CaseRef(file, case.id), CaseRef("", case.id)}
         removed = tuple(ref for ref in comparison.removed if ref in gone)
@@ -268,22 +278,22 @@ class _Session:
         status: RunStatus,
         comparison: Comparison | None,
     ) -> RunResult:
-        job = self.job
-        for remark in self.lineup.remarks():
+        spec = self.spec
+        for remark in self.run_targets.remarks():
             self._add_note(remark)
-        if runner.trials.asked_otherwise or (job.resumed and self.lineup.is_live):
-            self.notes += asking_notes(job.store.trials(record.id))
-        if runner.stopped and job.brake.note:
-            self.notes.append(job.brake.note)
+        if runner.trials.asked_otherwise or (spec.resumed and self.run_targets.is_live):
+            self.notes += answer_notes(spec.store.trials(record.id))
+        if runner.stopped and spec.cancellation.note:
+            self.notes.append(spec.cancellation.note)
         if runner.unpriced:
             self.notes.append(runner.unpriced)
         if runner.decided:
             self.notes.append(f"stopped early: {runner.decided}")
         ended = timestamp(self._now())
-        record = replace(job.store.run(record.id), status=status, finished_at=ended)
-        result = job.results.finish(
-            Ending(
-                job=job,
+        record = replace(spec.store.run(record.id), status=status, finished_at=ended)
+        result = spec.results.finish(
+            RunEnding(
+                spec=spec,
                 record=record,
                 comparison=comparison,
                 notes=tuple(map(redacted, self.notes)),
@@ -294,18 +304,18 @@ class _Session:
             )
         )
         # Last: a run that is marked as finished has its files, even if this process is killed.
-        job.store.finish(record.id, status, ended, result.record.summary or {})
+        spec.store.finish(record.id, status, ended, result.record.summary or {})
         return result
 
     def _faults_of_targets(self, record: RunRecord) -> list[str]:
-        faults = self.lineup.faults(self.plan, lambda: self.job.store.trials(record.id))
+        faults = self.run_targets.faults(self.plan, lambda: self.spec.store.trials(record.id))
         return list(map(redacted, faults))
 
     def _judge(self, target: str | None, model: str | None) -> Target:
-        return RedactedJudge(self.roster.judge(target, model), self.redactor)
+        return RedactedJudge(self.pool.judge(target, model), self.redactor)
 
     def _add_note(self, note: str) -> None:
         """Add a note and report it at once, unless it is there already."""
         if note not in self.notes:
             self.notes.append(note)
-            self.job.listen(Notice(note))
+            self.spec.listen(Notice(note))

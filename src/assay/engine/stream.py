@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from assay.caching import DuplicateHashes
 from assay.engine.grading import Grader
-from assay.engine.plan import Done, Plan, Planned
-from assay.engine.trial import Trials
+from assay.engine.plan import FinishedTrials, Plan, PlannedCase
+from assay.engine.trial import TrialRunner
 from assay.errors import (
     AssayError,
     ExecutorError,
@@ -29,9 +30,8 @@ from assay.errors import (
     Problems,
     StoreError,
     TargetError,
-    refusal_of,
+    error_for,
 )
-from assay.memory import Hashes
 from assay.model.calibration import JudgeUse
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
@@ -79,7 +79,7 @@ _GRADED = msgspec.msgpack.Decoder(Graded)
 class _Ungraded(NamedTuple):
     """A trial to grade: its observation, and the JSON of that if it is known already."""
 
-    planned: Planned
+    planned: PlannedCase
     repeat: int
     observation: Observation
     observation_json: bytes | None
@@ -98,7 +98,7 @@ class ChunkGrader:
         suite: int,
         stream: CaseStream,
         plan: Plan,
-        trials: Trials,
+        trials: TrialRunner,
         answers: RecordedAnswers,
         release: Callable[[], Coroutine[Any, Any, None]],
         store: Store | None = None,
@@ -133,7 +133,7 @@ class ChunkGrader:
         graded.problems = [problem.to_dict() for problem in self._stream.problems()]
         uses = self._preparation.uses
         graded.judges = list(uses.values())
-        while len(uses) > 1:  # one stays: `Trials.record` checks whether there is any
+        while len(uses) > 1:  # one stays: `TrialRunner.record` checks whether there is any
             uses.popitem()
         if self._store is not None:
             self._store.save(*graded.trials).result()
@@ -150,7 +150,7 @@ class ChunkGrader:
             self._stream.problems()
             return
 
-    def _select(self, number: int, part: bytes, ids: list[int]) -> list[Planned]:
+    def _select(self, number: int, part: bytes, ids: list[int]) -> list[PlannedCase]:
         """The selected cases of a part."""
         plan, suite = self._plan, self._suite
         planned = []
@@ -163,7 +163,7 @@ class ChunkGrader:
                 planned.append(plan.planned_case(position_of(suite, line - 1), suite, case))
         return planned
 
-    def _grade(self, planned: list[Planned], graded: Graded) -> list[TrialRecord]:
+    def _grade(self, planned: list[PlannedCase], graded: Graded) -> list[TrialRecord]:
         graded.cases += len(planned)
         graders = [self._preparation.grader(one.case) for one in planned]
         ungraded = [
@@ -183,7 +183,7 @@ class ChunkGrader:
             for (trial, grader), result in zip(ungraded, results, strict=True)
         ]
 
-    def _find_answers(self, planned: Planned, graded: Graded) -> list[_Ungraded]:
+    def _find_answers(self, planned: PlannedCase, graded: Graded) -> list[_Ungraded]:
         """The trials of a case that are not done, with their recorded answers.
 
         The answer of a skipped case counts as used too, as no other case can have it.
@@ -233,7 +233,7 @@ class StreamSetup(msgspec.Struct, frozen=True):
     store: Store
     executor: Executor
     describe: Callable[[], WorkOrder]
-    done: Done
+    done: FinishedTrials
     report: Callable[[TrialRecord], None]
     should_stop: Callable[[], bool]
     faults: Callable[[], list[Problem]]
@@ -253,7 +253,7 @@ class StreamRun:
         self._suite, self._stream, self._setup = suite, stream, setup
         #: For each recorded answer, 1 if it belongs to a case of the stream.
         self.used = bytearray(answers.records)
-        self._ids = Hashes()
+        self._ids = DuplicateHashes()
         #: Was an answer used for two cases?
         self._used_twice = False
         self._problems = Problems(stream.name)
@@ -273,7 +273,7 @@ class StreamRun:
             self._drain_saves(0)
             await self._raise_problems()
             raise
-        if self._is_invalid or self._is_empty or self._used_twice or self._ids.twice():
+        if self._is_invalid or self._is_empty or self._used_twice or self._ids.duplicates():
             await self._raise_problems()
 
     async def _grade(self) -> None:
@@ -300,7 +300,7 @@ class StreamRun:
     @property
     def warnings(self) -> list[Problem]:
         """The problems that do not end a run, unless it is strict."""
-        return self._problems.told()
+        return self._problems.sorted()
 
     @property
     def _is_invalid(self) -> bool:
@@ -315,9 +315,9 @@ class StreamRun:
         """Raise all problems, if there are any: equal hashes may be a mere collision."""
         setup = self._setup
         faults = await asyncio.to_thread(setup.faults)
-        for problems in (faults, self._problems.told()):
-            if refusal := refusal_of(problems, strict=setup.strict):
-                raise refusal from None
+        for problems in (faults, self._problems.sorted()):
+            if error := error_for(problems, strict=setup.strict):
+                raise error from None
 
     def _pieces(self) -> Iterator[bytes]:
         for chunk in self._stream.chunks():

@@ -13,18 +13,18 @@ from msgspec.structs import replace
 
 from assay.engine import comparability
 from assay.engine.grading import Grader, Preparation
-from assay.engine.plan import Planned
+from assay.engine.plan import PlannedCase
 from assay.errors import AssayError, TargetError, cause_of
 from assay.model.case import EvalCase
 from assay.model.case_content import content_of
 from assay.model.observation import Observation
-from assay.model.result import ASKED_ONCE, Asking, EvalCaseResult, Outcome
+from assay.model.result import ASKED_ONCE, AnswerSource, EvalCaseResult, Outcome
 from assay.model.run import TrialRecord, timestamp
 from assay.model.score import EvaluationScore
 from assay.observations.reading import read
 from assay.ports import Cache, Request
 from assay.redaction import Redactor
-from assay.roster.retries import Effort, Retrying
+from assay.targets.pool.retries import Effort, RetryingTarget
 
 #: How long all evaluators of a trial may take together. Each should have a timeout of its own;
 #: this one is for those that have none.
@@ -40,11 +40,11 @@ class _Answer(msgspec.Struct, frozen=True):
     """What a target answered, how that was obtained, and whether it could be reached at all."""
 
     observation: Observation
-    asking: Asking = ASKED_ONCE
+    answer_source: AnswerSource = ASKED_ONCE
     unreachable: bool = False
 
 
-class Finished(msgspec.Struct, frozen=True):
+class FinishedTrial(msgspec.Struct, frozen=True):
     """A finished trial; the runner gives up after too many `unreachable` ones in a row."""
 
     record: TrialRecord
@@ -52,14 +52,14 @@ class Finished(msgspec.Struct, frozen=True):
     unreachable: bool = False
 
 
-class Trials:
+class TrialRunner:
     """Asks, grades and records. One instance serves all trials of a run."""
 
     def __init__(
         self,
         run_id: str,
         files: list[str],
-        target_of: Callable[[Planned], Retrying],
+        target_of: Callable[[PlannedCase], RetryingTarget],
         preparation: Preparation,
         redact: Redactor,
         cache: Cache | None = None,
@@ -74,7 +74,9 @@ class Trials:
         #: Was any answer from the cache, or any request repeated?
         self.asked_otherwise = False
 
-    async def run(self, planned: Planned, repeat: int, *, confirms: bool = False) -> Finished:
+    async def run(
+        self, planned: PlannedCase, repeat: int, *, confirms: bool = False
+    ) -> FinishedTrial:
         """Ask the target once and grade its answer."""
         grader = self.preparation.grader(planned.case)
         answer = _Answer(Observation())
@@ -87,16 +89,16 @@ class Trials:
             repeat,
             grader,
             result,
-            asking=answer.asking,
+            answer_source=answer.answer_source,
             confirms=confirms,
             final=not answer.unreachable,  # a resumed run tries again
         )
-        self.asked_otherwise |= answer.asking != ASKED_ONCE
-        return Finished(record, answer.asking.cached, answer.unreachable)
+        self.asked_otherwise |= answer.answer_source != ASKED_ONCE
+        return FinishedTrial(record, answer.answer_source.cached, answer.unreachable)
 
     def unasked_record(
         self,
-        planned: Planned,
+        planned: PlannedCase,
         repeat: int,
         outcome: Outcome,
         reason: str,
@@ -111,12 +113,12 @@ class Trials:
 
     def record(
         self,
-        planned: Planned,
+        planned: PlannedCase,
         repeat: int,
         grader: Grader,
         result: EvalCaseResult,
         *,
-        asking: Asking = ASKED_ONCE,
+        answer_source: AnswerSource = ASKED_ONCE,
         confirms: bool = False,
         final: bool = True,
         observation_json: bytes | None = None,
@@ -138,8 +140,8 @@ class Trials:
             case.id,
             result.outcome,
             result.score,
-            0.0 if asking.cached else float(result.duration_ms),  # as the store returns it
-            0.0 if asking.cached else _to_float(observation.cost_usd),
+            0.0 if answer_source.cached else float(result.duration_ms),  # as the store returns it
+            0.0 if answer_source.cached else _to_float(observation.cost_usd),
             _to_float(_judge_cost(result.scores)),
             comparability.key(grader),
             case.critical,
@@ -148,12 +150,12 @@ class Trials:
             result.skipped_assertions,
             confirms,
             final,
-            result=self.redact.encoded(result.recorded(repeat, asking, confirms=confirms)),
+            result=self.redact.encoded(result.recorded(repeat, answer_source, confirms=confirms)),
             observation=self.redact.encoded(observation_json),
             content=self.redact.encoded(content_of(case)),
         )
 
-    async def _ask(self, planned: Planned, repeat: int, cache: Cache | None) -> _Answer:
+    async def _ask(self, planned: PlannedCase, repeat: int, cache: Cache | None) -> _Answer:
         case, target = planned.case, self.target_of(planned)
         # Recorded answers need no cache.
         cache, key = None if target.recorded else cache, ""
@@ -163,7 +165,7 @@ class Trials:
             key = _answer_key(target, case, request)
             if (known := await asyncio.to_thread(cache.get, key)) is not None:
                 answer = {name: value for name, value in known.items() if name != _ANSWERED_AT}
-                return _Answer(read(answer), Asking(True, known.get(_ANSWERED_AT, "")))
+                return _Answer(read(answer), AnswerSource(True, known.get(_ANSWERED_AT, "")))
         effort, unreachable = Effort(), False
         timeout = self._timeout_seconds or case.timeout_seconds
         try:
@@ -177,7 +179,7 @@ class Trials:
             answer = msgspec.json.decode(observation.to_json(case.id))
             cache.put(key, answer | {_ANSWERED_AT: timestamp(self._now())})
         retries = max(effort.attempts - 1, 0)
-        return _Answer(observation, Asking(retries=retries), unreachable)
+        return _Answer(observation, AnswerSource(retries=retries), unreachable)
 
 
 def _to_float(measure: float | None) -> float | None:
@@ -210,7 +212,7 @@ def _with_judge_ids(grader: Grader, result: EvalCaseResult) -> EvalCaseResult:
     return replace(result, scores=tuple(scores))
 
 
-def _answer_key(target: Retrying, case: EvalCase, request: Request) -> str:
+def _answer_key(target: RetryingTarget, case: EvalCase, request: Request) -> str:
     """The cache key: everything an answer depends on, but nothing that is expected of it.
 
     Besides the messages, targets are given the identity of the case and its metadata.

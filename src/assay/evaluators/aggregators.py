@@ -130,37 +130,40 @@ def settle(
         reasons = [member.score.skipped for member in members if member.score.skipped]
         reason = "; ".join(reasons) or "no evaluator gave a score"
         return EvaluationScore(skipped=reason, details=details, skipped_assertions=skipped)
-    said = combine(context, members)
-    if isinstance(said, EvaluationScore):
-        return _combined(context, members, gates, said)
-    return _awaited(context, members, gates, said)
+    combined = combine(context, members)
+    if isinstance(combined, EvaluationScore):
+        return _combined(context, members, gates, combined)
+    return _awaited(context, members, gates, combined)
 
 
 async def _awaited(
-    context: Context, members: Sequence[Member], gates: list[str], said: Awaitable[EvaluationScore]
+    context: Context,
+    members: Sequence[Member],
+    gates: list[str],
+    combined: Awaitable[EvaluationScore],
 ) -> EvaluationScore:
-    return _combined(context, members, gates, await said)
+    return _combined(context, members, gates, await combined)
 
 
 def _combined(
-    context: Context, members: Sequence[Member], gates: list[str], said: EvaluationScore
+    context: Context, members: Sequence[Member], gates: list[str], combined: EvaluationScore
 ) -> EvaluationScore:
-    details = said.details | {"members": _results(members)}
+    details = combined.details | {"members": _results(members)}
     skipped = _skipped(members)
     if skipped:
         details["skipped"] = list(skipped)
-    if said.score is None:
+    if combined.score is None:
         if not gates:
-            words = f"the aggregator failed: {said.error}"
+            words = f"the aggregator failed: {combined.error}"
             return EvaluationScore(error=words, details=details, skipped_assertions=skipped)
         # A gate has failed it anyway; its score is then that of the members alone.
-        said = by_weight(context, members)
+        combined = by_weight(context, members)
     return EvaluationScore(
-        said.score,
-        verdict="fail" if gates else said.verdict,
-        hits=(*_prefixed(members, "hits"), *said.hits),
-        misses=(*_prefixed(members, "misses"), *said.misses),
-        reasoning=said.reasoning,
+        combined.score,
+        verdict="fail" if gates else combined.verdict,
+        hits=(*_prefixed(members, "hits"), *combined.hits),
+        misses=(*_prefixed(members, "misses"), *combined.misses),
+        reasoning=combined.reasoning,
         details=details,
         failed_gate="; ".join(gates),
         skipped_assertions=skipped,
@@ -184,9 +187,9 @@ def _prefixed(members: Sequence[Member], kind: str) -> list[str]:
     sentences = []
     for member in members:
         score, name = member.score, member.spec.name
-        said = getattr(score, kind)
-        if kind == "misses" and not said and score.score is not None and not member.passed:
+        combined = getattr(score, kind)
+        if kind == "misses" and not combined and score.score is not None and not member.passed:
             why = f" ({score.reasoning})" if score.reasoning else ""
-            said = (f"scored {score.score:.3g}{why}",)
-        sentences += [f"{name}: {sentence}" for sentence in said]
+            combined = (f"scored {score.score:.3g}{why}",)
+        sentences += [f"{name}: {sentence}" for sentence in combined]
     return sentences

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.model.score import TOLERANCE
-from assay.model.values import MISSING, reach, same
+from assay.model.values import MISSING, same, value_at
 from assay.patterns import compile_pattern
 
 #: Path, expected, actual.
@@ -129,11 +129,11 @@ def _sequence(expected: list[Any], match: str, path: str) -> Comparison:
 
 
 def _at_paths(expected: Any, paths: list[str]) -> Comparison:
-    parts = [(path, _value(reach(expected, path), "superset", path)) for path in paths]
+    parts = [(path, _value(value_at(expected, path), "superset", path)) for path in paths]
 
     def at_paths(actual: Any, found: list[Difference]) -> None:
         for path, compare in parts:
-            compare(reach(actual, path), found)
+            compare(value_at(actual, path), found)
 
     return at_paths
 

@@ -10,13 +10,13 @@ from pydantic import Field
 from assay.evaluators import measures
 from assay.evaluators.measures import Bound, Unjudged
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, Place
+from assay.model.evaluator import CheckPlace, EvaluatorSpec
 from assay.model.expectations import NOTHING, Expectation, Expected
-from assay.model.fields import Count, Number
 from assay.model.observation import Observation
-from assay.model.rules import NeedsOne, Rule, Ruled
 from assay.model.score import EvaluationScore, checks
 from assay.ports import Check, Resources
+from assay.wire.fields import Count, Number
+from assay.wire.rules import NeedsOne, Rule, Ruled
 
 Limit = Annotated[Number, Field(ge=0)]
 
@@ -39,7 +39,7 @@ class LatencyEvaluator(_BudgetSpec):
     type: str = "latency"
     threshold: Limit
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     def prepare(self, resources: Resources) -> Check:
@@ -54,7 +54,7 @@ class CostEvaluator(_BudgetSpec):
     type: str = "cost"
     budget: Limit
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     def prepare(self, resources: Resources) -> Check:
@@ -76,7 +76,7 @@ class TokenUsageEvaluator(_BudgetSpec, Ruled):
     max_input: Count | None = None
     max_output: Count | None = None
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     def prepare(self, resources: Resources) -> Check:
@@ -108,7 +108,7 @@ class ExecutionMetricsEvaluator(_BudgetSpec, Ruled):
     max_cost_usd: Limit | None = None
     max_duration_ms: Limit | None = None
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     def prepare(self, resources: Resources) -> Check:

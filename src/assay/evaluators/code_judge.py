@@ -12,29 +12,29 @@ from typing import Annotated, Any
 from msgspec.structs import replace
 from pydantic import AfterValidator, ValidationInfo
 
-from assay.cores import a_core
-from assay.documents.json import parse
 from assay.errors import EvalFileErrors, nearest
-from assay.evaluators.programs import lacking_program
+from assay.evaluators.programs import missing_program
 from assay.evaluators.verdict import shortened, wrong_key
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, Lack, Place
-from assay.model.fields import Empty, Json, Positive, Text
+from assay.model.evaluator import CheckPlace, EvaluatorSpec, MissingDependency
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
-from assay.model.reading import Note, Reading
-from assay.model.refusal import problem, shown
 from assay.model.score import EvaluationScore
 from assay.model.script import Script
-from assay.model.spelling import Spelling
-from assay.process import Finished, Limits, run, signal_name
+from assay.process.child import FinishedProcess, Limits, run, signal_name
+from assay.process.cpu_slots import cpu_slot
 from assay.redaction import Redactor, cut
 from assay.settings import HARMLESS, environment
+from assay.wire.fields import Empty, Json, Positive, Text
+from assay.wire.json import parse
+from assay.wire.key_names import KeyNames
+from assay.wire.validation_context import Note, ValidationContext
+from assay.wire.validation_errors import problem, shown
 
 
 def _folder(value: str, info: ValidationInfo) -> str:
-    reading: Reading | None = info.context
-    return value if reading is None else str(reading.find_folder(value))
+    context: ValidationContext | None = info.context
+    return value if context is None else str(context.find_folder(value))
 
 
 def _typo_hint(key: str, known: frozenset[str]) -> str:
@@ -45,12 +45,12 @@ def _typo_hint(key: str, known: frozenset[str]) -> str:
     return nearest(key, completions, 0) or nearest(key, known, 0.75)
 
 
-class _OpenSpelling(Spelling):
+class _OpenKeyNames(KeyNames):
     """Unknown keys are the program's own configuration, unless they look like a typo."""
 
     __slots__ = ()
 
-    def canonical(self, raw: Any, reading: Reading | None) -> Any:
+    def canonical(self, raw: Any, context: ValidationContext | None) -> Any:
         if type(raw) is not dict or self.known.issuperset(raw):
             return raw
         names = {key: key for key in raw if key in self.known}
@@ -61,9 +61,9 @@ class _OpenSpelling(Spelling):
             hint = _typo_hint(key, self.known)
             if hint and not key.startswith("x-"):
                 message = f"the key {key!r} looks like a typo"
-                if reading is None:
+                if context is None:
                     raise problem("unknown-key", message, hint)
-                reading.notes.append(Note(raw, key, "error", "unknown-key", message, hint))
+                context.notes.append(Note(raw, key, "error", "unknown-key", message, hint))
         result: dict[str, Any] = {name: raw[key] for key, name in names.items()}
         given = result.get("config", {})
         if isinstance(given, dict):
@@ -87,15 +87,15 @@ class CodeJudgeEvaluator(EvaluatorSpec):
     max_cpu_seconds: Positive | None = None
     config: dict[str, Json] = Empty(dict)
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     def fingerprint(self) -> bytes:
         """Without `cwd`, which differs from machine to machine."""
         return self.settings_but({"name", "cwd"})
 
-    def lacking(self, folder: str) -> Iterator[Lack]:
-        return lacking_program(self.script, self.cwd or folder)
+    def missing_dependencies(self, folder: str) -> Iterator[MissingDependency]:
+        return missing_program(self.script, self.cwd or folder)
 
     async def evaluate(self, context: Context) -> EvaluationScore:
         return await ask_program(
@@ -111,8 +111,8 @@ class CodeJudgeEvaluator(EvaluatorSpec):
         )
 
 
-CodeJudgeEvaluator.spelling = _OpenSpelling(CodeJudgeEvaluator.spelling.known, any_key=True)
-CodeJudgeEvaluator.spelling.add("command", "script")
+CodeJudgeEvaluator.key_names = _OpenKeyNames(CodeJudgeEvaluator.key_names.known, any_key=True)
+CodeJudgeEvaluator.key_names.add("command", "script")
 
 
 def contract(context: Context) -> dict[str, Any]:
@@ -175,7 +175,7 @@ async def ask_program(
     except (TypeError, ValueError, RecursionError) as error:
         return EvaluationScore.errored(f"the program was not asked: no JSON can be made: {error}")
     own = environment(env)
-    async with a_core():
+    async with cpu_slot():
         done = await run(
             script, stdin=stdin, cwd=cwd, env=environment(HARMLESS) | own, limits=limits
         )
@@ -183,12 +183,12 @@ async def ask_program(
     return _broken(done, done.fault) if done.fault else _printed_score(done)
 
 
-def _redacted(done: Finished, secrets: frozenset[str]) -> Finished:
+def _redacted(done: FinishedProcess, secrets: frozenset[str]) -> FinishedProcess:
     """What the program wrote without the values of the variables that it was given."""
     if not secrets:
         return done
     redactor, text = _redactor(secrets), done.stderr_tail.decode("utf-8", "replace")
-    stderr = redactor.end(text, len(text), beheaded=done.beheaded).encode()
+    stderr = redactor.end(text, len(text), start_missing=done.start_missing).encode()
     # Escapes in JSON may hide a secret, but the program may have printed something else.
     printed = redactor.text(redactor.encoded(done.stdout).decode("utf-8", "surrogateescape"))
     stdout = printed.encode("utf-8", "surrogateescape")
@@ -198,7 +198,7 @@ def _redacted(done: Finished, secrets: frozenset[str]) -> Finished:
 _redactor = lru_cache(maxsize=100)(Redactor)
 
 
-def _printed_score(done: Finished) -> EvaluationScore:
+def _printed_score(done: FinishedProcess) -> EvaluationScore:
     """The score in the program's output; unknown keys are ignored."""
     if not done.stdout.strip():
         return _broken(done, "printed nothing")
@@ -240,7 +240,7 @@ def _reply_fault(reply: Any) -> str:
     return ""
 
 
-def _broken(done: Finished, fault: str) -> EvaluationScore:
+def _broken(done: FinishedProcess, fault: str) -> EvaluationScore:
     """An errored score, with details to debug the program."""
     details: dict[str, Any] = {"state": done.state}
     if done.returncode is not None:

@@ -18,21 +18,21 @@ from assay.evaluators.aggregators import (
     share_of_passes,
 )
 from assay.evaluators.llm_judge import Prompt, prompt_text
-from assay.evaluators.programs import lacking_program
+from assay.evaluators.programs import missing_program
 from assay.evaluators.prompt import RESULTS, material_of, read_by
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, Lack, Place, SomeEvaluators
+from assay.model.evaluator import CheckPlace, EvaluatorSpec, MissingDependency, SomeEvaluators
 from assay.model.expect import merged
 from assay.model.expectations import EVERYTHING, NOTHING, Expectation, Expected
-from assay.model.fields import Empty, Number, Rate
 from assay.model.observation import Observation
-from assay.model.refusal import problem, raise_all
-from assay.model.rules import BelongsTo, Rule, Ruled
 from assay.model.score import EvaluationScore
 from assay.model.script import Script
-from assay.model.spelling import Key
 from assay.ports import Check, Resources
-from assay.scoring import ready, scores_of
+from assay.scoring import prepare, scores_of
+from assay.wire.fields import Empty, Number, Rate
+from assay.wire.key_names import Key
+from assay.wire.rules import BelongsTo, Rule, Ruled
+from assay.wire.validation_errors import problem, raise_all
 
 Kind = Literal["weighted_average", "min", "all", "any", "threshold", "code_judge", "llm_judge"]
 Spelled = Kind | Literal["weighted-average", "code-judge", "llm-judge"]
@@ -69,7 +69,7 @@ class CompositeEvaluator(EvaluatorSpec):
     evaluators: SomeEvaluators = Key(aliases=("assert", "assertions"))
     aggregator: Aggregator = Aggregator()
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     @property
@@ -96,10 +96,10 @@ class CompositeEvaluator(EvaluatorSpec):
         )
         return self
 
-    def lacking(self, folder: str) -> Iterator[Lack]:
+    def missing_dependencies(self, folder: str) -> Iterator[MissingDependency]:
         """What its own program lacks; members are looked at by themselves."""
         script = self.aggregator.script
-        return iter(()) if script is None else lacking_program(script, folder)
+        return iter(()) if script is None else missing_program(script, folder)
 
     def cannot_fail(self) -> str:
         reasons = [member.cannot_fail() for member in self.members]
@@ -122,7 +122,7 @@ class CompositeEvaluator(EvaluatorSpec):
         return merged(member.as_expect(expected, seen) for member in self.members)
 
     def prepare(self, resources: Resources) -> Check:
-        checks = [ready(member, resources) for member in self.members]
+        checks = [prepare(member, resources) for member in self.members]
         overrides = self.aggregator.weights
         weights = [overrides.get(member.name, member.weight) for member in self.members]
         combine = _combine(self.name, self.aggregator, resources)

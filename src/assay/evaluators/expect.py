@@ -12,13 +12,13 @@ from assay.evaluators.assertions import ON_LIMITS, Assertion, Maker, Notes
 from assay.evaluators.measures import Unjudged
 from assay.evaluators.tool_assertions import ON_TOOLS
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, Place, Required
+from assay.model.evaluator import CheckPlace, EvaluatorSpec, Required
 from assay.model.expect import ASSERTED, Expect
 from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.observation import Observation
-from assay.model.rules import Rule
 from assay.model.score import EvaluationScore, checks
 from assay.ports import Check, Resources
+from assay.wire.rules import Rule
 
 
 class ExpectEvaluator(Expect, EvaluatorSpec):
@@ -42,7 +42,7 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
         keys = {*self.asserted(), "toolsCalledMode"} & Expect.model_fields.keys()
         return self.model_dump(mode="json", include=keys, exclude_defaults=True)
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "worker" if not _MAY_TAKE_LONG.isdisjoint(self.asserted()) else "loop"
 
     def prepare(self, resources: Resources) -> Check:

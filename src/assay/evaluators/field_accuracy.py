@@ -17,13 +17,13 @@ from assay.evaluators.field_values import (
     same_date,
 )
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, Place
+from assay.model.evaluator import CheckPlace, EvaluatorSpec
 from assay.model.expectations import Expectation
-from assay.model.fields import Empty, Flag, Number, Text
-from assay.model.refusal import problem
-from assay.model.rules import BelongsTo, Rule, Ruled
 from assay.model.score import EvaluationScore, weighted
-from assay.model.values import MISSING, find_json, json_values, quoted, reach, same
+from assay.model.values import MISSING, find_json, json_values, quoted, same, value_at
+from assay.wire.fields import Empty, Flag, Number, Text
+from assay.wire.rules import BelongsTo, Rule, Ruled
+from assay.wire.validation_errors import problem
 
 _PATH = r"(?:[^.\[\]]+|\[[0-9]+\])(?:\.[^.\[\]]+|\[[0-9]+\])*"
 
@@ -78,7 +78,7 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
     fields: Annotated[list[FieldRule], Field(min_length=1)]
     aggregation: Literal["weighted_average", "all_or_nothing"] = "weighted_average"
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     def evaluate(self, context: Context) -> EvaluationScore:
@@ -114,7 +114,7 @@ def answer_in(response: str, kind: type, fields: list[FieldRule]) -> Any:
     """The first value in a response that has one of the fields, else the first of all."""
     values = [value for value in json_values(response) if isinstance(value, kind)]
     for value in values:
-        if any(reach(value, rule.path) is not MISSING for rule in fields):
+        if any(value_at(value, rule.path) is not MISSING for rule in fields):
             return value
     return values[0] if values else MISSING
 
@@ -128,7 +128,7 @@ class Comparison(NamedTuple):
 
 def compare(rule: FieldRule, expected: Any, answer: Any) -> Comparison | None:
     """Compare one field; None if it does not count. Raises Incomparable."""
-    wanted, found = reach(expected, rule.path), reach(answer, rule.path)
+    wanted, found = value_at(expected, rule.path), value_at(answer, rule.path)
     if not rule.required and (wanted is MISSING or found is MISSING):
         return None
     if wanted is MISSING:

@@ -8,13 +8,13 @@ from pydantic import BeforeValidator, field_validator
 
 from assay.evaluators.answers import SLOW_PATTERN, TOO_DEEP, TextCheck, inverted, not_json, single
 from assay.model.context import Context
-from assay.model.evaluator import NegatableSpec, Place
+from assay.model.evaluator import CheckPlace, NegatableSpec
 from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.json_schema import answer_schema, check_schema
 from assay.model.observation import Observation
-from assay.model.refusal import problem, shown
 from assay.model.score import EvaluationScore
 from assay.model.values import MISSING, parse_json
+from assay.wire.validation_errors import problem, shown
 
 if TYPE_CHECKING:
     from assay.ports import Check, Resources
@@ -27,7 +27,7 @@ class IsJsonEvaluator(NegatableSpec):
     allowed_in_requests: ClassVar[bool] = True
     type: str = "is_json"
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class JsonSchemaEvaluator(NegatableSpec):
     type: str = "json_schema"
     value: Annotated[Any, BeforeValidator(_schema, json_schema_input_type=dict[str, Any] | bool)]
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "worker"
 
     @field_validator("value")

@@ -25,14 +25,14 @@ from assay.evaluators.prompt import (
 )
 from assay.evaluators.verdict import wrong_key
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, Place
+from assay.model.evaluator import CheckPlace, EvaluatorSpec
 from assay.model.expectations import Expectation, Expected
-from assay.model.fields import AtLeastOne, Text
-from assay.model.reading import Reading
-from assay.model.refusal import problem, shown
 from assay.model.score import EvaluationScore, verdict_of
-from assay.model.spelling import Key
 from assay.ports import Check, Resources
+from assay.wire.fields import AtLeastOne, Text
+from assay.wire.key_names import Key
+from assay.wire.validation_context import ValidationContext
+from assay.wire.validation_errors import problem, shown
 
 _PROMPT_SUFFIXES = (".md", ".txt", ".prompt", ".j2", ".jinja", ".html", ".xml")
 
@@ -46,9 +46,9 @@ def _may_be_words(prompt: str) -> bool:
     return len(prompt.split()) > 1
 
 
-def _resolve_path(prompt: str, reading: Reading) -> str:
+def _resolve_path(prompt: str, context: ValidationContext) -> str:
     try:
-        return str(reading.find_file(prompt)) if _may_be_path(prompt) else prompt
+        return str(context.find_file(prompt)) if _may_be_path(prompt) else prompt
     except PydanticCustomError as error:
         slug = (error.context or {}).get("slug")
         if slug == "file-not-found" and _may_be_words(prompt):
@@ -58,10 +58,10 @@ def _resolve_path(prompt: str, reading: Reading) -> str:
 
 def _prompt(prompt: str, info: ValidationInfo) -> str:
     """The file that a prompt names must exist, and its variables must be known."""
-    reading: Reading | None = info.context
-    if reading is None:
+    context: ValidationContext | None = info.context
+    if context is None:
         return prompt
-    prompt = _resolve_path(prompt, reading)
+    prompt = _resolve_path(prompt, context)
     try:
         wrong = unknown_variable(prompt_text("", prompt), (*VARIABLES, *RESULTS))
     except UsageError as error:
@@ -91,7 +91,7 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     target: Text | None = None
     samples: AtLeastOne = 1
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     def reads_of(self, expected: Expected) -> frozenset[Expectation]:

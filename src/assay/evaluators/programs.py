@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 
 from assay.errors import nearest
-from assay.model.evaluator import Lack
+from assay.model.evaluator import MissingDependency
 from assay.model.script import shell_argv
 from assay.settings import HARMLESS, environment
 
@@ -21,18 +21,18 @@ _CODE_OPTIONS = ("-c", "-m", "-e", "--eval", "-p", "--print")
 _SHELL = re.compile(r"[|&;<>()$`*?\[\]{}~#=!\\\n]")
 
 
-def lacking_program(script: Sequence[str], folder: str) -> Iterator[Lack]:
+def missing_program(script: Sequence[str], folder: str) -> Iterator[MissingDependency]:
     """The program, or the file that it is to run, if there is no such thing."""
     words = _words(script)
     if not words or not os.path.isdir(folder):
         return
     program = words[0]
     if os.path.dirname(program):
-        yield from _lacking_file("program", program, folder, executable=True)
+        yield from _missing_file("program", program, folder, executable=True)
     elif shutil.which(program, path=environment(HARMLESS).get("PATH", os.defpath)) is None:
-        yield Lack(f"the program {program!r} was not found on PATH", "install it")
+        yield MissingDependency(f"the program {program!r} was not found on PATH", "install it")
     if file := _script_in(words[1:]):
-        yield from _lacking_file("file", file, folder)
+        yield from _missing_file("file", file, folder)
 
 
 def _words(script: Sequence[str]) -> list[str]:
@@ -55,12 +55,14 @@ def _script_in(arguments: Sequence[str]) -> str:
     return ""
 
 
-def _lacking_file(kind: str, name: str, folder: str, *, executable: bool = False) -> Iterator[Lack]:
+def _missing_file(
+    kind: str, name: str, folder: str, *, executable: bool = False
+) -> Iterator[MissingDependency]:
     path = os.path.join(folder, name)
     if not os.path.isfile(path):
         parent = os.path.dirname(path)
         others = os.listdir(parent) if os.path.isdir(parent) else ()
         hint = nearest(os.path.basename(path), others) or f"it is looked for in {folder!r}"
-        yield Lack(f"the {kind} {name!r} does not exist", hint)
+        yield MissingDependency(f"the {kind} {name!r} does not exist", hint)
     elif executable and not os.access(path, os.X_OK):
-        yield Lack(f"the program {name!r} is not executable", f"chmod +x {name}")
+        yield MissingDependency(f"the program {name!r} is not executable", f"chmod +x {name}")

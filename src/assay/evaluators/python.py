@@ -28,16 +28,16 @@ from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError,
 from assay.blocking import is_our_loop
 from assay.errors import FunctionError, UsageError, cause_of, nearest
 from assay.evaluators import copies
-from assay.functions import imported
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.expectations import EVERYTHING, Expectation
 from assay.model.function import REFERENCE
-from assay.model.refusal import problem
 from assay.model.score import EvaluationScore, Verdict
 from assay.ports import Check, Resources
 from assay.registry import evaluators as registered
-from assay.threads import EVALUATORS, Here
+from assay.registry import imported
+from assay.threads import EVALUATORS_LOOP, CallerLoop
+from assay.wire.validation_errors import problem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,16 +75,16 @@ class FunctionSpec(EvaluatorSpec):
         def check(context: Context) -> EvaluationScore | Awaitable[EvaluationScore]:
             shown = copies.of_context(context) if sees_data else context
             seen = {name: read(shown) for name, read in getters}
-            said = function(**seen, **deepcopy(given))
-            return _awaited(said) if inspect.isawaitable(said) else score_of(said)
+            returned = function(**seen, **deepcopy(given))
+            return _awaited(returned) if inspect.isawaitable(returned) else score_of(returned)
 
         return check
 
 
-async def _awaited(said: Awaitable[Any]) -> EvaluationScore:
+async def _awaited(returned: Awaitable[Any]) -> EvaluationScore:
     """The score of a coroutine, which may block its event loop: not ours, if we started that."""
-    place = EVALUATORS if is_our_loop() else Here()
-    value, error, _ = await place.outcome(lambda: said)
+    runner = EVALUATORS_LOOP if is_our_loop() else CallerLoop()
+    value, error, _ = await runner.outcome(lambda: returned)
     if error is not None:
         raise error
     return score_of(value)
@@ -168,25 +168,27 @@ def _strict(annotation: Any) -> Any:
     return kind[tuple(map(_strict, parts))] if kind in _CONTAINERS else annotation
 
 
-def score_of(said: Any) -> EvaluationScore:
+def score_of(returned: Any) -> EvaluationScore:
     """The return value of a function as a score."""
-    if isinstance(said, EvaluationScore):
-        return _checked(said)
-    if isinstance(said, bool):
-        return EvaluationScore(float(said))
-    if isinstance(said, (int, float)):
-        if not 0 <= said <= 1:
-            return EvaluationScore.errored(f"it returned {said!r}, which is not between 0 and 1")
-        return EvaluationScore(float(said))
-    if isinstance(said, str):
-        if said not in _LABELS:
+    if isinstance(returned, EvaluationScore):
+        return _checked(returned)
+    if isinstance(returned, bool):
+        return EvaluationScore(float(returned))
+    if isinstance(returned, (int, float)):
+        if not 0 <= returned <= 1:
+            return EvaluationScore.errored(
+                f"it returned {returned!r}, which is not between 0 and 1"
+            )
+        return EvaluationScore(float(returned))
+    if isinstance(returned, str):
+        if returned not in _LABELS:
             known = ", ".join(_LABELS)
-            return EvaluationScore.errored(f"it returned {said!r}, which is none of {known}")
-        return EvaluationScore(_LABELS[said], cast(Verdict, said))
-    if isinstance(said, (list, tuple)):
-        return _mean_of([score_of(item) for item in said])
+            return EvaluationScore.errored(f"it returned {returned!r}, which is none of {known}")
+        return EvaluationScore(_LABELS[returned], cast(Verdict, returned))
+    if isinstance(returned, (list, tuple)):
+        return _mean_of([score_of(item) for item in returned])
     return EvaluationScore.errored(
-        f"it returned {type(said).__name__}, "
+        f"it returned {type(returned).__name__}, "
         "neither a bool, a number, a label, an EvaluationScore nor a list of them"
     )
 

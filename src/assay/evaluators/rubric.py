@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, closed
 from assay.evaluators.prompt import SHOWN, material_of
 from assay.model.context import Context
-from assay.model.evaluator import EvaluatorSpec, Place
+from assay.model.evaluator import CheckPlace, EvaluatorSpec
 from assay.model.expectations import Expectation
-from assay.model.fields import Text
-from assay.model.refusal import shown
 from assay.model.rubric import Rubric, Rubrics
 from assay.model.score import TOLERANCE, EvaluationScore, reaches, weighted
-from assay.model.spelling import Key
 from assay.ports import Check, Resources
 from assay.redaction import cut
+from assay.wire.fields import Text
+from assay.wire.key_names import Key
+from assay.wire.validation_errors import shown
 
 #: A graded item is met from this share of its maximum, unless it sets a minimum itself.
 MET_FROM = 0.6
@@ -33,7 +33,7 @@ class RubricEvaluator(EvaluatorSpec):
     model: Text | None = None
     target: Text | None = None
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     def instructions(self) -> bytes:

@@ -21,18 +21,18 @@ from assay.evaluators.answers import (
 )
 from assay.evaluators.edit_distance import MAX_COMPARED, similarity
 from assay.model.context import Context
-from assay.model.evaluator import NegatableSpec, Place
+from assay.model.evaluator import CheckPlace, NegatableSpec
 from assay.model.expect import Regex
 from assay.model.expectations import NOTHING, Expectation, Expected
-from assay.model.fields import Json, Text
 from assay.model.numbers import rounded
 from assay.model.observation import Observation
-from assay.model.refusal import problem, shown
-from assay.model.rules import Excludes, NeedsOne, Rule, Ruled
 from assay.model.score import PASS_FROM, EvaluationScore, reaches
 from assay.model.tokens import as_text
 from assay.model.values import MISSING, quoted
 from assay.patterns import compile_pattern, literal
+from assay.wire.fields import Json, Text
+from assay.wire.rules import Excludes, NeedsOne, Rule, Ruled
+from assay.wire.validation_errors import problem, shown
 
 if TYPE_CHECKING:
     from assay.ports import Check, Resources
@@ -61,7 +61,7 @@ class _TextSpec(NegatableSpec, Ruled):
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     @property
@@ -201,7 +201,7 @@ class RegexEvaluator(_TextSpec):
             return "the regular expression is found in every text"
         return ""
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop" if all(compile_pattern(p).linear for p in self.wanted) else "worker"
 
     verb = "match", "matches"
@@ -230,7 +230,7 @@ class _ManySpec(NegatableSpec):
         ),
     ]
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     def texts_to_contain(self) -> list[str]:
@@ -341,7 +341,7 @@ class EqualsEvaluator(_ComparingSpec):
     value: Json = None
     values: Annotated[list[Json], Field(min_length=1)] | None = None
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "loop"
 
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
@@ -382,7 +382,7 @@ class SimilarityEvaluator(_ComparingSpec):
     value: Text | None = None
     values: Annotated[list[Text], Field(min_length=1)] | None = None
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "worker"
 
     def evaluate(self, context: Context) -> EvaluationScore:

@@ -12,7 +12,7 @@ from assay.evaluators.measures import Unjudged, calls
 from assay.model.expect import NO_TOOL, Expect, ToolParam
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
-from assay.model.values import MISSING, quoted, reach, same
+from assay.model.values import MISSING, quoted, same, value_at
 
 
 def _names(tools: Sequence[str]) -> str:
@@ -94,8 +94,8 @@ def _no_errors(key: str, wanted: bool, block: Expect) -> Assertion:
                 failed.append(call)
         if assumed:
             notes["assumedSuccess"] = assumed
-        told = ", ".join(f"{call.tool!r} failed{_reason(call)}" for call in failed)
-        return f"{key}: expected every call to succeed, but {told}" if failed else ""
+        failures = ", ".join(f"{call.tool!r} failed{_reason(call)}" for call in failed)
+        return f"{key}: expected every call to succeed, but {failures}" if failed else ""
 
     return Assertion(f"{key}: every call succeeded", judge)
 
@@ -114,7 +114,7 @@ def _parameter(key: str, param: ToolParam, block: Expect) -> Assertion:
     def judge(seen: Observation, notes: Notes) -> str:
         made = [call for call in calls(seen) if call.tool == tool]
         looked_at = made if index is None else made[index - 1 : index]
-        values = [reach(call.input, name) for call in looked_at]
+        values = [value_at(call.input, name) for call in looked_at]
         if any(map(satisfies, values)):
             return ""
         if not values:

@@ -27,18 +27,18 @@ from assay.evaluators.trajectory import Trajectory
 from assay.evaluators.trajectory_expect import failed_steps
 from assay.model.context import Context
 from assay.model.diff import call_text
-from assay.model.evaluator import EvaluatorSpec, Place
+from assay.model.evaluator import CheckPlace, EvaluatorSpec
 from assay.model.expect import Regex
 from assay.model.expectations import NOTHING, Expectation, Expected
-from assay.model.fields import Count, Empty, Flag, Json, Number, Positive, Text
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
-from assay.model.refusal import Refusal, Steps, problem, shown, together
-from assay.model.rules import Asserts, Excludes, Holds, Needs, NeedsOne, Rule, Ruled
 from assay.model.score import EvaluationScore
-from assay.model.spelling import Key
-from assay.model.values import MISSING, reach
+from assay.model.values import MISSING, value_at
 from assay.ports import Check, Resources
+from assay.wire.fields import Count, Empty, Flag, Json, Number, Positive, Text
+from assay.wire.key_names import Key
+from assay.wire.rules import Asserts, CustomRule, Excludes, Needs, NeedsOne, Rule, Ruled
+from assay.wire.validation_errors import AnyValidationError, Steps, merge_errors, problem, shown
 
 ARGS_MODES = ("exact", "superset", "subset", "ignore")
 
@@ -104,19 +104,19 @@ def _literal_args(call: ToolCall) -> dict[str, Any]:
     return {} if value is None else {"args": literal(value)}
 
 
-def _wrong_predicates(value: Any, path: Steps = ()) -> list[Refusal]:
+def _wrong_predicates(value: Any, path: Steps = ()) -> list[AnyValidationError]:
     """What is wrong with the conditions in a value, at any depth."""
     if not is_condition(value):
         return _wrong_inside(value, path)
     try:
         Predicate.model_validate(value)  # a literal quoted by `equals` is not checked
     except ValidationError as error:
-        return [together([error], path)]
+        return [merge_errors([error], path)]
     return []
 
 
-def _wrong_inside(value: Any, path: Steps = ()) -> list[Refusal]:
-    found: list[Refusal] = []
+def _wrong_inside(value: Any, path: Steps = ()) -> list[AnyValidationError]:
+    found: list[AnyValidationError] = []
     if isinstance(value, (dict, list)):
         for step, item in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(item, (dict, list)):
@@ -126,14 +126,14 @@ def _wrong_inside(value: Any, path: Steps = ()) -> list[Refusal]:
 
 def _check_output(value: Any) -> Any:
     if wrong := _wrong_predicates(value):
-        raise together(wrong)
+        raise merge_errors(wrong)
     return value
 
 
 def _check_args(value: Any) -> Any:
     """Check the conditions in arguments; the mapping of arguments itself is never one."""
     if wrong := _wrong_inside(value):
-        raise together(wrong)
+        raise merge_errors(wrong)
     return value
 
 
@@ -167,20 +167,20 @@ Arguments = Annotated[
 Output = Annotated[Json, BeforeValidator(_check_output, json_schema_input_type=Predicate)]
 
 
-def _paths_without_value(call: Call) -> Sequence[Refusal]:
+def _paths_without_value(call: Call) -> Sequence[AnyValidationError]:
     if not isinstance(call.args_match, list):
         return ()
     return [
         problem("wrong-value", f"the path {path!r} is not in 'args'", at=("args_match", index))
         for index, path in enumerate(call.args_match)
-        if reach(call.args, path) is MISSING
+        if value_at(call.args, path) is MISSING
     ]
 
 
 class Call(Ruled):
     """A call to look for."""
 
-    rules: ClassVar[tuple[Rule, ...]] = (Holds(_paths_without_value),)
+    rules: ClassVar[tuple[Rule, ...]] = (CustomRule(_paths_without_value),)
 
     tool: Text
     args: Arguments = Key(None, aliases=("input",))
@@ -208,7 +208,7 @@ class Step(Call):
     any_of: Annotated[list[Call], Field(min_length=1)] | None = None
 
 
-def _above_maximum(spec: ToolTrajectoryEvaluator) -> Sequence[Refusal]:
+def _above_maximum(spec: ToolTrajectoryEvaluator) -> Sequence[AnyValidationError]:
     if not spec.minimums:
         return ()
     found = []
@@ -220,7 +220,7 @@ def _above_maximum(spec: ToolTrajectoryEvaluator) -> Sequence[Refusal]:
     return found
 
 
-def _ignored_and_forbidden(spec: ToolTrajectoryEvaluator) -> Sequence[Refusal]:
+def _ignored_and_forbidden(spec: ToolTrajectoryEvaluator) -> Sequence[AnyValidationError]:
     """A call that is left out cannot be forbidden as well."""
     if not spec.ignore or not spec.forbidden:
         return ()
@@ -242,8 +242,8 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
             "give 'expected', 'minimums', 'maximums' or 'forbidden'",
             even_empty=("expected",),
         ),
-        Holds(_above_maximum),
-        Holds(_ignored_and_forbidden),
+        CustomRule(_above_maximum),
+        CustomRule(_ignored_and_forbidden),
     )
 
     reads: ClassVar[frozenset[Expectation]] = frozenset({"tool_calls"})
@@ -256,7 +256,7 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
     ignore: list[Text] = Empty(list)
     forbidden: list[Text] = Empty(list)
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         return "worker"
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import Any
 from assay.evaluators.arguments import is_condition
 from assay.evaluators.trajectory import Trajectory
 from assay.model.message import ToolCall
-from assay.model.values import reach
+from assay.model.values import value_at
 
 #: The conditions that `toolParams` has an assertion for.
 _ASSERTIONS = {"equals": "equals", "regex": "matches", "one_of": "oneOf", "contains": "contains"}
@@ -73,13 +73,13 @@ def _params(step: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(args, dict) or match in ("ignore", "subset"):
         return []
     if isinstance(match, list):
-        pairs = [pair for path in match for pair in _leaves(reach(args, path), path)]
+        pairs = [pair for path in match for pair in _leaves(value_at(args, path), path)]
     else:
         pairs = [pair for key, value in args.items() for pair in _leaves(value, key)]
     return [
         {"tool": step["tool"], "paramName": path} | assertion
         for path, value in pairs
-        if reach(args, path) is value  # not so if a key inside has a dot in it
+        if value_at(args, path) is value  # not so if a key inside has a dot in it
         for assertion in _assertions(value)
     ]
 

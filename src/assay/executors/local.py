@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from functools import partial
 
-from assay.orders import close_worker, worker_of
 from assay.ports import WorkOrder
 from assay.threads import call_in_thread
+from assay.work_orders import close_worker, worker_of
 
 
 class Local:

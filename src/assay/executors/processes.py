@@ -23,11 +23,11 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
 
-from assay import watchdog
 from assay.errors import ExecutorError
-from assay.orders import close_worker, decoded, encoded, worker_of
 from assay.ports import WorkOrder
+from assay.process import watchdog
 from assay.threads import call_in_thread
+from assay.work_orders import close_worker, decoded, encoded, worker_of
 
 #: How many pieces are taken for each process, so that it never waits for the next.
 PIECES_AHEAD = 2

@@ -6,31 +6,31 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.documents.checking import check, missing
-from assay.documents.document import DocPath, Document
 from assay.errors import Problem, Problems
 from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_expected
-from assay.loaders.files import Finder
+from assay.loaders.files import FileFinder
 from assay.loaders.locators import Locator
 from assay.loaders.suite import deprecated_keys
 from assay.model.case import EvalCase, Origin
 from assay.model.message import Message
-from assay.model.reading import Reading
 from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution, SuiteFile
 from assay.model.unchecked import unchecked_expectations
 from assay.registry import evaluators as registered
-from assay.seeds import Seeds
+from assay.seed_manifest import Seeds
 from assay.settings import Settings, shown_path
+from assay.wire.document import DocPath, Document
+from assay.wire.validation import check, missing
+from assay.wire.validation_context import ValidationContext
 
-LEGACY_KEYS = CaseFile.spelling.legacy
+LEGACY_KEYS = CaseFile.key_names.legacy
 #: The keys that give a case something that can fail.
 ASSERTING_KEYS = ("expected_outcome", "expected_messages", "rubrics", "evaluators", "expect")
 
 
-def reading_of(file: Path, settings: Settings) -> Reading:
+def validation_context(file: Path, settings: Settings) -> ValidationContext:
     """The validation context of a file: how to find referenced files and evaluators."""
-    finder = Finder(file, settings)
-    return Reading(finder.file, finder.directory, evaluator_class, registered)
+    finder = FileFinder(file, settings)
+    return ValidationContext(finder.file, finder.directory, evaluator_class, registered)
 
 
 class CaseReader:
@@ -50,7 +50,7 @@ class CaseReader:
         incomplete: bool = False,
         eval_file: Path | None = None,
     ) -> None:
-        self.reading = reading_of(eval_file or file, settings)
+        self.context = validation_context(eval_file or file, settings)
         self.eval_file = "" if eval_file is None else shown_path(eval_file)
         self.seeds = Seeds(settings)
         self.inherited = SuiteExecution.model_construct() if root is None else root.inherited
@@ -70,7 +70,7 @@ class CaseReader:
         raw = document.data
         for step in path:
             raw = raw[step]
-        written, problems = check(CaseFile, document, path, raw, self.reading)
+        written, problems = check(CaseFile, document, path, raw, self.context)
         missing_keys = self._missing_keys(raw)
         if problems or missing_keys:
             self.problems += problems
@@ -126,7 +126,7 @@ class CaseReader:
         """Whether an invalid case would have nothing that can fail once it is fixed."""
         if raw.get("skip") is not None or self.inherited.evaluators or raw.get("execution"):
             return False
-        spelling = CaseFile.spelling
+        spelling = CaseFile.key_names
         return not any(
             raw.get(spelling.effective_spelling(raw, key)) is not None or _is_misspelt(raw, key)
             for key in ASSERTING_KEYS
@@ -138,8 +138,8 @@ class CaseReader:
         execution = raw.get("execution")
         if type(execution) is not dict:
             return
-        own = CaseFile.spelling.effective_spelling(raw, "evaluators")
-        other = CaseExecution.spelling.effective_spelling(execution, "evaluators")
+        own = CaseFile.key_names.effective_spelling(raw, "evaluators")
+        other = CaseExecution.key_names.effective_spelling(execution, "evaluators")
         if execution.get(other) and raw.get(own) is not None:
             message = f"'execution.{other}' is ignored because {own!r} is given too"
             where = (*path, "execution", other)
@@ -192,7 +192,7 @@ class CaseReader:
 
 def _is_misspelt(raw: dict[str, Any], key: str) -> bool:
     """Whether some key may be a misspelling of this one, which is then not reported as missing."""
-    return CaseFile.spelling.has_misspelling_of(raw, key)
+    return CaseFile.key_names.has_misspelling_of(raw, key)
 
 
 def _asserts_nothing_problem(

@@ -10,10 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.documents.document import MAX_SCALAR, Document, LineIndex, Marks, TextMark, problem_at
-from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problem, Problems, nearest
-from assay.formulas import restored
 from assay.loaders.cases import CaseReader
 from assay.loaders.locators import Locator
 from assay.loaders.sidecars import SuiteKeys
@@ -21,6 +18,9 @@ from assay.loaders.suite import suite_of
 from assay.model.case import EvalCase, Suite
 from assay.model.suite import CaseFile, SuiteFile
 from assay.settings import Settings, shown_path
+from assay.wire.csv_formulas import restored
+from assay.wire.document import MAX_SCALAR, Document, LineIndex, Marks, TextMark, problem_at
+from assay.wire.text_files import read_text
 
 #: Columns that are keys of the case; there may be `metadata.*` columns as well.
 COLUMNS = (
@@ -168,7 +168,7 @@ def _header(rows: Iterator[_Row], file: str, problems: Problems) -> list[str]:
 
 def _meant(name: str) -> str:
     """A hint with the column that was meant; empty when none is near."""
-    meant = CaseFile.spelling.mistaken.get(name.strip().lower(), name.strip())
+    meant = CaseFile.key_names.mistaken.get(name.strip().lower(), name.strip())
     return nearest(meant, COLUMNS)
 
 

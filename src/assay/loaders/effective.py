@@ -10,11 +10,11 @@ from assay.model.evaluator import EvaluatorSpec, named
 from assay.model.expect import ExpectBase
 from assay.model.expectations import Expectation, Expected
 from assay.model.message import ToolCall
-from assay.model.refusal import problem
 from assay.model.rubric import Rubric
 from assay.model.suite import CaseExecution, CaseFile
 from assay.model.unchecked import unread
 from assay.registry import evaluators as registered
+from assay.wire.validation_errors import problem
 
 _NO_EXECUTION = CaseExecution()
 

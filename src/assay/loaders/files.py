@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from assay.model.refusal import problem
 from assay.settings import Settings, shown_path
+from assay.wire.validation_errors import problem
 
 
-class Finder:
+class FileFinder:
     """Resolves the paths in one eval file.
 
     They are looked up in the directory of the eval file, then in each parent up to the project
@@ -40,7 +40,7 @@ class Finder:
                 outside = True  # the path itself leaves it, or the file that it means does
             tried.append(shown_path(candidate))
         if outside:
-            root, hint = self.settings.refusal()
+            root, hint = self.settings.permitted_root()
             raise problem("outside-root", f"{value!r} leaves {root}", hint)
         hint = "looked for " + ", ".join(tried[:4])
         raise problem("file-not-found", f"there is no {kind} {value!r}", hint)

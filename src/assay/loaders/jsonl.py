@@ -17,19 +17,19 @@ from typing import Any, BinaryIO, NamedTuple, overload
 import msgspec
 from msgspec.structs import replace
 
-from assay.documents.document import MAX_LINE
-from assay.documents.json import Reader
-from assay.documents.source import UTF16_MARKS, decode, open_binary
+from assay.caching import DuplicateHashes
 from assay.errors import EvalFileErrors, Problem, Problems
 from assay.loaders.cases import CaseReader
 from assay.loaders.locators import LineLocator
 from assay.loaders.sidecars import SuiteKeys, sidecar_of
 from assay.loaders.suite import suite_of
-from assay.memory import Hashes
 from assay.model.case import EvalCase, Suite
 from assay.model.suite import INPUT_KEYS
 from assay.ports import Chunk
 from assay.settings import Settings, shown_path
+from assay.wire.document import MAX_LINE
+from assay.wire.json import Reader
+from assay.wire.text_files import UTF16_MARKS, decode, open_binary
 
 #: Cases of files up to this size are kept in memory; larger files are read on each iteration.
 HELD_BYTES = 32 * 1024 * 1024
@@ -141,7 +141,7 @@ class CaseLines:
 
     def validate(self, *, keep: bool) -> _Validated:
         """Read the whole file: all problems, and with `keep` the cases."""
-        reader, parser, ids = self.new_reader(), Reader(self.name), Hashes()
+        reader, parser, ids = self.new_reader(), Reader(self.name), DuplicateHashes()
         reader.problems += self.sidecar.problems
         found = _Validated([], _CaseIndex(), reader.problems)
         before = reader.problems.errors
@@ -187,7 +187,7 @@ class CaseLines:
             case = self.read_case(line.number, line.data, parser, reader)
             problems, reader.problems = reader.problems, Problems(self.name)
             if case is None:
-                raise EvalFileErrors(problems.told())
+                raise EvalFileErrors(problems.sorted())
             yield case
 
     def new_reader(self) -> CaseReader:
@@ -199,7 +199,7 @@ class CaseLines:
         data: bytes,
         parser: Reader,
         reader: CaseReader,
-        ids: Hashes | None = None,
+        ids: DuplicateHashes | None = None,
     ) -> EvalCase | None:
         """The case on a line, None when it is invalid; its id is added to `ids` either way."""
         locate = LineLocator(parser.file, number, data, self.sidecar.document)
@@ -217,9 +217,9 @@ class CaseLines:
         case = reader.read(document, (), locate=locate)
         return None if document.problems else case
 
-    def _duplicates(self, ids: Hashes) -> Iterator[Problem]:
+    def _duplicates(self, ids: DuplicateHashes) -> Iterator[Problem]:
         """Duplicate ids; `ids` only has hashes, so the file is read again to exclude collisions."""
-        twice = ids.twice()
+        twice = ids.duplicates()
         if not twice:
             return
         seen: dict[str, int] = {}
@@ -306,13 +306,13 @@ class UncheckedCases(Sequence[EvalCase]):
         reader = self._reader
         if not reader.problems:
             return []
-        problems, reader.problems = reader.problems.told(), Problems(self.name)
+        problems, reader.problems = reader.problems.sorted(), Problems(self.name)
         return problems
 
     def faults(self) -> list[Problem]:
         """The problems that `load` would report, except those of the sidecar."""
         known = self._lines.sidecar.problems
-        found = self._lines.validate(keep=False).problems.told()
+        found = self._lines.validate(keep=False).problems.sorted()
         with open_binary(self._lines.file, self.name) as stream:
             if _file_version(stream) != self._version:
                 return list(self._lines.changed("was changed while it was read").problems)

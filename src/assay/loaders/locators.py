@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from assay.documents.checking import written_path
-from assay.documents.document import DocPath, Document
-from assay.documents.json import Reader, line_text
 from assay.model.case import Origin
-from assay.model.shape import Shape
 from assay.model.suite import CaseFile
+from assay.wire.document import DocPath, Document
+from assay.wire.json import Reader, line_text
+from assay.wire.shape import Shape
+from assay.wire.validation import written_path
 
 
 class Locator(msgspec.Struct):

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from assay.documents import yaml
-from assay.documents.document import Document
-from assay.documents.source import is_absent, read_text
 from assay.errors import EvalFileErrors, Problem
-from assay.loaders.cases import CaseReader, reading_of
+from assay.loaders.cases import CaseReader, validation_context
 from assay.loaders.suite import cases_key, suite_keys
 from assay.model.suite import SuiteFile
 from assay.settings import Settings, shown_path
+from assay.wire import yaml
+from assay.wire.document import Document
+from assay.wire.text_files import is_absent, read_text
 
 SIDECAR_SUFFIXES = (".yaml", ".yml")
 
@@ -88,7 +88,7 @@ def _read(sidecar: Path, file: Path, settings: Settings, found: SuiteKeys) -> No
     name = shown_path(sidecar)
     document = found.document = yaml.parse(read_text(sidecar, name), name)
     data: Any = {} if document.data is None else document.data
-    found.keys, problems = suite_keys(document, data, reading_of(sidecar, settings))
+    found.keys, problems = suite_keys(document, data, validation_context(sidecar, settings))
     found.problems += [*document.problems, *problems]
     names_file = isinstance(found.keys.cases, Path) and found.keys.cases.samefile(file)
     if isinstance(data, dict) and not names_file and (key := cases_key(data)):

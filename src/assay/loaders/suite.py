@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from assay.documents.checking import check
-from assay.documents.document import DocPath, Document
 from assay.errors import EvalFileErrors, Problem, Problems
 from assay.model.case import EvalCase, Suite
-from assay.model.reading import Reading
-from assay.model.shape import Shape
 from assay.model.suite import CASES_KEYS, SuiteExecution, SuiteFile
 from assay.settings import shown_path
+from assay.wire.document import DocPath, Document
+from assay.wire.shape import Shape
+from assay.wire.validation import check
+from assay.wire.validation_context import ValidationContext
 
 
 def cases_key(data: dict[str, Any]) -> str:
@@ -21,9 +21,11 @@ def cases_key(data: dict[str, Any]) -> str:
     return next((key for key in CASES_KEYS if key in data), "")
 
 
-def suite_keys(document: Document, raw: Any, reading: Reading) -> tuple[SuiteFile, list[Problem]]:
+def suite_keys(
+    document: Document, raw: Any, context: ValidationContext
+) -> tuple[SuiteFile, list[Problem]]:
     """Validate the suite-level keys of a root mapping."""
-    written, problems = check(SuiteFile, document, (), raw, reading)
+    written, problems = check(SuiteFile, document, (), raw, context)
     if type(raw) is dict:
         problems += _warnings(document, raw)
     return written or SuiteFile(), problems
@@ -36,8 +38,8 @@ def _warnings(document: Document, raw: dict[str, Any]) -> Iterator[Problem]:
     if type(execution) is not dict:
         return
     for key in ("target", "evaluators"):
-        own = SuiteFile.spelling.effective_spelling(raw, key)
-        other = SuiteExecution.spelling.effective_spelling(execution, key)
+        own = SuiteFile.key_names.effective_spelling(raw, key)
+        other = SuiteExecution.key_names.effective_spelling(execution, key)
         if raw.get(own) is not None and execution.get(other) is not None:
             message = f"{own!r} is ignored because 'execution.{other}' is given too"
             yield document.warning((own,), "ignored-alias", message, "keep one of the two")
@@ -47,7 +49,7 @@ def deprecated_keys(
     shape: type[Shape], document: Document, path: DocPath, raw: dict[str, Any]
 ) -> Iterator[Problem]:
     """A warning for every legacy key of a mapping."""
-    for key in sorted(shape.spelling.legacy & raw.keys()):
+    for key in sorted(shape.key_names.legacy & raw.keys()):
         message = f"{key!r} has no effect"
         yield document.warning((*path, key), "deprecated-key", message, "remove it")
 
@@ -62,7 +64,7 @@ def suite_of(
 ) -> Suite:
     """Build the suite; raises EvalFileErrors if there are errors."""
     if problems.errors:
-        raise EvalFileErrors(problems.told())
+        raise EvalFileErrors(problems.sorted())
     execution = root.inherited
     return Suite(
         name=root.dataset or name_of(file),
@@ -71,7 +73,7 @@ def suite_of(
         description=root.description,
         target=execution.target,
         workers=execution.workers,
-        warnings=tuple(problems.told()),
+        warnings=tuple(problems.sorted()),
     )
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from assay.documents import json
-from assay.documents.checking import check
-from assay.documents.document import DocPath, Document
-from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problems
-from assay.loaders.cases import reading_of
+from assay.loaders.cases import validation_context
 from assay.loaders.effective import expect_evaluator, rubric_evaluator
 from assay.loaders.locators import Locator
 from assay.loaders.suite import duplicate_ids
 from assay.model.case import CRITICAL_TIERS, EvalCase, Suite, Tier
 from assay.model.evaluator import named
 from assay.model.message import Message
-from assay.model.refusal import shown
 from assay.model.tiers import TIERS, TierCase, TierFile, TierMetadata
-from assay.seeds import Seeds
+from assay.seed_manifest import Seeds
 from assay.settings import Settings, shown_path
+from assay.wire import json
+from assay.wire.document import DocPath, Document
+from assay.wire.text_files import read_text
+from assay.wire.validation import check
+from assay.wire.validation_errors import shown
 
 
 def load(file: Path, settings: Settings) -> Suite:
@@ -39,7 +39,7 @@ class _TierReader:
         self.document = document
         self.tool, _, tier = file.name.removesuffix(".json").rpartition(".")
         self.tier = cast(Tier, tier)
-        self.reading, self.seeds = reading_of(file, settings), Seeds(settings)
+        self.context, self.seeds = validation_context(file, settings), Seeds(settings)
         self.problems = Problems(document.file, document.problems)
 
     def suite(self) -> Suite:
@@ -50,7 +50,7 @@ class _TierReader:
             if self.problems.full:
                 break
             path: DocPath = (*base, index)
-            written, problems = check(TIERS[self.tier], self.document, path, raw, self.reading)
+            written, problems = check(TIERS[self.tier], self.document, path, raw, self.context)
             self.problems += problems
             if written is not None:
                 case = self._case(written, path)
@@ -60,7 +60,7 @@ class _TierReader:
         if not entries and not self.problems and self.tier != "regression":
             self._note(base, "no-cases", "the file holds no case")
         if self.problems.errors:
-            raise EvalFileErrors(self.problems.told())
+            raise EvalFileErrors(self.problems.sorted())
         return Suite(
             name=f"{metadata.toolName or self.tool}.{self.tier}",
             file=self.document.file,
@@ -68,7 +68,7 @@ class _TierReader:
             tier=self.tier,
             tool_name=metadata.toolName or self.tool,
             metadata=metadata.model_dump(exclude_unset=True),
-            warnings=tuple(self.problems.told()),
+            warnings=tuple(self.problems.sorted()),
         )
 
     def _root(self) -> tuple[TierMetadata, tuple[str, ...], list[Any]]:
@@ -79,7 +79,7 @@ class _TierReader:
         if not isinstance(data, dict):
             self._note((), "wrong-type", f"the file holds {shown(data)}, not a list of cases")
             return TierMetadata(), (), []
-        envelope, problems = check(TierFile, self.document, (), data, self.reading)
+        envelope, problems = check(TierFile, self.document, (), data, self.context)
         self.problems += problems
         entries = data.get("cases")
         metadata = envelope.metadata if envelope else TierMetadata()

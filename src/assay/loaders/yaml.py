@@ -9,21 +9,21 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from assay.documents import yaml
-from assay.documents.checking import check
-from assay.documents.document import DocPath, Document
-from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problem, Problems
 from assay.loaders import csv, jsonl
-from assay.loaders.cases import CaseReader, reading_of
-from assay.loaders.files import Finder
+from assay.loaders.cases import CaseReader, validation_context
+from assay.loaders.files import FileFinder
 from assay.loaders.locators import Locator
 from assay.loaders.sidecars import SuiteKeys, other_sidecars
 from assay.loaders.suite import cases_key, duplicate_ids, name_of, suite_keys, suite_of
 from assay.model.case import EvalCase, Suite
-from assay.model.refusal import shown
 from assay.model.suite import CASES_KEYS, INPUT_KEYS, OneCaseFile, SuiteFile, named_cases
 from assay.settings import Settings, shown_path
+from assay.wire import yaml
+from assay.wire.document import DocPath, Document
+from assay.wire.text_files import read_text
+from assay.wire.validation import check
+from assay.wire.validation_errors import shown
 
 #: Matches a text that does not parse but looks like a suite: it has a key for cases or input.
 _SUITE_WORDS = re.compile(
@@ -45,7 +45,7 @@ def load(file: Path, settings: Settings) -> Suite:
         return _one_case(document, file, settings)
     root, found = SuiteFile(), list(document.problems)
     if isinstance(data, dict):
-        root, wrong = suite_keys(document, data, reading_of(file, settings))
+        root, wrong = suite_keys(document, data, validation_context(file, settings))
         found += wrong
     if isinstance(root.cases, Path):
         found += other_sidecars(root.cases, file)
@@ -66,7 +66,7 @@ def cases_file(file: Path, settings: Settings) -> Path | None:
             return None
         data = yaml.parse(text, shown_path(file)).data
         named = data.get(cases_key(data)) if isinstance(data, dict) else None
-        finder = Finder(file, settings)
+        finder = FileFinder(file, settings)
         return named_cases(named, finder.file) if isinstance(named, str) else None
     except (EvalFileErrors, PydanticCustomError):  # reported when it is loaded
         return None
@@ -100,7 +100,7 @@ def _one_case(document: Document, file: Path, settings: Settings) -> Suite:
     """The suite of a root mapping that is itself a case."""
     reader = CaseReader(file, settings)
     reader.problems += document.problems
-    written, found = check(OneCaseFile, document, (), document.data, reader.reading)
+    written, found = check(OneCaseFile, document, (), document.data, reader.context)
     reader.problems += found
     case = reader.finish(written, document, (), default_id=name_of(file))
     if written is None:

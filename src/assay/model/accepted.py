@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from assay.model.fields import Text
-from assay.model.refusal import problem
-from assay.model.shape import Shape
+from assay.wire.fields import Text
+from assay.wire.shape import Shape
+from assay.wire.validation_errors import problem
 
 
 def _check_date(value: str) -> str:

@@ -13,8 +13,8 @@ from msgspec import Raw
 
 from assay.model.case import EvalCase
 from assay.model.evaluator import EvaluatorSpec
+from assay.model.json_encoding import as_json
 from assay.model.rubric import Rubric
-from assay.model.written import as_json
 
 #: Left out of evaluators: where a program runs differs from machine to machine.
 _LOCAL = frozenset({"cwd"})

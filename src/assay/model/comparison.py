@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from assay.model.json_encoding import as_dict
 from assay.model.options import Gate
 from assay.model.result import Count, Outcome
-from assay.model.written import as_dict
 from assay.record import Record
 from assay.stats.estimates import INFINITE_IS_NULL, Estimate, PValue
 

@@ -21,11 +21,18 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from assay.model.expectations import EVERYTHING, Expectation, Expected
-from assay.model.fields import Flag, Number, Text
 from assay.model.observation import Observation
-from assay.model.reading import Reading
-from assay.model.refusal import Refusal, problem, raise_all, repeated, shown, together
-from assay.model.shape import Shape
+from assay.wire.fields import Flag, Number, Text
+from assay.wire.shape import Shape
+from assay.wire.validation_context import ValidationContext
+from assay.wire.validation_errors import (
+    AnyValidationError,
+    merge_errors,
+    problem,
+    raise_all,
+    repeated,
+    shown,
+)
 
 
 def _encode_other(value: Any) -> Any:
@@ -69,10 +76,10 @@ Required = Annotated[
 
 
 #: Where a check runs: see `EvaluatorSpec.runs_in`.
-Place = Literal["loop", "worker", "thread"]
+CheckPlace = Literal["loop", "worker", "thread"]
 
 
-class Lack(NamedTuple):
+class MissingDependency(NamedTuple):
     """Something that an evaluator needs and that this machine does not have."""
 
     message: str
@@ -118,7 +125,7 @@ class EvaluatorSpec(Shape):
         """What it reads of these expectations with its settings: at most its `reads`."""
         return self.reads
 
-    def runs_in(self) -> Place:
+    def runs_in(self) -> CheckPlace:
         """Where its check runs, so that a slow one does not delay the trials in flight.
 
         `thread`: in a thread, one check of a run at a time; for code of which nothing is known.
@@ -143,7 +150,7 @@ class EvaluatorSpec(Shape):
             settings.pop(key, None)
         return b"%d%s" % (self.version, _SETTINGS_ENCODER.encode(settings))
 
-    def lacking(self, folder: str) -> Iterator[Lack]:
+    def missing_dependencies(self, folder: str) -> Iterator[MissingDependency]:
         """What it needs and this machine does not have; `folder` is that of the eval file.
 
         A run is refused for it. Members of a composite are asked separately.
@@ -205,65 +212,64 @@ def _validate_by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
         if "type" not in raw:
             raise problem("missing-key", "'type' is missing", _missing_type_hint(raw, info.context))
         raise problem("wrong-type", f"is {shown(written)}, not text", at="type")
-    reading: Reading | None = info.context
-    if reading is None:
+    context: ValidationContext | None = info.context
+    if context is None:
         raise problem("wrong-type", "evaluators in a file are read through a loader")
-    return _validate_first(raw, reading)
+    return _validate_first(raw, context)
 
 
-def _rubric_of(criteria: list[str], reading: Reading) -> EvaluatorSpec:
+def _rubric_of(criteria: list[str], context: ValidationContext) -> EvaluatorSpec:
     """The evaluator of criteria that are entries of their own."""
     entry = {"type": "rubric", "rubrics": criteria}
-    cls = reading.find_evaluator("rubric")
-    spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(entry, context=reading)
+    cls = context.find_evaluator("rubric")
+    spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(entry, context=context)
     return spec
 
 
-def _text_hint(raw: str, reading: Reading | None) -> str:
+def _text_hint(raw: str, context: ValidationContext | None) -> str:
     """The hint for an entry that is just a text."""
-    if reading is not None and raw.replace("-", "_").removeprefix("not_") in reading.evaluators:
+    if context is not None and raw.replace("-", "_").removeprefix("not_") in context.evaluators:
         return f"write {{type: {raw}}}"
     return "for a criterion in words: {type: rubric, rubrics: [...]}"
 
 
-def _missing_type_hint(raw: dict[str, Any], reading: Reading | None) -> str:
+def _missing_type_hint(raw: dict[str, Any], context: ValidationContext | None) -> str:
     """The hint for an entry without a type; some authors write the type as a key."""
-    known = () if reading is None else reading.evaluators
+    known = () if context is None else context.evaluators
     for key in raw:
         if key.replace("-", "_").removeprefix("not_") in known:
             return f"write 'type: {key}', and what it takes under keys of their own"
     return "for example 'type: contains'"
 
 
-def _validate_first(raw: dict[str, Any], reading: Reading) -> EvaluatorSpec:
+def _validate_first(raw: dict[str, Any], context: ValidationContext) -> EvaluatorSpec:
     """Validate the first entry of a type, and remember the validator for further ones."""
     written = raw["type"]
     validate: Callable[..., EvaluatorSpec] = _validate_respelled
     if "-" not in written and not written.startswith("not_") and written not in TYPE_ALIASES:
-        validate = reading.find_evaluator(written).__pydantic_validator__.validate_python
-    spec = validate(raw, context=reading)
-    reading.validators[written] = validate
+        validate = context.find_evaluator(written).__pydantic_validator__.validate_python
+    spec = validate(raw, context=context)
+    context.validators[written] = validate
     return spec
 
 
-def _validate_respelled(raw: dict[str, Any], context: Reading) -> EvaluatorSpec:
+def _validate_respelled(raw: dict[str, Any], context: ValidationContext) -> EvaluatorSpec:
     """Validate an entry whose type is in kebab-case, an alias, or has the `not_` prefix."""
-    reading = context
-    entry = resolve_type(raw, reading.evaluators)
+    entry = resolve_type(raw, context.evaluators)
     written = raw["type"].replace("-", "_")
     kind = entry["type"]
-    if kind == written and kind not in reading.evaluators:
+    if kind == written and kind not in context.evaluators:
         kind = raw["type"]  # an unknown type is reported as it was written
-    cls = reading.find_evaluator(kind)
-    negated = written.startswith("not_") and written not in reading.evaluators
+    cls = context.find_evaluator(kind)
+    negated = written.startswith("not_") and written not in context.evaluators
     if negated and not issubclass(cls, NegatableSpec):
         raise problem("unknown-evaluator", f"{entry['type']!r} cannot be negated", at="type")
-    before = len(reading.notes)
-    spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(entry, context=reading)
-    for index in range(before, len(reading.notes)):
-        note = reading.notes[index]
+    before = len(context.notes)
+    spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(entry, context=context)
+    for index in range(before, len(context.notes)):
+        note = context.notes[index]
         if note.container is entry:  # positions are found by the identity of the author's mapping
-            reading.notes[index] = replace(note, container=raw)
+            context.notes[index] = replace(note, container=raw)
     if negated and not spec.name:
         _set_name(spec, written)
     return spec
@@ -310,7 +316,7 @@ def _set_name(spec: EvaluatorSpec, name: str) -> None:
     object.__setattr__(spec, "name", name)
 
 
-def _duplicate_names(entries: Any) -> Iterator[Refusal]:
+def _duplicate_names(entries: Any) -> Iterator[AnyValidationError]:
     return repeated(entries, "two evaluators are called {}", "name")
 
 
@@ -318,54 +324,54 @@ def _validate_entries(
     raw: Any, handler: Callable[[Any], Any], info: ValidationInfo
 ) -> tuple[EvaluatorSpec, ...]:
     """Validate and name a list; duplicate names are reported together with invalid entries."""
-    reading: Reading | None = info.context
-    if reading is None:
+    context: ValidationContext | None = info.context
+    if context is None:
         return _one_by_one(raw, handler, None)
-    careful = reading.careful
-    if type(raw) is list and not careful and (specs := _validate_quickly(raw, reading)):
+    one_by_one = context.one_by_one
+    if type(raw) is list and not one_by_one and (specs := _validate_quickly(raw, context)):
         return specs
     # Do not try nested lists twice: the work would double with every level above an error.
-    reading.careful = True
+    context.one_by_one = True
     try:
-        return _one_by_one(raw, handler, reading)
+        return _one_by_one(raw, handler, context)
     finally:
-        reading.careful = careful
+        context.one_by_one = one_by_one
 
 
 def _one_by_one(
-    raw: Any, handler: Callable[[Any], Any], reading: Reading | None
+    raw: Any, handler: Callable[[Any], Any], context: ValidationContext | None
 ) -> tuple[EvaluatorSpec, ...]:
     try:
         specs: tuple[EvaluatorSpec, ...] = handler(raw)
     except ValidationError as error:
-        raise together([error, *_duplicate_names(raw)]) from None
+        raise merge_errors([error, *_duplicate_names(raw)]) from None
     criteria = [entry for entry in raw if isinstance(entry, str)]
-    if len(criteria) > 1 and reading is not None:
+    if len(criteria) > 1 and context is not None:
         # Together they are one rubric, in the place of the first: its judge is asked once.
         first = next(index for index, entry in enumerate(raw) if isinstance(entry, str))
         kept = [spec for spec, entry in zip(specs, raw, strict=True) if not isinstance(entry, str)]
-        specs = (*kept[:first], _rubric_of(criteria, reading), *kept[first:])
+        specs = (*kept[:first], _rubric_of(criteria, context), *kept[first:])
     return named(specs)
 
 
-def _validate_quickly(entries: list[Any], reading: Reading) -> tuple[EvaluatorSpec, ...]:
+def _validate_quickly(entries: list[Any], context: ValidationContext) -> tuple[EvaluatorSpec, ...]:
     """The specs of entries that are all valid: cached, or validated directly by their class.
 
     Returns nothing when any is invalid or unusual: then `_validate_by_type` reports why.
     """
-    validators, known, notes_before = reading.validators, reading.known, len(reading.notes)
+    validators, known, notes_before = context.validators, context.known, len(context.notes)
     specs: list[EvaluatorSpec] = []
     fresh: list[tuple[bytes, int, str]] = []
     try:
         for raw in entries:
             key = _RAW_ENCODER.encode(raw)
-            spec = known.get(key) or known.again(key)
+            spec = known.get(key) or known.promote(key)
             if spec is None:
                 validate = validators.get(raw["type"])
                 if validate is None:
-                    spec = _validate_first(raw, reading)
+                    spec = _validate_first(raw, context)
                 else:
-                    spec = validate(raw, context=reading)
+                    spec = validate(raw, context=context)
                 fresh.append((key, len(specs), spec.name or spec.type))
             specs.append(spec)
         result = tuple(specs)
@@ -373,13 +379,13 @@ def _validate_quickly(entries: list[Any], reading: Reading) -> tuple[EvaluatorSp
         if len(names) < len(specs) or "" in names:
             result = named(result)
     except _INVALID:
-        del reading.notes[notes_before:]
+        del context.notes[notes_before:]
         return ()
     # Entries with notes are not cached: the notes are reported for each of them.
-    if fresh and len(reading.notes) == notes_before:
+    if fresh and len(context.notes) == notes_before:
         for key, index, default in fresh:
             if result[index].name == default:
-                known.meet(key, result[index])
+                known.add(key, result[index])
     return result
 
 

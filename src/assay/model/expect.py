@@ -13,11 +13,11 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from assay.errors import BadPattern, nearest
 from assay.model import tokens
-from assay.model.fields import AtLeastOne, Count, Empty, Flag, Json, Positive, Text
 from assay.model.json_schema import check_schema
-from assay.model.refusal import Refusal, Steps, problem, raise_all
-from assay.model.rules import Asserts, BelongsTo, Excludes, Holds, Rule, Ruled
 from assay.patterns import compile_pattern
+from assay.wire.fields import AtLeastOne, Count, Empty, Flag, Json, Positive, Text
+from assay.wire.rules import Asserts, BelongsTo, CustomRule, Excludes, Rule, Ruled
+from assay.wire.validation_errors import AnyValidationError, Steps, problem, raise_all
 
 #: The keys whose texts may have tokens; values of `toolParams` may too.
 RESPONSE_TEXTS = ("responseContains", "responseNotContains", "responseContainsAny")
@@ -35,7 +35,7 @@ def _check_pattern(pattern: str) -> str:
     return pattern
 
 
-def _bad_pattern(pattern: str, at: str = "") -> Iterator[Refusal]:
+def _bad_pattern(pattern: str, at: str = "") -> Iterator[AnyValidationError]:
     try:
         compile_pattern(pattern)
     except BadPattern as error:
@@ -48,14 +48,14 @@ def _check_tokens(value: Any) -> Any:
     return value
 
 
-def _bad_tokens(value: Any) -> Iterator[Refusal]:
+def _bad_tokens(value: Any) -> Iterator[AnyValidationError]:
     for path, text in texts_in(value):
         for token in tokens.find(text):
             if token.fault:
                 known = token.source in tokens.SOURCES
                 hint = "" if known else nearest(token.source, tokens.SOURCES, 0.5)
                 yield problem("bad-token", f"{token.text!r}: {token.fault}", hint, path)
-        for slip in tokens.slips(text):
+        for slip in tokens.malformed(text):
             message, hint = f"{slip!r} is not a token", "for example {{seed:holdings[0].symbol}}"
             yield problem("bad-token", message, hint, path)
 
@@ -100,7 +100,7 @@ def _value_when(assertion: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"if": chosen, "then": {"properties": {"value": schema}}}
 
 
-def _value_misfit(param: ToolParam) -> Sequence[Refusal]:
+def _value_misfit(param: ToolParam) -> Sequence[AnyValidationError]:
     """Check that the value suits the assertion."""
     if param.assertion not in ("oneOf", "matches") or not param.is_given("value"):
         return ()
@@ -126,7 +126,7 @@ class ToolParam(Ruled):
 
     rules: ClassVar[tuple[Rule, ...]] = (
         BelongsTo("value", "assertion", ("equals", "contains", "oneOf", "matches"), needed=True),
-        Holds(_value_misfit, _VALUE_FITS),
+        CustomRule(_value_misfit, _VALUE_FITS),
     )
 
     tool: ToolName
@@ -143,7 +143,7 @@ class ToolParam(Ruled):
         return (kept, unresolved) if kept else (_UNRESOLVED, [])
 
 
-def _conflicts(block: ExpectBase) -> Sequence[Refusal]:
+def _conflicts(block: ExpectBase) -> Sequence[AnyValidationError]:
     found = []
     for low, high in (("minToolCalls", "maxToolCalls"), ("minLength", "maxLength")):
         least, most = getattr(block, low), getattr(block, high)
@@ -161,7 +161,7 @@ def _conflicts(block: ExpectBase) -> Sequence[Refusal]:
 class ExpectBase(Ruled):
     """The keys that every tier takes."""
 
-    rules: ClassVar[tuple[Rule, ...]] = (Holds(_conflicts),)
+    rules: ClassVar[tuple[Rule, ...]] = (CustomRule(_conflicts),)
 
     toolsCalledMode: Literal["set", "multiset", "sequence"] = "set"
     toolsNotCalled: list[ToolName] = Empty(list)
@@ -185,7 +185,7 @@ class ExpectBase(Ruled):
         super().__pydantic_init_subclass__(**kwargs)
         for name in cls.model_fields:
             if snake(name) != name:
-                cls.spelling.add(snake(name), name)
+                cls.key_names.add(snake(name), name)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -216,7 +216,7 @@ class ExpectBase(Ruled):
 
     def __getattr__(self, name: str) -> Any:
         """Snake_case names work as well: `tools_called`."""
-        camel = type(self).spelling.aliases.get(name)
+        camel = type(self).key_names.aliases.get(name)
         if camel is None:
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
         return getattr(self, camel)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from assay.model.fields import Text
-from assay.model.refusal import problem
+from assay.wire.fields import Text
+from assay.wire.validation_errors import problem
 
 _NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 REFERENCE = f"{_NAME}:{_NAME}"

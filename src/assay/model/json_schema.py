@@ -15,10 +15,10 @@ from typing import Any
 
 from assay.deadlines import check_deadline
 from assay.errors import BadPattern
-from assay.model.refusal import problem
 from assay.model.values import quoted
 from assay.patterns import compile_pattern
 from assay.redaction import cut
+from assay.wire.validation_errors import problem
 
 #: How many faults of one answer are reported.
 MAX_FAULTS = 5

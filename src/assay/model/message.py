@@ -20,10 +20,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, core_schema
 
-from assay.model.fields import Json, Number, Text, Words
-from assay.model.reading import Reading
-from assay.model.refusal import problem, shown, together
-from assay.model.spelling import Spelling
+from assay.wire.fields import Json, NonBlankText, Number, Text
+from assay.wire.key_names import KeyNames
+from assay.wire.validation_context import ValidationContext
+from assay.wire.validation_errors import merge_errors, problem, shown
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = get_args(Role)
@@ -70,13 +70,13 @@ class _Record(msgspec.Struct, frozen=True):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
         schema: dict[str, Any] = handler(core)
-        Spelling(frozenset(cls.keys)).describe(handler.resolve_ref_schema(schema))
+        KeyNames(frozenset(cls.keys)).describe(handler.resolve_ref_schema(schema))
         return schema
 
 
 def _check_mapping(cls: type[ToolCall] | type[ContentPart]) -> BeforeValidator:
     """Checks the type and the unknown keys of a mapping, with better messages than pydantic."""
-    spelling = Spelling(frozenset(cls.keys))
+    spelling = KeyNames(frozenset(cls.keys))
 
     def check(raw: Any, info: ValidationInfo) -> Any:
         if isinstance(raw, (dict, cls)):
@@ -140,12 +140,12 @@ class ContentPart(_Record, frozen=True, eq=False):
 
 
 def _find_file(part: ContentPart, info: ValidationInfo) -> ContentPart:
-    reading: Reading | None = info.context
-    if part.type == "file" and reading is not None:
+    context: ValidationContext | None = info.context
+    if part.type == "file" and context is not None:
         try:
-            return part.replace(path=reading.find_file(part.value))
+            return part.replace(path=context.find_file(part.value))
         except PydanticCustomError as error:
-            raise together([error], ("value",)) from None
+            raise merge_errors([error], ("value",)) from None
     return part
 
 
@@ -199,7 +199,7 @@ class Message(_Record, frozen=True):
         says = {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}}
         assistant = {"properties": {"role": {"const": "assistant"}}}
         body = handler.resolve_ref_schema(schema)
-        Spelling(frozenset(cls.keys)).describe(body)
+        KeyNames(frozenset(cls.keys)).describe(body)
         body |= {"anyOf": [says, calls], "if": calls, "then": assistant}
         return schema
 
@@ -224,7 +224,7 @@ class Message(_Record, frozen=True):
         return json.dumps(self.content, ensure_ascii=False)
 
 
-_MESSAGE_KEYS = Spelling(frozenset(Message.keys))
+_MESSAGE_KEYS = KeyNames(frozenset(Message.keys))
 _MESSAGE: TypeAdapter[Message] = TypeAdapter(Message, config=ConfigDict(defer_build=True))
 
 
@@ -341,7 +341,7 @@ InputMessages = Annotated[
     Field(min_length=1),
     WrapValidator(
         lambda raw, handler: plain_messages(raw) or handler(expand_input(raw)),
-        json_schema_input_type=Words | SomeMessages,
+        json_schema_input_type=NonBlankText | SomeMessages,
     ),
 ]
 ExpectedMessages = Annotated[

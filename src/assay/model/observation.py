@@ -7,8 +7,8 @@ from typing import Annotated, Any, Self
 import msgspec
 from msgspec.structs import asdict, replace
 
+from assay.model.json_encoding import as_json
 from assay.model.message import Message, ToolCall
-from assay.model.written import as_json
 from assay.record import Record
 
 Tokens = Annotated[int, msgspec.Meta(ge=0)]

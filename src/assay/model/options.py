@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from assay.model.case import Tier
-from assay.model.fields import AtLeastOne, Count, Flag, Positive, Rate, Several, Text
-from assay.model.refusal import problem
-from assay.model.shape import Shape
-from assay.model.spelling import Key
+from assay.wire.fields import AtLeastOne, Count, Flag, Positive, Rate, Several, Text
+from assay.wire.key_names import Key
+from assay.wire.shape import Shape
+from assay.wire.validation_errors import problem
 
 Gate = Literal["regression", "strict", "non-inferiority"]
 
@@ -66,27 +66,27 @@ Entries = Annotated[
 ]
 
 
-Door = Literal["run", "regrade", "request"]
-Heir = Literal["rerun", "regrade"]
-_DOORS: tuple[Door, ...] = ("run", "regrade", "request")
-_NO_REGRADE: tuple[Door, ...] = ("run", "request")
-_HEIRS: tuple[Heir, ...] = ("rerun", "regrade")
+Interface = Literal["run", "regrade", "request"]
+DerivedRun = Literal["rerun", "regrade"]
+_ALL_INTERFACES: tuple[Interface, ...] = ("run", "regrade", "request")
+_NO_REGRADE: tuple[Interface, ...] = ("run", "request")
+_ALL_DERIVED: tuple[DerivedRun, ...] = ("rerun", "regrade")
 
 
-class Traits(NamedTuple):
+class OptionTraits(NamedTuple):
     """What is known of an option besides its type, its default and its help text.
 
-    `doors` offer it: `assay run`, `assay regrade`, and the `options` of a request over REST.
-    `heirs` inherit it from the run that they are based on: a rerun or a merged run, and a regraded
-    one. It `plans` if it decides which trials there are and what is asked, and `narrows` if it
-    selects some of the cases. `flag` is its name on the command line. If `once`, it may be given
-    only once: a user may well mean both, and click takes the last.
+    `interfaces` offer it: `assay run`, `assay regrade`, and the `options` of a request over REST.
+    `inherited_by` says which runs take it over from the run that they are based on: a rerun or a
+    merged run, and a regraded one. It `plans` if it decides which trials there are and what is
+    asked, and `narrows` if it selects some of the cases. `flag` is its name on the command line.
+    If `once`, it may be given only once: a user may well mean both, and click takes the last.
     """
 
     flag: str
     metavar: str | None = None
-    doors: tuple[Door, ...] = _DOORS
-    heirs: tuple[Heir, ...] = _HEIRS
+    interfaces: tuple[Interface, ...] = _ALL_INTERFACES
+    inherited_by: tuple[DerivedRun, ...] = _ALL_DERIVED
     plans: bool = False
     narrows: bool = False
     once: bool = False
@@ -95,17 +95,17 @@ class Traits(NamedTuple):
 def Option(default: Any, meaning: str, *aliases: str, **traits: Any) -> Any:  # noqa: N802
     """A field with its help text and traits; its flag is its first alias, or its name."""
     field = Key(default, aliases=aliases, description=meaning)
-    field.metadata.append(Traits(aliases[0] if aliases else "", **traits))
+    field.metadata.append(OptionTraits(aliases[0] if aliases else "", **traits))
     return field
 
 
-def traits_of(name: str) -> Traits:
+def traits_of(name: str) -> OptionTraits:
     """The traits of an option."""
-    found = next(m for m in RunOptions.model_fields[name].metadata if isinstance(m, Traits))
+    found = next(m for m in RunOptions.model_fields[name].metadata if isinstance(m, OptionTraits))
     return found._replace(flag="--" + (found.flag or name).replace("_", "-"))
 
 
-def options_where(holds: Callable[[Traits], bool]) -> tuple[str, ...]:
+def options_where(holds: Callable[[OptionTraits], bool]) -> tuple[str, ...]:
     """The names of the options with these traits."""
     return tuple(name for name in RunOptions.model_fields if holds(traits_of(name)))
 
@@ -117,8 +117,8 @@ class RunOptions(Shape):
         None,
         "The target to ask: its name, or one written inline.",
         metavar="TARGET",
-        doors=("run",),
-        heirs=("rerun",),
+        interfaces=("run",),
+        inherited_by=("rerun",),
         plans=True,
         once=True,
     )
@@ -134,18 +134,18 @@ class RunOptions(Shape):
         None,
         "What grades large suites of recorded answers (processes).",
         metavar="NAME",
-        doors=("run",),
-        heirs=("rerun",),
+        interfaces=("run",),
+        inherited_by=("rerun",),
         once=True,
     )
     repeat: Several | None = Option(
-        None, "How many times each case is asked (1).", doors=_NO_REGRADE, plans=True
+        None, "How many times each case is asked (1).", interfaces=_NO_REGRADE, plans=True
     )
     timeout_seconds: Positive | None = Option(
         None,
         "Seconds for all attempts of a trial, not counting waits for rate limits (120).",
         "timeout",
-        doors=_NO_REGRADE,
+        interfaces=_NO_REGRADE,
     )
     max_retries: Count = Option(3, "How many times a failed request is retried.")
     requests_per_minute: Positive | None = Option(None, "At most this many requests per minute.")
@@ -153,11 +153,14 @@ class RunOptions(Shape):
     budget_usd: Positive | None = Option(
         None,
         "Stop asking once this many US dollars are spent.",
-        doors=_NO_REGRADE,
-        heirs=("rerun",),
+        interfaces=_NO_REGRADE,
+        inherited_by=("rerun",),
     )
     max_failures: AtLeastOne | None = Option(
-        None, "Stop asking after this many failed cases.", doors=_NO_REGRADE, heirs=("rerun",)
+        None,
+        "Stop asking after this many failed cases.",
+        interfaces=_NO_REGRADE,
+        inherited_by=("rerun",),
     )
     filter: Texts = Option(
         (),
@@ -179,7 +182,10 @@ class RunOptions(Shape):
         narrows=True,
     )
     seed: Count = Option(
-        0, "The seed for the order in which a live target is asked.", doors=_NO_REGRADE, plans=True
+        0,
+        "The seed for the order in which a live target is asked.",
+        interfaces=_NO_REGRADE,
+        plans=True,
     )
     cache: Flag = Option(False, "Take answers from the cache, and put new ones there.", plans=True)
     evaluators: Entries = Option(
@@ -187,28 +193,28 @@ class RunOptions(Shape):
         "The type of the evaluator for cases that name none.",
         "evaluator",
         metavar="TYPE",
-        doors=("run", "regrade"),
+        interfaces=("run", "regrade"),
         plans=True,
     )
     baseline: Text | None = Option(
         None,
         "Compare with this run: an id, the name of a baseline, or a result file.",
         metavar="RUN",
-        heirs=(),
+        inherited_by=(),
         once=True,
     )
-    gate: Gate = Option("regression", "What fails a run that has a baseline.", heirs=())
+    gate: Gate = Option("regression", "What fails a run that has a baseline.", inherited_by=())
     margin: Rate = Option(0.02, "The difference in pass rate that does not matter.")
     confirm: Count | None = Option(
         None,
         "How many times a live target is asked again about a case that got worse (5).",
-        doors=_NO_REGRADE,
+        interfaces=_NO_REGRADE,
     )
     stop_when: Literal["decided"] | None = Option(
         None,
         "Stop asking when the comparison with the baseline is decided.",
-        doors=_NO_REGRADE,
-        heirs=(),
+        interfaces=_NO_REGRADE,
+        inherited_by=(),
     )
     min_pass_rate: Rate | None = Option(
         None, "The pass rate that a run without a baseline must reach (all cases)."

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from assay.model.case import EvalCase
+from assay.model.json_encoding import as_dict, as_json
 from assay.model.observation import Observation, Usage
 from assay.model.score import Amount, EvaluationScore, EvaluatorEntry, Share, Verdict
-from assay.model.written import as_dict, as_json
 from assay.record import Record
 
 Outcome = Literal["passed", "failed", "errored", "skipped"]
@@ -124,7 +124,7 @@ decode_case = msgspec.json.Decoder(CaseResult).decode
 decode_trial = msgspec.json.Decoder(TrialResult).decode
 
 
-class Asking(msgspec.Struct, frozen=True):
+class AnswerSource(msgspec.Struct, frozen=True):
     """How the answer of a trial was obtained: asked for, perhaps repeatedly, or from the cache."""
 
     cached: bool = False
@@ -132,7 +132,7 @@ class Asking(msgspec.Struct, frozen=True):
     retries: int = 0
 
 
-ASKED_ONCE = Asking()
+ASKED_ONCE = AnswerSource()
 
 
 class EvaluatorResult(msgspec.Struct, frozen=True):
@@ -210,13 +210,13 @@ class EvalCaseResult(Record, frozen=True):
         return as_json(self._entry())
 
     def recorded(
-        self, repeat: int, asking: Asking = ASKED_ONCE, *, confirms: bool = False
+        self, repeat: int, answer_source: AnswerSource = ASKED_ONCE, *, confirms: bool = False
     ) -> bytes:
         """The JSON of one trial, without the answer, which is in the observation."""
         # If the answer came from the cache, the target was not asked, so no time passed.
-        duration_ms = 0.0 if asking.cached else self.duration_ms
+        duration_ms = 0.0 if answer_source.cached else self.duration_ms
         known = (repeat, self.outcome, self.score, duration_ms, self.error or "")
-        how = (asking.cached, confirms, asking.answered_at, asking.retries)
+        how = (answer_source.cached, confirms, answer_source.answered_at, answer_source.retries)
         return as_json(
             TrialResult(
                 id=self.case.id,

@@ -15,10 +15,10 @@ from pydantic import (
     model_validator,
 )
 
-from assay.model.fields import Count, Flag, Number, Positive, Text
-from assay.model.refusal import Besides, Refusal, problem, repeated, shown
-from assay.model.shape import Shape
-from assay.model.spelling import Key
+from assay.wire.fields import Count, Flag, Number, Positive, Text
+from assay.wire.key_names import Key
+from assay.wire.shape import Shape
+from assay.wire.validation_errors import AlsoCheck, AnyValidationError, problem, repeated, shown
 
 
 class ScoreRange(Shape):
@@ -116,12 +116,12 @@ def _fill_in_ids(items: tuple[Rubric, ...]) -> tuple[Rubric, ...]:
     return items
 
 
-def _duplicate_ids(items: Any) -> Iterator[Refusal]:
+def _duplicate_ids(items: Any) -> Iterator[AnyValidationError]:
     message = "two rubric items have the id {}"
     return repeated(items, message, "dimension", "id", default="rubric-{}")
 
 
-def _duplicate_dimensions(items: Any) -> Iterator[Refusal]:
+def _duplicate_dimensions(items: Any) -> Iterator[AnyValidationError]:
     return repeated(items, "the dimension {} appears twice", "dimension")
 
 
@@ -134,10 +134,10 @@ Rubrics = Annotated[
     ],
     Field(min_length=1),
     AfterValidator(_fill_in_ids),
-    Besides(_duplicate_ids),
+    AlsoCheck(_duplicate_ids),
 ]
 Dimensions = Annotated[
     tuple[Dimension, ...],
     Field(min_length=1),
-    Besides(_duplicate_dimensions),
+    AlsoCheck(_duplicate_dimensions),
 ]

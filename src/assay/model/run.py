@@ -55,11 +55,11 @@ def timestamp(moment: datetime) -> str:
 #: In place of a file: the test cases of the store.
 TEST_CASES = "store:"
 #: In place of a file: the prefix of the name of a suite that was created in Python.
-MADE = "suite:"
+PYTHON_SUITE = "suite:"
 #: The key in the environment for how often the run was cancelled; missing if never.
 CANCELLED = "cancelled"
-#: The key in the environment for the door that started or resumed the run, if that matters.
-DOOR = "door"
+#: The key in the environment for what started or resumed the run, if that matters.
+STARTED_BY = "startedBy"
 #: The key in the environment for the ids of the shards of a merged run; missing in others.
 MERGED_FROM = "mergedFrom"
 RunStatus = Literal["running", "finished", "interrupted"]
@@ -143,9 +143,9 @@ class RunRecord(msgspec.Struct, frozen=True):
         return counts or None
 
     @property
-    def door(self) -> str:
-        """The door that started or resumed it; empty unless it matters which one resumes it."""
-        return str(self.environment.get(DOOR, ""))
+    def started_by(self) -> str:
+        """What started or resumed it; empty unless it matters which one resumes it."""
+        return str(self.environment.get(STARTED_BY, ""))
 
     @property
     def shard(self) -> str | None:

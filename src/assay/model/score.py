@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NoReturn, get_args
 import msgspec
 from msgspec.structs import force_setattr
 
-from assay.model.written import as_dict
+from assay.model.json_encoding import as_dict
 from assay.record import Record
 
 Verdict = Literal["pass", "borderline", "fail"]

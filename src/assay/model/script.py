@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from assay.model.fields import Text, Words
-from assay.model.refusal import problem, shown
+from assay.wire.fields import NonBlankText, Text
+from assay.wire.validation_errors import problem, shown
 
 
 def shell_argv(script: str) -> list[str]:
@@ -30,6 +30,6 @@ Script = Annotated[
     list[Text],
     Field(min_length=1),
     BeforeValidator(
-        _as_argv, json_schema_input_type=Words | Annotated[list[Text], Field(min_length=1)]
+        _as_argv, json_schema_input_type=NonBlankText | Annotated[list[Text], Field(min_length=1)]
     ),
 ]

@@ -6,11 +6,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator
 
-from assay.model.fields import Empty, Positive, Text
 from assay.model.function import Function
-from assay.model.refusal import problem, shown
-from assay.model.rules import Excludes, NeedsOne, Rule, Ruled
 from assay.model.script import Script
+from assay.wire.fields import Empty, Positive, Text
+from assay.wire.rules import Excludes, NeedsOne, Rule, Ruled
+from assay.wire.validation_errors import problem, shown
 
 
 class Source(Ruled):

@@ -17,24 +17,24 @@ from pydantic_core import CoreSchema, PydanticKnownError
 
 from assay.model.evaluator import Evaluators
 from assay.model.expect import Expect
-from assay.model.fields import (
+from assay.model.message import ExpectedMessages, InputMessages
+from assay.model.rubric import Rubrics
+from assay.wire.fields import (
     CaseId,
     Empty,
     Flag,
     Json,
+    NonBlankText,
     Positive,
     Rate,
     Several,
     SkipReason,
     Text,
-    Words,
 )
-from assay.model.message import ExpectedMessages, InputMessages
-from assay.model.reading import Reading
-from assay.model.refusal import problem, shown
-from assay.model.rubric import Rubrics
-from assay.model.shape import Shape
-from assay.model.spelling import Key
+from assay.wire.key_names import Key
+from assay.wire.shape import Shape
+from assay.wire.validation_context import ValidationContext
+from assay.wire.validation_errors import problem, shown
 
 
 class CaseExecution(Shape):
@@ -66,7 +66,7 @@ class CaseFile(Shape):
 
     id: CaseId | None = Key(None, mistaken=("name", "case_id", "test_id"))
     description: str = ""
-    expected_outcome: Words | None = Key(None, aliases=("outcome", "criteria"))
+    expected_outcome: NonBlankText | None = Key(None, aliases=("outcome", "criteria"))
     input_messages: InputMessages = Key((), aliases=("input",), mistaken=_INPUT)
     expected_messages: ExpectedMessages | None = Key(
         None, aliases=("expected_output",), mistaken=_EXPECTED
@@ -117,9 +117,9 @@ def named_cases(value: str, find_file: Callable[[str], Path]) -> Path:
 
 def _list_or_file(raw: Any, info: ValidationInfo) -> Any:
     """A list, whose items the loader validates, or the file that a text names."""
-    reading: Reading | None = info.context
-    if isinstance(raw, str) and reading is not None:
-        return named_cases(raw, reading.find_file)
+    context: ValidationContext | None = info.context
+    if isinstance(raw, str) and context is not None:
+        return named_cases(raw, context.find_file)
     if not isinstance(raw, list):
         raise PydanticKnownError("list_type")
     return raw
@@ -168,5 +168,5 @@ class OneCaseFile(CaseFile):
 
 
 #: Every spelling of the keys that make a mapping a suite, or a case; the canonical one first.
-CASES_KEYS = ("cases", *SuiteFile.spelling.names("cases"))
-INPUT_KEYS = ("input_messages", *CaseFile.spelling.names("input_messages"))
+CASES_KEYS = ("cases", *SuiteFile.key_names.names("cases"))
+INPUT_KEYS = ("input_messages", *CaseFile.key_names.names("input_messages"))

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, SecretStr
 
-from assay.model.fields import Count, Number, Positive, Several, Text
-from assay.model.shape import Shape
+from assay.wire.fields import Count, Number, Positive, Several, Text
+from assay.wire.shape import Shape
 
 Usd = Annotated[Number, Field(ge=0)]
 

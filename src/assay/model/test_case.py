@@ -24,7 +24,7 @@ MAX_TAG = 50
 #: NUL and halves of surrogate pairs, which databases cannot store.
 _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 #: The separator of tags: UTF-8 never has this byte, so no search matches across it.
-BETWEEN = b"\xff"
+TAG_SEPARATOR = b"\xff"
 _MICROSECOND = timedelta(microseconds=1)
 
 #: The pattern of the times in test cases.
@@ -121,10 +121,10 @@ def storable(text: str) -> bool:
 
 def folded(tags: Sequence[str]) -> bytes:
     """The tags in the form that is searched: case-folded, sorted and joined."""
-    return BETWEEN.join(sorted({tag.casefold().encode() for tag in tags}))
+    return TAG_SEPARATOR.join(sorted({tag.casefold().encode() for tag in tags}))
 
 
-def sought(tag: str) -> bytes | None:
+def search_key(tag: str) -> bytes | None:
     """What to search for in `folded` tags; None when no tag can contain it."""
     return tag.casefold().encode() if storable(tag) else None
 

@@ -11,10 +11,20 @@ from pydantic import AfterValidator, ConfigDict, Field, SkipValidation, model_va
 
 from assay.model import tokens
 from assay.model.expect import Expect, ExpectBase, GoldenExpect, refuse_tokens, texts_in
-from assay.model.fields import AtLeastOne, CaseId, Count, Empty, Flag, Json, SkipReason, Text, Words
-from assay.model.refusal import Refusal, beside, problem
 from assay.model.rubric import Dimensions
-from assay.model.shape import Shape
+from assay.wire.fields import (
+    AtLeastOne,
+    CaseId,
+    Count,
+    Empty,
+    Flag,
+    Json,
+    NonBlankText,
+    SkipReason,
+    Text,
+)
+from assay.wire.shape import Shape
+from assay.wire.validation_errors import AnyValidationError, problem, validate_and_check
 
 DEFAULT_MAX_TURNS = 5
 
@@ -22,7 +32,7 @@ DEFAULT_MAX_TURNS = 5
 class TierInput(Shape):
     """What is sent to the agent."""
 
-    message: Annotated[Words, AfterValidator(refuse_tokens)]
+    message: Annotated[NonBlankText, AfterValidator(refuse_tokens)]
 
 
 class TierCase(Shape):
@@ -72,7 +82,7 @@ def _check_iso_date(value: str) -> str:
     return value
 
 
-def _snapshot_tokens(raw: Any) -> Iterator[Refusal]:
+def _snapshot_tokens(raw: Any) -> Iterator[AnyValidationError]:
     """A problem for every snapshot token, in a case that may also have other errors."""
     for path, text in texts_in(raw):
         for token in tokens.find(text):
@@ -102,13 +112,13 @@ class RegressionEvalCase(TierCase):
     id: _tier_id("rg")  # type: ignore[valid-type]
     difficulty: Literal["regression"]
     createdAt: Annotated[str, AfterValidator(_check_iso_date)]
-    bugRef: Words
+    bugRef: NonBlankText
     expect: Expect
 
     @model_validator(mode="wrap")
     @classmethod
     def _takes_no_snapshot(cls, raw: Any, handler: Callable[[Any], Self]) -> Self:
-        case: Self = beside(_snapshot_tokens, raw, handler)
+        case: Self = validate_and_check(_snapshot_tokens, raw, handler)
         return case
 
 

@@ -48,7 +48,7 @@ def find(text: str) -> Iterator[Token]:
         yield Token(match[0], match[1], match[2].strip())
 
 
-def slips(text: str) -> Iterator[str]:
+def malformed(text: str) -> Iterator[str]:
     """Malformed tokens, which would not be replaced."""
     for match in _START.finditer(text):
         if not _TOKEN.match(text, match.start()):
@@ -77,7 +77,7 @@ def _steps(path: str) -> tuple[str, ...]:
     return tuple(_STEP.findall(path))
 
 
-def reach(value: Any, path: str) -> Any:
+def value_at(value: Any, path: str) -> Any:
     """The value at a path like `items[1].p` or `items.1.p`; MISSING when there is none."""
     if isinstance(value, dict) and path in value:  # a key may have dots in it
         return value[path]
@@ -93,7 +93,7 @@ def reach(value: Any, path: str) -> Any:
 
 def value_of(token: Token, sources: Mapping[str, Any]) -> str | None:
     """The value of a token in the data of its source, as text."""
-    value = reach(sources.get(token.source), token.path)
+    value = value_at(sources.get(token.source), token.path)
     return None if value is None or value is MISSING else as_text(value)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import ConfigDict
 
-from assay.model.fields import Flag, Text
-from assay.model.shape import Shape
+from assay.wire.fields import Flag, Text
+from assay.wire.shape import Shape
 
 
 class ToolEntry(Shape):

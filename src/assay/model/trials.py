@@ -9,11 +9,11 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from assay.model.json_encoding import as_json
 from assay.model.observation import Usage
 from assay.model.result import JUDGED, Outcome, decode_case, decode_trial
 from assay.model.run import TrialRecord
 from assay.model.score import reaches
-from assay.model.written import as_json
 from assay.text import exact_percent
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from assay.model.tokens import MISSING as MISSING
-from assay.model.tokens import reach as reach
+from assay.model.tokens import value_at as value_at
 from assay.redaction import cut
 
 #: Values that are nested deeper are not JSON here; eval files have the same limit.

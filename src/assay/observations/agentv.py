@@ -9,8 +9,8 @@ from assay.model.observation import Observation
 from assay.observations.calls import read_call
 from assay.observations.measures import measures
 from assay.observations.pairing import Result, Turn, observe, role_of
-from assay.observations.records import Record, message_list, records
-from assay.observations.shape import Need, Shape
+from assay.observations.record_format import Need, RecordFormat
+from assay.observations.records import RecordReader, message_list, records
 
 
 def _fits(value: Any) -> bool:
@@ -33,13 +33,13 @@ def _has_tool(message: Any) -> bool:
 
 def read(value: Any) -> Observation:
     if _is_file(value):
-        return _read_file(Record(value), value)
-    record = Record(value if isinstance(value, dict) else {})
+        return _read_file(RecordReader(value), value)
+    record = RecordReader(value if isinstance(value, dict) else {})
     turns = [turn(entry) for entry in records(message_list(value) or [], "messages")]
     return observe(turns, measures(record), value)
 
 
-def _read_file(record: Record, raw: Any) -> Observation:
+def _read_file(record: RecordReader, raw: Any) -> Observation:
     """An output file; `text` is the answer if the messages have none."""
     turns = [turn(entry) for entry in record.records("output_messages")]
     measured, text = measures(record), record.text("text")
@@ -51,7 +51,7 @@ def _read_file(record: Record, raw: Any) -> Observation:
     return observation.replace(response=text)
 
 
-def turn(record: Record) -> Turn:
+def turn(record: RecordReader) -> Turn:
     role = role_of(record)
     content, name = _content(record.get("content")), record.text("name")
     if role == "tool" and content is not None:
@@ -60,7 +60,7 @@ def turn(record: Record) -> Turn:
     return Turn(role, content, tuple(map(read_call, record.records("tool_calls"))), name=name)
 
 
-def message(record: Record) -> Message:
+def message(record: RecordReader) -> Message:
     """A message in the form of eval files, whose calls contain their results."""
     calls = tuple(map(read_call, record.records("tool_calls", "toolCalls")))
     return Message(role_of(record), _content(record.get("content")), calls, record.text("name"))
@@ -84,4 +84,4 @@ def _is_part(raw: Any) -> bool:
     return raw.get("type") in ("text", "file") and isinstance(raw.get("value"), str)
 
 
-SHAPE = Shape("AgentV", (Need("'output_messages' or 'text'", _fits),), read)
+FORMAT = RecordFormat("AgentV", (Need("'output_messages' or 'text'", _fits),), read)

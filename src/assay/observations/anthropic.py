@@ -9,14 +9,14 @@ from assay.observations import chat
 from assay.observations.blocks import is_tool_block
 from assay.observations.measures import measures_of_replies
 from assay.observations.pairing import observe
-from assay.observations.records import Record, message_list
-from assay.observations.shape import Need, Shape
+from assay.observations.record_format import Need, RecordFormat
+from assay.observations.records import RecordReader, message_list
 
 
 def read(value: Any) -> Observation:
     if not _is_reply(value):
         return chat.read(value)
-    record = Record(value)
+    record = RecordReader(value)
     return observe([chat.turn(record)], measures_of_replies(record, [record]), value, is_reply=True)
 
 
@@ -39,7 +39,7 @@ def _has_blocks(value: Any) -> bool:
     )
 
 
-SHAPE = Shape(
+FORMAT = RecordFormat(
     "Anthropic",
     (
         Need("'role'", _has_messages),

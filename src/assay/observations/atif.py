@@ -10,21 +10,21 @@ from assay.observations.blocks import read_blocks
 from assay.observations.calls import read_chat_call
 from assay.observations.measures import Measures, read_usage, total
 from assay.observations.pairing import Result, Turn, observe
-from assay.observations.records import Record, broken, joined, outcome
-from assay.observations.shape import Need, Shape
+from assay.observations.record_format import Need, RecordFormat
+from assay.observations.records import RecordReader, broken, joined, outcome
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "agent": "assistant"}
 
 
 def read(value: Any) -> Observation:
-    record = Record(value)
+    record = RecordReader(value)
     steps = record.records("steps")
     return observe(
         [_turn(step) for step in steps], _measures(record, steps), value, llm_calls=_replies(steps)
     )
 
 
-def _turn(step: Record) -> Turn:
+def _turn(step: RecordReader) -> Turn:
     source = step.needed("source")
     if source not in _ROLES:
         known = ", ".join(_ROLES)
@@ -40,18 +40,18 @@ def _turn(step: Record) -> Turn:
     return Turn(_ROLES[source], message, calls, results, notes=notes)
 
 
-def _result(record: Record) -> Result:
+def _result(record: RecordReader) -> Result:
     return Result(outcome(joined(record.get("content"))), record.identity("source_call_id"))
 
 
-def _replies(steps: list[Record]) -> int:
+def _replies(steps: list[RecordReader]) -> int:
     """How many replies a model gave; some agents act without one, and say so."""
     return sum(step.get("source") == "agent" and step.get("llm_call_count") != 0 for step in steps)
 
 
-def _measures(record: Record, steps: list[Record]) -> Measures:
+def _measures(record: RecordReader, steps: list[RecordReader]) -> Measures:
     """The totals of the trajectory; without them, the sums over its steps."""
-    final = record.record("final_metrics") or Record({})
+    final = record.record("final_metrics") or RecordReader({})
     metrics = [found for step in steps if (found := step.record("metrics")) is not None]
     usage: Usage | None = Usage(
         final.count("total_prompt_tokens"), final.count("total_completion_tokens")
@@ -71,7 +71,7 @@ def _has_version(value: Any) -> bool:
     return isinstance(version, str) and version.upper().startswith("ATIF")
 
 
-SHAPE = Shape(
+FORMAT = RecordFormat(
     "ATIF",
     (
         Need("'schema_version': 'ATIF-...'", _has_version),

@@ -20,7 +20,7 @@ import msgspec
 from assay.model.message import ToolCall
 from assay.observations.calls import read_chat_call
 from assay.observations.pairing import REFUSED, Result
-from assay.observations.records import Record, as_text, joined, outcome
+from assay.observations.records import RecordReader, as_text, joined, outcome
 from assay.redaction import cut
 
 _TEXTS = ("text", "input_text", "output_text", "refusal")
@@ -84,11 +84,11 @@ def read_blocks(items: list[Any], at: str) -> Blocks:
         if isinstance(raw, str):
             found.texts.append(raw)
         else:
-            _read(Record(raw, f"{at}[{index}]"), found)
+            _read(RecordReader(raw, f"{at}[{index}]"), found)
     return found
 
 
-def _read(block: Record, found: Blocks) -> None:
+def _read(block: RecordReader, found: Blocks) -> None:
     kind, block = _kind(block)
     if kind in _TEXTS:
         text = block.get("text", "content", "refusal", "value")
@@ -116,19 +116,19 @@ def _read(block: Record, found: Blocks) -> None:
         found.notes.append(f"a content block of the unknown type {cut(kind, 40)!r} was left out")
 
 
-def _kind(block: Record) -> tuple[str, Record]:
+def _kind(block: RecordReader) -> tuple[str, RecordReader]:
     """The type of a block, and where its fields are."""
     if kind := block.text("type"):
         return kind, block
     for key, kind in _NESTED.items():
         if isinstance(block.get(key), dict):
-            return kind, Record(block.get(key), block.place(key))
+            return kind, RecordReader(block.get(key), block.place(key))
     if isinstance(block.get("text"), str):
         return "reasoning" if block.get("thought") is True else "text", block
     return ", ".join(cut(str(key), 20) for key in block.raw), block
 
 
-def _result(block: Record) -> Result:
+def _result(block: RecordReader) -> Result:
     content = block.get("content", "response", "result", "output", "error")
     failed = block.flag("is_error", "isError")
     status = block.get("status")

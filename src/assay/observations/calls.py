@@ -9,7 +9,7 @@ from assay.errors import nearest
 from assay.model.message import ToolCall
 from assay.observations.records import (
     KEPT_AS_TEXT,
-    Record,
+    RecordReader,
     arguments,
     broken,
     error_text,
@@ -28,7 +28,7 @@ _KEYS = frozenset(
 )
 
 
-def read_call(record: Record) -> ToolCall:
+def read_call(record: RecordReader) -> ToolCall:
     """A call that contains its own result, as in Assay's own form and AgentV's."""
     if "function" in record.raw:
         fault = "is an OpenAI call; such messages are read when 'response' is left out"
@@ -70,7 +70,7 @@ _NOT_ARGUMENTS = frozenset(
 _SUCCESS = {"output-available": True, "output-error": False}
 
 
-def read_chat_call(record: Record, name: str | None = None) -> ToolCall:
+def read_chat_call(record: RecordReader, name: str | None = None) -> ToolCall:
     """A call of any chat format; `name` is given if the format has it elsewhere.
 
     OpenAI nests name and arguments in `function`, Inspect has the name there, LangChain names the
@@ -78,14 +78,14 @@ def read_chat_call(record: Record, name: str | None = None) -> ToolCall:
     """
     call_id = record.identity(*_IDS)
     if isinstance(record.get("custom"), dict):
-        custom = Record(record.get("custom"), record.place("custom"))
+        custom = RecordReader(record.get("custom"), record.place("custom"))
         given, notes = free_text(custom.get("input"))
         return ToolCall(custom.needed("name"), given, id=call_id, notes=notes)
     inner, function = record, record.get("function")
     if isinstance(function, str):
         name = function
     elif function is not None:
-        inner = Record(function, record.place("function"))
+        inner = RecordReader(function, record.place("function"))
     given, notes = arguments(inner.get(*_ARGUMENTS))
     error = error_text(record.get("errorText", "error", "parse_error"))
     state = record.get("state")
@@ -100,7 +100,7 @@ def read_chat_call(record: Record, name: str | None = None) -> ToolCall:
     )
 
 
-def _without_arguments(record: Record) -> tuple[str, ...]:
+def _without_arguments(record: RecordReader) -> tuple[str, ...]:
     """A note if a call has no arguments under a known key, but a mapping under another one."""
     if any(name in record.raw for name in _ARGUMENTS):
         return ()

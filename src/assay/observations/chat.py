@@ -11,7 +11,7 @@ from assay.observations.calls import read_chat_call
 from assay.observations.measures import measures_of_replies
 from assay.observations.pairing import REFUSED, Result, Turn, ending, observe, role_of
 from assay.observations.records import (
-    Record,
+    RecordReader,
     as_text,
     broken,
     error_text,
@@ -54,7 +54,7 @@ def unwrapped(raw: Any) -> Any:
 
 def read(value: Any) -> Observation:
     """A list of messages, alone or with measures beside it."""
-    record = Record(value if isinstance(value, dict) else {})
+    record = RecordReader(value if isinstance(value, dict) else {})
     messages = [step for raw in message_list(value) or [] for step in _steps(unwrapped(raw))]
     entries = records(messages, "messages")
     turns = [turn(entry) for entry in entries]
@@ -80,7 +80,7 @@ def _steps(raw: Any) -> list[Any]:
     return [{**common, "parts": step} for step in steps if step] or [raw]
 
 
-def turn(record: Record) -> Turn:
+def turn(record: RecordReader) -> Turn:
     role, blocks = role_of(record), _blocks(record)
     notes = [*blocks.notes, *ending(record.get("stop_reason", "finish_reason"))]
     content, name = blocks.content, record.text("name")
@@ -101,7 +101,7 @@ def turn(record: Record) -> Turn:
     return Turn(role, content, calls, tuple(blocks.results), name, tuple(dict.fromkeys(notes)))
 
 
-def _blocks(record: Record) -> Blocks:
+def _blocks(record: RecordReader) -> Blocks:
     """What `parts` and `content` have; a text in `content` repeats those of `parts`."""
     content, parts = record.get("content"), record.get("parts")
     found = Blocks()
@@ -116,7 +116,7 @@ def _blocks(record: Record) -> Blocks:
     return found
 
 
-def _without_text(record: Record, notes: list[str]) -> Any:
+def _without_text(record: RecordReader, notes: list[str]) -> Any:
     """The content of a message that has none: known to be empty, or None if it is not recorded."""
     if "content" in record.raw and not any(map(record.get, ("content", "parts", "audio"))):
         return ""
@@ -126,7 +126,7 @@ def _without_text(record: Record, notes: list[str]) -> Any:
     return None
 
 
-def _listed(record: Record, known: list[ToolCall]) -> list[ToolCall]:
+def _listed(record: RecordReader, known: list[ToolCall]) -> list[ToolCall]:
     """The calls beside the content, but those that are in it too."""
     listed = [
         read_chat_call(call)
@@ -140,7 +140,7 @@ def _listed(record: Record, known: list[ToolCall]) -> list[ToolCall]:
     return [c for c in listed if c.id not in ids and (c.tool, c.input) not in same]
 
 
-def _tool_turn(record: Record, content: Any, name: str | None) -> Turn:
+def _tool_turn(record: RecordReader, content: Any, name: str | None) -> Turn:
     """A message with the result of a call."""
     if record.get("requestor") == "user":
         return Turn("tool", "" if content is None else content, name=name)

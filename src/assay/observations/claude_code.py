@@ -13,8 +13,8 @@ from assay.model.observation import Observation
 from assay.observations import chat
 from assay.observations.measures import Measures, read_usage, total
 from assay.observations.pairing import observe
-from assay.observations.records import Record, message_list, records
-from assay.observations.shape import Need, Shape
+from assay.observations.record_format import Need, RecordFormat
+from assay.observations.records import RecordReader, message_list, records
 
 _SPEAKERS = ("user", "assistant")
 
@@ -29,7 +29,7 @@ def read(value: Any) -> Observation:
     spoken = [line for line in lines if _is_spoken(line.raw) and not line.get("isMeta")]
     failed = [line for line in spoken if line.get("isApiErrorMessage")]
     messages = _joined([line for line in spoken if line not in failed])
-    end = next((line for line in reversed(lines) if line.get("type") == "result"), Record({}))
+    end = next((line for line in reversed(lines) if line.get("type") == "result"), RecordReader({}))
     replies = {
         m.text("id") or str(n): m for n, m in enumerate(messages) if m.get("role") == "assistant"
     }
@@ -46,23 +46,23 @@ def read(value: Any) -> Observation:
     return observe(map(chat.turn, messages), measured, value, llm_calls=len(replies))
 
 
-def _joined(lines: list[Record]) -> list[Record]:
+def _joined(lines: list[RecordReader]) -> list[RecordReader]:
     """The messages; the lines of one reply have its id, and each a part of its content."""
-    found: list[Record] = []
+    found: list[RecordReader] = []
     for line in lines:
-        message = Record(line.get("message"), line.place("message"))
+        message = RecordReader(line.get("message"), line.place("message"))
         raw = {"role": line.get("type"), **message.raw}
         last = found[-1].raw if found else {}
         blocks, more = last.get("content"), raw.get("content")
         same = raw.get("id") is not None and raw.get("id") == last.get("id")
         if same and isinstance(blocks, list) and isinstance(more, list):
-            found[-1] = Record({**last, **raw, "content": [*blocks, *more]}, found[-1].at)
+            found[-1] = RecordReader({**last, **raw, "content": [*blocks, *more]}, found[-1].at)
         else:
-            found.append(Record(raw, message.at))
+            found.append(RecordReader(raw, message.at))
     return found
 
 
-def _duration(lines: list[Record]) -> float | None:
+def _duration(lines: list[RecordReader]) -> float | None:
     """The time from the first line to the last, in milliseconds."""
     try:
         times = [datetime.fromisoformat(line.text("timestamp") or "") for line in lines]
@@ -71,7 +71,7 @@ def _duration(lines: list[Record]) -> float | None:
         return None
 
 
-def _error(end: Record) -> str | None:
+def _error(end: RecordReader) -> str | None:
     """Why a stream ended early."""
     kind = end.text("subtype") or ""
     if not end.get("is_error") and not kind.startswith("error"):
@@ -79,7 +79,7 @@ def _error(end: Record) -> str | None:
     return end.text("result") or kind or "it failed"
 
 
-def _said(line: Record) -> str:
+def _said(line: RecordReader) -> str:
     answer = observe([chat.turn(each) for each in _joined([line])], Measures(), None)
     return answer.response or "the API returned an error"
 
@@ -97,7 +97,7 @@ def _has_types(value: Any) -> bool:
     return any(isinstance(line, dict) and line.get("type") in _SPEAKERS for line in lines)
 
 
-SHAPE = Shape(
+FORMAT = RecordFormat(
     "Claude Code",
     (
         Need("'type': 'assistant'", _has_types),

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.model.observation import Usage
-from assay.observations.records import Record, error_text
+from assay.observations.records import RecordReader, error_text
 
 _INPUT = ("inputTokens", "input_tokens", "prompt_tokens", "input")
 _OUTPUT = ("outputTokens", "output_tokens", "completion_tokens", "output")
@@ -34,7 +34,7 @@ _KEYS = frozenset(
 )
 
 
-def measures(record: Record) -> Measures:
+def measures(record: RecordReader) -> Measures:
     if _KEYS.isdisjoint(record.raw):
         return _NONE
     return Measures(
@@ -45,7 +45,7 @@ def measures(record: Record) -> Measures:
     )
 
 
-def measures_of_replies(record: Record, entries: Iterable[Record]) -> Measures:
+def measures_of_replies(record: RecordReader, entries: Iterable[RecordReader]) -> Measures:
     """As `measures`, but usage may be that of the messages: whole API responses have their own."""
     found = measures(record)
     if found.usage is not None:
@@ -54,7 +54,7 @@ def measures_of_replies(record: Record, entries: Iterable[Record]) -> Measures:
     return replace(found, usage=total(map(read_usage, usages)))
 
 
-def read_usage(record: Record | None) -> Usage | None:
+def read_usage(record: RecordReader | None) -> Usage | None:
     """The token counts under any provider's keys; None if there are none."""
     if record is None:
         return None

@@ -8,24 +8,24 @@ from assay.model.observation import Observation
 from assay.observations import chat
 from assay.observations.measures import measures
 from assay.observations.pairing import Turn, ending, observe
-from assay.observations.records import Record, broken, message_list
-from assay.observations.shape import Need, Shape
+from assay.observations.record_format import Need, RecordFormat
+from assay.observations.records import RecordReader, broken, message_list
 
 
 def read(value: Any) -> Observation:
     if isinstance(value, dict) and "choices" in value:
-        return _completion(Record(value), value)
+        return _completion(RecordReader(value), value)
     return chat.read(value)
 
 
-def _completion(record: Record, raw: Any) -> Observation:
+def _completion(record: RecordReader, raw: Any) -> Observation:
     """The first choice is the answer."""
     choices = record.records("choices")
     if not choices:
         return observe([], measures(record), raw, unknown="the completion has no choices")
     choice = choices[0]
     if (message := choice.record("message")) is not None:
-        answer = chat.turn(Record({**message.raw, "role": "assistant"}, message.at))
+        answer = chat.turn(RecordReader({**message.raw, "role": "assistant"}, message.at))
     elif (text := choice.text("text")) is not None:  # of a model that completes texts
         answer = Turn("assistant", text)
     else:
@@ -46,7 +46,7 @@ def _has_message(value: Any) -> bool:
     return any(map(chat.is_message, message_list(value) or ()))
 
 
-SHAPE = Shape(
+FORMAT = RecordFormat(
     "chat messages",
     (
         Need("'messages' or 'choices'", _has_list),

@@ -16,8 +16,8 @@ from assay.model.observation import Observation, Usage
 from assay.observations.measures import Measures, total
 from assay.observations.otel_messages import inputs, outputs
 from assay.observations.pairing import Turn, observe
-from assay.observations.records import Record, arguments, as_text, broken, error_text, outcome
-from assay.observations.shape import Need, Shape
+from assay.observations.record_format import Need, RecordFormat
+from assay.observations.records import RecordReader, arguments, as_text, broken, error_text, outcome
 from assay.observations.spans import Span, has_span_keys, is_span, read_spans
 
 _MODEL_OPERATIONS = ("chat", "generate_content", "text_completion")
@@ -178,7 +178,7 @@ def _has_gen_ai(span: Span) -> bool:
 
 def _executed(span: Span) -> ToolCall:
     """The call that a tool span reports."""
-    record = Record(span.attributes, span.at)
+    record = RecordReader(span.attributes, span.at)
     name = record.text("gen_ai.tool.name") or span.name.removeprefix("execute_tool").strip()
     given, notes = arguments(record.get("gen_ai.tool.call.arguments"))
     error = span.message or record.text("error.type") or "the tool failed"
@@ -198,7 +198,7 @@ def _executed(span: Span) -> ToolCall:
 
 
 def _usage(span: Span) -> Usage | None:
-    record = Record(span.attributes, span.at)
+    record = RecordReader(span.attributes, span.at)
     sent = record.count("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
     generated = record.count("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
     return None if sent is None and generated is None else Usage(sent, generated)
@@ -221,7 +221,7 @@ def _error(spans: list[Span]) -> str | None:
     return roots[-1].message or error_text(roots[-1].attributes.get("error.type")) or "it failed"
 
 
-SHAPE = Shape(
+FORMAT = RecordFormat(
     "OpenTelemetry",
     (
         Need("'spans' or 'resourceSpans'", _has_spans),

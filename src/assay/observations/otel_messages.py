@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from assay.model.values import from_json
 from assay.observations import chat
 from assay.observations.pairing import Turn, ending
-from assay.observations.records import Record, broken, records
+from assay.observations.records import RecordReader, broken, records
 from assay.observations.spans import Span
 
 
@@ -27,14 +27,14 @@ def inputs(span: Span) -> list[Turn]:
     for name, source in _sources(span):
         if system := _decoded(source, "gen_ai.system_instructions"):
             parts = system if isinstance(system, list) else [{"type": "text", "content": system}]
-            turns.append(chat.turn(Record({"role": "system", "parts": parts}, source.at)))
+            turns.append(chat.turn(RecordReader({"role": "system", "parts": parts}, source.at)))
         turns += _messages(source, "gen_ai.input.messages")
         for attribute in ("gen_ai.prompt", "gen_ai.content.prompt"):
             turns += _content(source, attribute, "user")
         turns += [_turn(each, "user") for each in _numbered(source, "gen_ai.prompt")]
         if name.startswith("gen_ai.") and name.endswith(".message"):
             role = name.removeprefix("gen_ai.").removesuffix(".message")
-            turns.append(chat.turn(Record({"role": role, **_event(source)}, source.at)))
+            turns.append(chat.turn(RecordReader({"role": role, **_event(source)}, source.at)))
     return turns
 
 
@@ -51,14 +51,14 @@ def outputs(span: Span) -> list[Turn]:
     return turns
 
 
-def _sources(span: Span) -> Iterator[tuple[str, Record]]:
+def _sources(span: Span) -> Iterator[tuple[str, RecordReader]]:
     """The attributes of the span, then those of its events, with the name of the event."""
-    yield "", Record(span.attributes, span.at)
+    yield "", RecordReader(span.attributes, span.at)
     for name, body in span.events:
-        yield name, Record(body, f"{span.at} {name}".strip())
+        yield name, RecordReader(body, f"{span.at} {name}".strip())
 
 
-def _choice(source: Record) -> list[Turn]:
+def _choice(source: RecordReader) -> list[Turn]:
     body = _event(source)
     message = body.get("message")
     if body.get("index") not in (None, 0, "0"):  # the first choice is the answer
@@ -67,12 +67,12 @@ def _choice(source: Record) -> list[Turn]:
         message = body
     elif not isinstance(message, dict):
         message = {**body, "content": message}
-    turn = chat.turn(Record({**message, "role": "assistant"}, source.at))
+    turn = chat.turn(RecordReader({**message, "role": "assistant"}, source.at))
     notes = (*turn.notes, *ending(body.get("finish_reason")))
     return [replace(turn, notes=tuple(dict.fromkeys(notes)))]
 
 
-def _event(source: Record) -> dict[str, Any]:
+def _event(source: RecordReader) -> dict[str, Any]:
     """The body of an event of older instrumentations; parts of it may be JSON text."""
     names = ("gen_ai.event.content", "message", "tool_calls")
     body = {**source.raw, **{n: _decoded(source, n) for n in names if n in source.raw}}
@@ -80,7 +80,7 @@ def _event(source: Record) -> dict[str, Any]:
     return {**body, **whole} if isinstance(whole, dict) else body
 
 
-def _decoded(source: Record, name: str) -> Any:
+def _decoded(source: RecordReader, name: str) -> Any:
     """The value of an attribute, which may be JSON text."""
     value = source.get(name)
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
@@ -91,7 +91,7 @@ def _decoded(source: Record, name: str) -> Any:
     return value
 
 
-def _messages(source: Record, name: str) -> list[Turn]:
+def _messages(source: RecordReader, name: str) -> list[Turn]:
     value = _decoded(source, name)
     if value is None:
         return []
@@ -100,7 +100,7 @@ def _messages(source: Record, name: str) -> list[Turn]:
     return [chat.turn(entry) for entry in records(value, source.place(name))]
 
 
-def _content(source: Record, name: str, role: str) -> list[Turn]:
+def _content(source: RecordReader, name: str, role: str) -> list[Turn]:
     """Messages, or one text, under one attribute; the JSON that an answer may be stays text."""
     value = source.get(name)
     found = _messages_in(value) if isinstance(value, str) else value
@@ -108,7 +108,7 @@ def _content(source: Record, name: str, role: str) -> list[Turn]:
         found = [found]
     if isinstance(found, list) and found and all(map(chat.is_message, found)):
         return [chat.turn(entry) for entry in records(found, source.place(name))]
-    return [chat.turn(Record({"role": role, "content": value}, source.at))] if value else []
+    return [chat.turn(RecordReader({"role": role, "content": value}, source.at))] if value else []
 
 
 def _messages_in(text: str) -> Any:
@@ -118,7 +118,7 @@ def _messages_in(text: str) -> Any:
         return None
 
 
-def _numbered(source: Record, name: str) -> list[Record]:
+def _numbered(source: RecordReader, name: str) -> list[RecordReader]:
     """The mappings that are spread over attributes such as `NAME.0.role`, in order."""
     found: dict[int, dict[str, Any]] = {}
     for key, value in source.raw.items():
@@ -126,10 +126,10 @@ def _numbered(source: Record, name: str) -> list[Record]:
             number, _, field = key.removeprefix(f"{name}.").partition(".")
             if field and number.isascii() and number.isdecimal() and len(number) < 6:
                 found.setdefault(int(number), {})[field] = value
-    return [Record(found[n], source.place(f"{name}.{n}")) for n in sorted(found)]
+    return [RecordReader(found[n], source.place(f"{name}.{n}")) for n in sorted(found)]
 
 
-def _turn(record: Record, role: str) -> Turn:
+def _turn(record: RecordReader, role: str) -> Turn:
     """A message of OpenLLMetry; content that was blocks is JSON text."""
     raw: dict[str, Any] = {"role": role, **record.raw}
     raw["tool_calls"] = [call.raw for call in _numbered(record, "tool_calls")] or None
@@ -138,4 +138,4 @@ def _turn(record: Record, role: str) -> Turn:
         blocks = _messages_in(content)
         if isinstance(blocks, list) and all(isinstance(b, dict) and "type" in b for b in blocks):
             raw["content"] = blocks
-    return chat.turn(Record(raw, record.at))
+    return chat.turn(RecordReader(raw, record.at))

@@ -15,7 +15,7 @@ import msgspec
 from assay.model.message import Message, Role, ToolCall
 from assay.model.observation import Observation
 from assay.observations.measures import Measures
-from assay.observations.records import Record, as_text, broken
+from assay.observations.records import RecordReader, as_text, broken
 
 NO_RESULT = "no result is recorded for this call"
 
@@ -74,7 +74,7 @@ def ending(reason: Any) -> tuple[str, ...]:
     return (_ENDINGS[reason],) if isinstance(reason, str) and reason in _ENDINGS else ()
 
 
-def role_of(record: Record) -> Role:
+def role_of(record: RecordReader) -> Role:
     role = record.text("role") or record.needed("role", "type")  # LangChain has a type
     if role not in ROLES:
         known = ", ".join(ROLES)

@@ -6,34 +6,34 @@ from typing import Any
 
 import msgspec
 
-from assay.documents.document import MAX_DEPTH, too_deep
 from assay.errors import ObservationError, nearest, printable
 from assay.model.observation import Observation
-from assay.model.refusal import shown
 from assay.observations import (
     agentv,
     anthropic,
     atif,
     claude_code,
+    interchange,
     openai,
     otel,
-    own,
     responses,
 )
-from assay.observations.checked import checked
+from assay.observations.validation import checked
 from assay.redaction import cut
+from assay.wire.document import MAX_DEPTH, too_deep
+from assay.wire.validation_errors import shown
 
 #: The first shape that fits reads the record.
-SHAPES = (
-    own.SHAPE,
-    atif.SHAPE,
-    claude_code.SHAPE,
-    otel.SHAPE,
-    responses.SHAPE,
-    agentv.SHAPE,
-    anthropic.SHAPE,
-    openai.SHAPE,
-    own.FAILURE,
+FORMATS = (
+    interchange.FORMAT,
+    atif.FORMAT,
+    claude_code.FORMAT,
+    otel.FORMAT,
+    responses.FORMAT,
+    agentv.FORMAT,
+    anthropic.FORMAT,
+    openai.FORMAT,
+    interchange.FAILURE,
 )
 
 
@@ -47,7 +47,7 @@ def read(value: Any) -> Observation:
         raise _unknown(value)
     if too_deep(value):
         raise ObservationError(f"the observation is nested deeper than {MAX_DEPTH} levels")
-    for shape in SHAPES:
+    for shape in FORMATS:
         if shape.fits(value):
             return shape.read(value)
     raise _unknown(value)
@@ -55,8 +55,8 @@ def read(value: Any) -> Observation:
 
 def read_json(data: bytes) -> Observation:
     """The observation in a line of JSON; raises msgspec's errors too."""
-    plain = own.plain_record(data)
-    return read(msgspec.json.decode(data)) if plain is None else own.of_plain(plain, data)
+    plain = interchange.plain_record(data)
+    return read(msgspec.json.decode(data)) if plain is None else interchange.of_plain(plain, data)
 
 
 #: The interchange form has at least one of these.
@@ -75,7 +75,7 @@ def _unknown(value: Any) -> ObservationError:
         found = f"a list that starts with {shown(value[0])}"
     else:
         found = shown(value)
-    records = SHAPES[:-1]  # without the failure, which has no transcript
+    records = FORMATS[:-1]  # without the failure, which has no transcript
     shapes = sorted(records, key=lambda shape: not any(need.holds(value) for need in shape.needs))
     known = ", ".join(shape.missing(value) for shape in shapes)
     return ObservationError(

@@ -6,9 +6,9 @@ import json
 from typing import Any, TypeGuard
 
 from assay.errors import MAX_MESSAGE, ObservationError, printable
-from assay.model.refusal import shown
 from assay.model.values import from_json
 from assay.redaction import cut
+from assay.wire.validation_errors import shown
 
 _TEXT_BLOCKS = ("text", "input_text", "output_text", "refusal")
 BAD_JSON = "the input is not valid JSON and is kept as text"
@@ -18,7 +18,7 @@ KEPT_AS_TEXT = frozenset({BAD_JSON, PLAIN_TEXT})
 MAX_WHOLE = 2**63 - 1
 
 
-class Record:
+class RecordReader:
     """A mapping, and its path in the whole record.
 
     Accessors take several names for a field: the first one with a value is used.
@@ -89,12 +89,12 @@ class Record:
             return list(value)
         raise broken(self.place(name), f"is {shown(value)}, not a list")
 
-    def records(self, *names: str) -> list[Record]:
+    def records(self, *names: str) -> list[RecordReader]:
         return records(self.items(*names), self.place(self.find(*names)[0]))
 
-    def record(self, *names: str) -> Record | None:
+    def record(self, *names: str) -> RecordReader | None:
         name, value = self.find(*names)
-        return None if value is None else Record(value, self.place(name))
+        return None if value is None else RecordReader(value, self.place(name))
 
     def texts(self, *names: str) -> tuple[str, ...]:
         items = self.items(*names)
@@ -108,8 +108,8 @@ def is_measure(value: Any) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and type(value) is not bool and 0 <= value < 1e300
 
 
-def records(items: list[Any], at: str = "") -> list[Record]:
-    return [Record(item, f"{at}[{index}]") for index, item in enumerate(items)]
+def records(items: list[Any], at: str = "") -> list[RecordReader]:
+    return [RecordReader(item, f"{at}[{index}]") for index, item in enumerate(items)]
 
 
 def broken(at: str, fault: str) -> ObservationError:

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
-from assay.model.refusal import shown
 from assay.observations import chat
 from assay.observations.measures import measures
 from assay.observations.pairing import Result, Turn, ending, observe
+from assay.observations.record_format import Need, RecordFormat
 from assay.observations.records import (
-    Record,
+    RecordReader,
     arguments,
     as_text,
     error_text,
@@ -22,7 +22,7 @@ from assay.observations.records import (
     outcome,
     records,
 )
-from assay.observations.shape import Need, Shape
+from assay.wire.validation_errors import shown
 
 #: The status of a call that the provider ran itself, as success.
 _SUCCESS = {"completed": True, "failed": False}
@@ -66,8 +66,8 @@ def _is_item(item: Any) -> bool:
 def read(value: Any) -> Observation:
     items = _items(value)
     if not any(map(_is_item, items)):
-        return _read_response(Record(value), value)
-    record = Record(value if isinstance(value, dict) and "messages" in value else {})
+        return _read_response(RecordReader(value), value)
+    record = RecordReader(value if isinstance(value, dict) and "messages" in value else {})
     found = records(items, "output")
     turns, replies = _turns(found)
     observation = observe(turns, measures(record), value, llm_calls=replies)
@@ -75,7 +75,7 @@ def read(value: Any) -> Observation:
     return observation.replace(notes=(*observation.notes, _INCOMPLETE)) if cut else observation
 
 
-def _read_response(record: Record, raw: Any) -> Observation:
+def _read_response(record: RecordReader, raw: Any) -> Observation:
     items, status = record.records("output"), record.get("status")
     if isinstance(record.get("input"), list):
         items = [*record.records("input"), *items]
@@ -93,13 +93,13 @@ def _read_response(record: Record, raw: Any) -> Observation:
     )
     if status != "incomplete":
         return observation
-    details = record.record("incomplete_details") or Record({})
+    details = record.record("incomplete_details") or RecordReader({})
     reason = details.get("reason")
     notes = ending(reason) or (f"{_INCOMPLETE}: {shown(reason)}",)
     return observation.replace(notes=tuple(dict.fromkeys((*observation.notes, *notes))))
 
 
-def _turns(items: list[Record]) -> tuple[list[Turn], int]:
+def _turns(items: list[RecordReader]) -> tuple[list[Turn], int]:
     """The turns, and the number of replies; consecutive items of the model are one reply."""
     turns: list[Turn] = []
     replies, replying = 0, False
@@ -123,7 +123,7 @@ def _turns(items: list[Record]) -> tuple[list[Turn], int]:
     return turns, replies
 
 
-def _turn(item: Record) -> Turn | None:
+def _turn(item: RecordReader) -> Turn | None:
     kind = item.text("type") or "message"
     if kind == "message":
         return chat.turn(item)
@@ -142,7 +142,7 @@ def _turn(item: Record) -> Turn | None:
     return None  # reasoning, references, lists of tools: neither messages nor calls
 
 
-def _call(item: Record, kind: str) -> ToolCall:
+def _call(item: RecordReader, kind: str) -> ToolCall:
     call_id = item.identity("call_id")
     if kind == "function_call":
         given, notes = arguments(item.get("arguments"))
@@ -157,7 +157,7 @@ def _call(item: Record, kind: str) -> ToolCall:
     return _hosted(item, tool)
 
 
-def _hosted(item: Record, tool: str) -> ToolCall:
+def _hosted(item: RecordReader, tool: str) -> ToolCall:
     """A call that the provider ran itself: a search, or a tool of an MCP server."""
     error = error_text(item.get("error"))
     given, notes = arguments(item.get("arguments"))
@@ -175,4 +175,4 @@ def _hosted(item: Record, tool: str) -> ToolCall:
     )
 
 
-SHAPE = Shape("OpenAI Responses", (Need("'output'", _has_items),), read)
+FORMAT = RecordFormat("OpenAI Responses", (Need("'output'", _has_items),), read)

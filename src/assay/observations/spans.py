@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from assay.model.refusal import shown
-from assay.observations.records import Record, broken, records
+from assay.observations.records import RecordReader, broken, records
+from assay.wire.validation_errors import shown
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 #: An integer as OTLP writes it, of up to 64 bits.
@@ -54,10 +54,10 @@ def read_spans(value: Any) -> list[Span]:
     return spans
 
 
-def _entries(value: Any) -> list[Record]:
+def _entries(value: Any) -> list[RecordReader]:
     if isinstance(value, list):
         return records(value, "spans")
-    record = Record(value)
+    record = RecordReader(value)
     if is_span(value):
         return [record]
     found = record.records("spans")
@@ -68,9 +68,9 @@ def _entries(value: Any) -> list[Record]:
     return found
 
 
-def _span(record: Record) -> Span:
-    context = record.record("context") or Record({})
-    status = record.record("status") or Record({})
+def _span(record: RecordReader) -> Span:
+    context = record.record("context") or RecordReader({})
+    status = record.record("status") or RecordReader({})
     code = str(status.get("code", "status_code")).upper().removeprefix("STATUS_CODE_")
     events = record.records("events")
     return Span(
@@ -87,13 +87,13 @@ def _span(record: Record) -> Span:
     )
 
 
-def _body(event: Record) -> dict[str, Any]:
+def _body(event: RecordReader) -> dict[str, Any]:
     """The content of an event, from both its body and its attributes."""
     body = event.get("body")
     return {**(body if isinstance(body, dict) else {}), **_attributes(event)}
 
 
-def _attributes(record: Record) -> dict[str, Any]:
+def _attributes(record: RecordReader) -> dict[str, Any]:
     raw = record.get("attributes")
     if isinstance(raw, list):
         pairs = record.records("attributes")
@@ -109,14 +109,14 @@ def _plain(value: Any) -> Any:
     if kind == "intValue" and isinstance(inner, str):
         return int(inner) if _INT64.fullmatch(inner) else inner
     if kind == "arrayValue" and isinstance(inner, dict):
-        return [_plain(item) for item in Record(inner).items("values")]
+        return [_plain(item) for item in RecordReader(inner).items("values")]
     if kind == "kvlistValue" and isinstance(inner, dict):
-        pairs = Record(inner, "kvlistValue").records("values")
+        pairs = RecordReader(inner, "kvlistValue").records("values")
         return {pair.needed("key"): _plain(pair.get("value")) for pair in pairs}
     return inner if kind.endswith("Value") else value
 
 
-def _nanoseconds(record: Record, *names: str) -> int | None:
+def _nanoseconds(record: RecordReader, *names: str) -> int | None:
     """A time in nanoseconds, from an integer, which OTLP writes as text, or from ISO 8601."""
     name, value = record.find(*names)
     if not isinstance(value, str):

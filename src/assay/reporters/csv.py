@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 from typing import Any, TextIO
 
-from assay.formulas import neutralised
 from assay.model.run_result import RunResult
 from assay.reporters.rows import COLUMNS, rows
-from assay.terminal import escape_controls
+from assay.reporters.terminal import escape_controls
+from assay.wire.csv_formulas import neutralised
 
 
 def write(run: RunResult, out: TextIO) -> None:

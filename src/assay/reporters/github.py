@@ -9,9 +9,9 @@ from typing import TextIO
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.run_result import RunResult
 from assay.reporters.excerpts import Excerpt, gather
+from assay.reporters.terminal import Terminal, safe
 from assay.reporters.words import verdict
 from assay.settings import environment
-from assay.terminal import Terminal, safe
 from assay.text import count
 
 #: It is for the log of a job, and not chosen by the suffix of a file.

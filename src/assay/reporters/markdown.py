@@ -16,6 +16,7 @@ from assay.model.comparison import CaseRef
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
+from assay.reporters.terminal import safe
 from assay.reporters.words import (
     baseline_of,
     changes,
@@ -26,7 +27,6 @@ from assay.reporters.words import (
     verdict,
     warnings,
 )
-from assay.terminal import safe
 from assay.text import count
 
 #: The limits of a list, and of the table of suites.

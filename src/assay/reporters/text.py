@@ -10,6 +10,7 @@ from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.redaction import cut as shortened
 from assay.reporters.excerpts import Excerpt, gather
+from assay.reporters.terminal import Terminal, columns, cut, safe, wrap
 from assay.reporters.words import (
     baseline_of,
     changes,
@@ -20,7 +21,6 @@ from assay.reporters.words import (
     verdict,
     warnings,
 )
-from assay.terminal import Terminal, columns, cut, safe, wrap
 from assay.text import count
 
 #: It is for the terminal, and not chosen by the suffix of a file.

@@ -26,8 +26,6 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw
 
-from assay.documents.document import MAX_FILE_BYTES
-from assay.documents.source import open_binary
 from assay.errors import EvalFileErrors, ResultFileError, nearest, printable
 from assay.model.case import CRITICAL_TIERS
 from assay.model.comparison import CaseOutcome, CaseRef, Reasks
@@ -37,6 +35,8 @@ from assay.model.score import PASS_FROM, reaches
 from assay.model.suite_result import ResultBody
 from assay.redaction import cut
 from assay.settings import shown_path
+from assay.wire.document import MAX_FILE_BYTES
+from assay.wire.text_files import open_binary
 
 T = TypeVar("T")
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from assay.model.run import MADE
+from assay.atomic_files import replacing, writing
+from assay.model.run import PYTHON_SUITE
 from assay.model.run_result import RunResult
-from assay.replacement import replacing, writing
 from assay.settings import Settings, shown_path
 
 #: The most bytes of a suite's name in the name of its result file.
@@ -46,8 +46,8 @@ def files_of(result: RunResult, folder: Path) -> list[Path]:
 
 def _stem(file: str) -> str:
     """The name of a result file without suffix: from the suite's file, or from its name if made."""
-    if file.startswith(MADE):
-        name = re.sub(r"[^\w.-]+", "-", file.removeprefix(MADE)).strip(".-")
+    if file.startswith(PYTHON_SUITE):
+        name = re.sub(r"[^\w.-]+", "-", file.removeprefix(PYTHON_SUITE)).strip(".-")
         return name.encode()[:_MAX_NAME].decode(errors="ignore") or "suite"
     # The suite of the store has `store:` in place of a file.
     return _shortened(file.replace("/", "--").removesuffix(":"), file)

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from assay.judges.judgements import JudgeStatistics
 from assay.model.calibration import Calibration
 from assay.model.comparison import Comparison
 from assay.model.options import RunOptions
@@ -28,6 +27,7 @@ from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.model.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.ports import Store
+from assay.results.judgements import JudgeStatistics
 from assay.results.statistics import Measure
 from assay.stats.means import DRAWS
 from assay.stats.sequential import Sequential
@@ -37,7 +37,7 @@ from assay.text import count, exact_percent
 _MANY_SUITES, _MIN_DRAWS = 20, 1000
 
 
-class Count(msgspec.Struct):
+class Totals(msgspec.Struct):
     """Totals over the cases of a suite or a run. A cost is None until a trial reports one."""
 
     outcomes: dict[Outcome, int] = {}
@@ -65,7 +65,7 @@ class Count(msgspec.Struct):
             if trial.judge_cost_usd is not None:
                 self.judge_cost_usd = (self.judge_cost_usd or 0.0) + trial.judge_cost_usd
 
-    def join(self, other: Count) -> None:
+    def join(self, other: Totals) -> None:
         """Add the totals of another suite."""
         for outcome, cases in other.outcomes.items():
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + cases
@@ -122,7 +122,7 @@ def result_of(
         _suite(store, record, i, count, comparison, judges.of(i))
         for i, count in enumerate(all_counts)
     )
-    every = Count()
+    every = Totals()
     for counted in all_counts:
         every.join(counted)
     selections = [header.selected for header in record.suites if header.selected is not None]
@@ -143,8 +143,8 @@ def draws_of(suites: int) -> int:
     return DRAWS if suites <= _MANY_SUITES else max(DRAWS * _MANY_SUITES // suites, _MIN_DRAWS)
 
 
-def _count(store: Store, record: RunRecord, suite: int) -> Count:
-    count = Count()
+def _count(store: Store, record: RunRecord, suite: int) -> Totals:
+    count = Totals()
     for trials in by_case(store.facts(record.id, positions_of(suite))):
         count.add(trials)
     return count
@@ -154,7 +154,7 @@ def _suite(
     store: Store,
     record: RunRecord,
     index: int,
-    count: Count,
+    count: Totals,
     compared: Comparison | None,
     judges: dict[str, Any],
 ) -> EvalSuiteResult:

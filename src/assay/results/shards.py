@@ -52,7 +52,7 @@ def read_shard(file: Path) -> ShardFile:
     """
     shard, name = _read(file), shown_path(file)
     record = shard.run.record()
-    with _blaming(f"{name}: the judges of the shard"):
+    with _wrap_errors(f"{name}: the judges of the shard"):
         _ = record.judges
     deque(_checked(shard, name), maxlen=0)
     return ShardFile(record, partial(_trials, file))
@@ -73,7 +73,7 @@ def _read(file: Path) -> _Shard:
 def _checked(shard: _Shard, name: str) -> Iterator[ShardTrial]:
     """The trials, each as our stores keep it."""
     for number, trial in enumerate(shard.trials, 1):
-        with _blaming(f"{name}: trial {number} of the shard"):
+        with _wrap_errors(f"{name}: trial {number} of the shard"):
             _check_facts(trial, shard.run.suites)
             decode_trial(trial.result)
             result: dict[str, Any] = msgspec.json.decode(trial.result)
@@ -90,7 +90,7 @@ def _checked(shard: _Shard, name: str) -> Iterator[ShardTrial]:
 
 
 @contextmanager
-def _blaming(place: str) -> Iterator[None]:
+def _wrap_errors(place: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, RecursionError) as error:  # those of msgspec are ValueErrors

@@ -25,7 +25,7 @@ MAX_K = 10
 LEVEL = 0.95
 
 
-class Tries(NamedTuple):
+class AttemptCounts(NamedTuple):
     """How many times a case was asked, judged and passed."""
 
     asked: int
@@ -55,7 +55,7 @@ class Measure(msgspec.Struct):
     scores: Moments = msgspec.field(default_factory=Moments)
     graded: bool = False
     clusters: dict[str, ClusterSums] = {}
-    tries: dict[Tries, int] = {}
+    tries: dict[AttemptCounts, int] = {}
     flaky: list[CaseRef] = []
 
     def add(self, trials: Sequence[TrialFacts | TrialRecord], outcome: str) -> None:
@@ -113,7 +113,7 @@ class Measure(msgspec.Struct):
     def _add_repeats(self, trials: Sequence[TrialFacts | TrialRecord]) -> None:
         outcomes = [trial.outcome for trial in trials]
         passed = outcomes.count("passed")
-        tries = Tries(len(trials), passed + outcomes.count("failed"), passed)
+        tries = AttemptCounts(len(trials), passed + outcomes.count("failed"), passed)
         self.tries[tries] = self.tries.get(tries, 0) + 1
         if 0 < passed < tries.judged and len(self.flaky) < MAX_FLAKY:
             self.flaky.append(CaseRef(trials[0].suite, trials[0].case_id))

@@ -21,14 +21,14 @@ from starlette.routing import Match
 from assay.errors import AssayError, EvalFileErrors, NotInStore, UsageError
 from assay.ports import Store
 from assay.redaction import redacted
-from assay.roster.secrets import project_redactor
 from assay.server import docs, openapi
 from assay.server.envelope import UNEXPECTED, ApiError, invalid, sentence
-from assay.server.jobs import Clock, Jobs, utc_now
-from assay.server.problems import refusal
+from assay.server.problems import first_error
 from assay.server.requests import Route
+from assay.server.run_manager import Clock, RunManager, utc_now
 from assay.server.security import Access, Guard
 from assay.server.state import State
+from assay.service.secrets import project_redactor
 from assay.settings import Settings
 from assay.version import __version__
 
@@ -49,13 +49,13 @@ def create_app(
     """
     root = Path(os.path.realpath(root or settings.root))
     settings = replace(settings, bounds=root)
-    jobs = Jobs(settings, store, root, now)
+    run_manager = RunManager(settings, store, root, now)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await jobs.recover()
+        await run_manager.recover()
         yield
-        await jobs.shut_down()
+        await run_manager.shut_down()
 
     app = FastAPI(
         title="Assay",
@@ -66,7 +66,7 @@ def create_app(
         openapi_url=None,
         redirect_slashes=False,
     )
-    app.state.assay = State(settings, store, jobs, now)
+    app.state.assay = State(settings, store, run_manager, now)
     redactor = cache(lambda: project_redactor(settings))
     app.add_middleware(Guard, access=access or Access(), redactor=redactor)
     app.router.routes += [*openapi.ROUTES, *_heads()]
@@ -95,7 +95,7 @@ def _api_error(request: Request, error: Any) -> ApiError:
         case ApiError():
             return error
         case RequestValidationError():
-            return refusal(error, request)
+            return first_error(error, request)
         case HTTPException(status_code=405):
             allowed = ", ".join(_allowed_methods(request))
             message = f"{request.method} is not allowed here; allowed are {allowed}"

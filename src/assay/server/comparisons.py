@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.comparison.gate import Rules
+from assay.comparison.gate import GateRules
 from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN, baseline_name
 from assay.errors import BaselineRefused, NotInStore, StoreError, UsageError
 from assay.model.run import RunRecord
@@ -94,7 +94,7 @@ async def compare(query: Annotated[schemas.CompareQuery, Query()], request: Requ
     """What changed between two runs, and whether it is chance."""
     state = state_of(request)
     accepted = tuple(state.settings.config.accepted)
-    rules = Rules(query.gate, query.margin, query.strict, accepted=accepted, today=date.today())
+    rules = GateRules(query.gate, query.margin, query.strict, accepted=accepted, today=date.today())
     comparing = partial(compare_with_tables, query.base, query.candidate, state.store, rules)
     return success_json(await state.scan(comparing, request))
 
@@ -123,7 +123,7 @@ async def health(request: Request) -> Response:
         reason = str(error) or f"no answer within {HEALTH_SECONDS:g} s"
         log.error("the store cannot be reached: %s", reason)
         raise ApiError("UNAVAILABLE", "The store cannot be reached") from None
-    return success(Health("ok", __version__, state.jobs.under_way))
+    return success(Health("ok", __version__, state.run_manager.under_way))
 
 
 def _baseline(name: str, record: RunRecord) -> Baseline:

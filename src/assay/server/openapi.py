@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.model.options import RunOptions
-from assay.model.spelling import plainly
 from assay.results.schema import components
 from assay.server import cases, comparisons, runs, test_cases
 from assay.server.envelope import BODIES, JSON, REF
@@ -20,6 +19,7 @@ from assay.server.requests import check_query
 from assay.server.run_requests import MAX_REPEATS, MAX_WORKERS, OPTIONS
 from assay.server.schemas import MAX_EVALUATORS, STORABLE
 from assay.version import __version__
+from assay.wire.key_names import without_aliases
 
 Schema = dict[str, Any]
 _ROUTERS = (test_cases.router, runs.router, cases.router, comparisons.router)
@@ -76,7 +76,7 @@ def resolved(schema: Schema) -> Schema:
 
 def _options() -> Schema:
     """The options of a run, from the fields of RunOptions."""
-    with plainly():
+    with without_aliases():
         known: Schema = bounded(RunOptions.model_json_schema()["properties"])
     properties = {name: known[name] for name in OPTIONS}
     for name, most in (("workers", MAX_WORKERS), ("repeat", MAX_REPEATS)):

@@ -20,7 +20,7 @@ _LENGTHS = {"string_too_short", "string_too_long", "too_short", "too_long"}
 _NOT_STORABLE = {"string_pattern_mismatch", "string_unicode"}
 
 
-def refusal(error: RequestValidationError, request: Request) -> ApiError:
+def first_error(error: RequestValidationError, request: Request) -> ApiError:
     """The error for the first problem."""
     problem = error.errors()[0]
     kind, value, (where, *path) = problem["type"], problem["input"], problem["loc"]

@@ -13,10 +13,10 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.documents.json import parse, plain_object
 from assay.errors import EvalFileErrors, nearest
 from assay.redaction import cut
 from assay.server.envelope import JSON, ApiError, invalid
+from assay.wire.json import parse, plain_object
 
 #: The largest body that is accepted, in bytes.
 MAX_BODY = 1024 * 1024

@@ -19,7 +19,7 @@ from assay.server.feed import Progress
 from assay.server.schemas import OMITTED, Page, Storable
 from assay.service.cases import case_page, trials_at
 
-Order = Literal[
+RunRequest = Literal[
     "position", "id", "suite", "outcome", "score", "cost", "latency", "flaky", "changed",
     "-position", "-id", "-suite", "-outcome", "-score", "-cost", "-latency", "-flaky", "-changed",
 ]  # fmt: skip
@@ -37,7 +37,7 @@ class CaseListQuery(Page):
         ),
     ] = ""
     sort: Annotated[
-        Order, Field(description="What to sort by; with `-`, the greatest value comes first.")
+        RunRequest, Field(description="What to sort by; with `-`, the greatest value comes first.")
     ] = "position"
     after: Annotated[
         Storable,

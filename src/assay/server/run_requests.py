@@ -28,7 +28,7 @@ from assay.suites import test_cases
 #: More workers or repeats do not help, and take memory before the first trial.
 MAX_WORKERS, MAX_REPEATS = 1000, 1000
 #: The names under `options` of a request.
-OPTIONS = options_where(lambda option: "request" in option.doors)
+OPTIONS = options_where(lambda option: "request" in option.interfaces)
 #: The keys under which an evaluator has others.
 _MEMBERS = ("evaluators", "assert", "assertions")
 #: A prompt that ends like this may be taken for a file name.
@@ -57,7 +57,7 @@ def _cases(given: Mapping[str, Any], state: State) -> list[str | Path]:
     if len(ways) > 1:
         raise invalid(f"Fields {' and '.join(map(repr, ways))} exclude each other")
     if "suites" in given:
-        return [path_below(state.jobs.root, path) for path in given["suites"]]
+        return [path_below(state.run_manager.root, path) for path in given["suites"]]
     if "tag" in given:
         cases = test_cases.all_cases(state.store, given["tag"])
         if not cases:

@@ -18,10 +18,10 @@ from assay.model.run import RunRecord
 from assay.server import schemas
 from assay.server.envelope import WITH_BODY, ApiError, answers, invalid, success, success_json
 from assay.server.feed import ServerSentEvent
-from assay.server.jobs import SERVE, is_unfinished
 from assay.server.requests import Route
 from assay.server.responses import ResultPage, Run, RunPage
 from assay.server.result_pages import ResultQuery, progress_of
+from assay.server.run_manager import SERVE, is_unfinished
 from assay.server.run_requests import parse_run_request
 from assay.server.schemas import RunId, uuid_or_none
 from assay.server.state import State, state_of
@@ -64,7 +64,7 @@ async def start_run(body: schemas.NewRun, request: Request) -> Response:
     """Start a run of test cases, by id or by tag, or of suites, by path below the served root."""
     state = state_of(request)
     paths, options = await asyncio.to_thread(parse_run_request, body, state)
-    run_id = await state.jobs.start(paths, options)
+    run_id = await state.run_manager.start(paths, options)
     return success(await _run_data(run_id, state), 202)
 
 
@@ -113,11 +113,11 @@ async def follow_run(
     `progress`, `started`, `trial` and `notice`, `finished` at the end.
     """
     state = state_of(request)
-    job = await state.jobs.settled(run.id)
+    handle = await state.run_manager.settled(run.id)
     record = await requested_run(run.id, request)
     if request.method == "HEAD":  # no body, so nothing to wait for
         return StreamingResponse((), headers=_STREAM)
-    stream = job.feed.follow(last) if job is not None else _poll(record, state)
+    stream = handle.feed.follow(last) if handle is not None else _poll(record, state)
     return StreamingResponse(_encode(stream), headers=_STREAM)
 
 
@@ -125,15 +125,15 @@ async def follow_run(
 async def cancel_run(body: schemas.Empty, run: Requested, request: Request) -> Response:
     """Stop a run: trials in flight may finish; a second time they may not."""
     state, run_id = state_of(request), run.id
-    job = await state.jobs.settled(run_id)
-    may_be_abandoned = job is None and is_unfinished(await requested_run(run_id, request))
-    if not (may_be_abandoned and await state.jobs.cancel_abandoned(run_id)):
+    handle = await state.run_manager.settled(run_id)
+    may_be_abandoned = handle is None and is_unfinished(await requested_run(run_id, request))
+    if not (may_be_abandoned and await state.run_manager.cancel_abandoned(run_id)):
         record = await requested_run(run_id, request)  # it may have ended meanwhile
-        if job is None and not is_unfinished(record):
+        if handle is None and not is_unfinished(record):
             raise invalid(f"The run is {record.status}; there is nothing to cancel")
-        if record.door != SERVE:
+        if record.started_by != SERVE:
             raise invalid("A command is at work on the run; there is nothing to cancel here")
-        await state.jobs.cancel(job, record)
+        await state.run_manager.cancel(handle, record)
     return success(await _run_data(run_id, state), 202)
 
 
@@ -141,15 +141,15 @@ async def cancel_run(body: schemas.Empty, run: Requested, request: Request) -> R
 async def resume_run(body: schemas.Empty, run: Requested, request: Request) -> Response:
     """Resume a run of a server that was cancelled or failed: only missing trials are repeated."""
     state, run_id = state_of(request), run.id
-    job = await state.jobs.settled(run_id)
+    handle = await state.run_manager.settled(run_id)
     record = await requested_run(run_id, request)
     if record.status == "finished":
         raise invalid("The run is finished; there is nothing to resume")
-    if job is not None or await asyncio.to_thread(state.store.held, run_id):
+    if handle is not None or await asyncio.to_thread(state.store.held, run_id):
         raise invalid("The run is in progress; there is nothing to resume")
-    if record.door != SERVE:
+    if record.started_by != SERVE:
         raise invalid(f"A command started the run; resume it with 'assay run --resume {run_id}'")
-    await state.jobs.resume(record)
+    await state.run_manager.resume(record)
     return success(await _run_data(run_id, state), 202)
 
 
@@ -169,7 +169,9 @@ async def _poll(record: RunRecord, state: State) -> AsyncIterator[ServerSentEven
         if not is_unfinished(record):
             yield ServerSentEvent("finished", f"store-{number + 1}", {"status": record.status})
             return
-        if state.jobs.stopping:  # without `finished`: the client can follow at another server
+        if (
+            state.run_manager.stopping
+        ):  # without `finished`: the client can follow at another server
             return
         number += 1
         await asyncio.sleep(POLL_SECONDS)
@@ -180,7 +182,7 @@ async def _run_data(run_id: str, state: State) -> Run:
     """All the data of a run except its results."""
     record, baselines = await state.read(lambda: (state.store.run(run_id), state.store.baselines()))
     (listed,) = with_baselines([record], baselines)
-    job = state.jobs.find(run_id)
+    handle = state.run_manager.find(run_id)
     return Run(
         **asdict(listed),
         options=record.options,
@@ -188,5 +190,5 @@ async def _run_data(run_id: str, state: State) -> Run:
         summary=record.counts,
         reasons=record.verdict.reasons,
         notes=record.verdict.notes,
-        progress=job.feed.progress() if job is not None else None,
+        progress=handle.feed.progress() if handle is not None else None,
     )

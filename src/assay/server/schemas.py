@@ -96,13 +96,13 @@ CaseId = Annotated[str, Path(**_ID, description="UUID of test case.", examples=[
 RunId = Annotated[str, Path(**_ID, description="The id of a run.", examples=[RUN_ID])]
 
 
-class Closed(BaseModel):
+class StrictModel(BaseModel):
     """An object with these fields and no others."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Page(Closed):
+class Page(StrictModel):
     """The query parameters of a list."""
 
     limit: Limit = LIMIT
@@ -121,14 +121,14 @@ class TestCaseQuery(Page):
     ] = OMITTED
 
 
-class RunQuery(Closed):
+class RunQuery(StrictModel):
     limit: Limit = LIMIT
     before: Annotated[Uuid, Field(description="Only runs before this one: `next` of a page.")] = (
         OMITTED
     )
 
 
-class CompareQuery(Closed):
+class CompareQuery(StrictModel):
     base: RunName
     candidate: RunName
     gate: Annotated[Gate, Field(description="What fails the comparison.")] = "regression"
@@ -141,7 +141,7 @@ class CompareQuery(Closed):
     ] = False
 
 
-class TrendQuery(Closed):
+class TrendQuery(StrictModel):
     suite: Annotated[Storable, Field(description="Only this suite, by its file or its name.")] = (
         OMITTED
     )
@@ -151,7 +151,7 @@ class TrendQuery(Closed):
     last: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="How many runs."), Whole] = LAST
 
 
-class Body(Closed):
+class Body(StrictModel):
     """The body of a request."""
 
     model_config = ConfigDict(strict=True)
@@ -256,7 +256,7 @@ class NewLabel(Body):
     repeat: Repeat = 0
 
 
-class LabelQuery(Closed):
+class LabelQuery(StrictModel):
     author: Author
     evaluator: Named = ""
     criterion: Named = ""

@@ -18,13 +18,13 @@ from fastapi import FastAPI
 from assay.errors import UsageError
 from assay.ports import Store
 from assay.redaction import Redactor
-from assay.roster.secrets import project_redactor
-from assay.roster.targets import Roster
 from assay.server.app import create_app
 from assay.server.protocol import LimitedHttpProtocol
 from assay.server.security import Access
 from assay.server.state import State
+from assay.service.secrets import project_redactor
 from assay.settings import Settings
+from assay.targets.pool.target_pool import TargetPool
 
 log = logging.getLogger("assay.server")
 #: How long requests in progress may take after the first signal.
@@ -56,7 +56,7 @@ def serve(
 
 def warn_about_targets(settings: Settings) -> None:
     """Log the targets that cannot be used; runs that name one will be refused."""
-    for fault in Roster(settings).faults():
+    for fault in TargetPool(settings).faults():
         log.warning("a target cannot be used: %s", fault)
 
 
@@ -134,8 +134,8 @@ class _Server(uvicorn.Server):
             end = threading.Timer(self._end_seconds, self._end, [sig])
             end.daemon = True
             end.start()
-        jobs = self._state.jobs
-        stop = jobs.abort if self.should_exit else jobs.stop
+        run_manager = self._state.run_manager
+        stop = run_manager.abort if self.should_exit else run_manager.stop
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         self.should_exit = True
@@ -143,7 +143,7 @@ class _Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(stop)
 
     def _end(self, sig: int) -> None:
-        runs = self._state.jobs.under_way
+        runs = self._state.run_manager.under_way
         log.error("%d runs did not stop within %g s: exiting", runs, self._end_seconds)
         os._exit(128 + sig)
 

@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 
 from assay.ports import Store
-from assay.server.jobs import Clock, Jobs, utc_now
+from assay.server.run_manager import Clock, RunManager, utc_now
 from assay.settings import Settings
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class State(msgspec.Struct, frozen=True):
 
     settings: Settings
     store: Store
-    jobs: Jobs
+    run_manager: RunManager
     now: Clock = utc_now
     scans: asyncio.Semaphore = msgspec.field(default_factory=lambda: asyncio.Semaphore(MAX_SCANS))
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 
 from assay.errors import NotInStore
-from assay.judges import labels as files
-from assay.judges.labels import Label
 from assay.model.label import AnswerLabel, LabelKey
 from assay.model.run import RunRecord, TrialRecord, timestamp
 from assay.ports import Store
+from assay.service import labels as files
 from assay.service.cases import trials_at
+from assay.service.labels import Label
 
 
 class Labelled(msgspec.Struct, frozen=True):

@@ -11,10 +11,10 @@ from assay.comparison.gate import named
 from assay.comparison.outcomes import baseline_name, check_name, find_run, stored
 from assay.errors import BaselineRefused
 from assay.model.comparison import CaseRef, Comparison
-from assay.model.run import MADE, TEST_CASES, RunRecord
+from assay.model.run import PYTHON_SUITE, TEST_CASES, RunRecord
 from assay.ports import Store
 from assay.service.eval_files import load_all
-from assay.service.history import against, options_of_run, rules_of
+from assay.service.history import compare_with_base, options_of_run, rules_of
 from assay.service.project import project
 from assay.service.store import project_store
 from assay.settings import Settings
@@ -60,7 +60,7 @@ def set_in_store(
         reasons = [*_incomplete(found, compared, store, settings), *_lost(compared)]
         if reasons:
             raise BaselineRefused(name, found.id, reasons)
-    store.set_baseline(name, found.id, anew=accept)
+    store.set_baseline(name, found.id, reset_history=accept)
     return found
 
 
@@ -131,7 +131,7 @@ def _compare(name: str, run: RunRecord, store: Store, settings: Settings) -> Com
         return None
     test = run.verdict.sequential if run.verdict.baseline == before else None
     rules = rules_of(options_of_run(run), settings.config.accepted, date.today(), test)
-    return against(stored(store.run(before), store), run, store, rules)
+    return compare_with_base(stored(store.run(before), store), run, store, rules)
 
 
 def _incomplete(
@@ -161,7 +161,7 @@ def _still_existing(refs: Collection[CaseRef], store: Store, settings: Settings)
         if file == TEST_CASES:
             known = store.test_cases.find([ref.id for ref in wanted])
             gone.update(ref for ref in wanted if known.get(ref.id) is None)
-        elif not file.startswith(MADE):
+        elif not file.startswith(PYTHON_SUITE):
             ids = _ids_in(file, settings)
             gone.update(ref for ref in wanted if ids is not None and ref.id not in ids)
     return [ref for ref in refs if ref not in gone]

@@ -13,11 +13,8 @@ from typing import Any
 import msgspec
 
 from assay.comparison.outcomes import find_run
-from assay.engine.plan import Defaults
+from assay.engine.plan import DefaultEvaluators
 from assay.errors import AssayError, NotInStore, UsageError
-from assay.judges import calibrations, labels
-from assay.judges.judgements import Judgement, judgements
-from assay.judges.labels import Label
 from assay.model.calibration import Calibration, JudgeUse
 from assay.model.case import EvalCase
 from assay.model.comparison import CaseRef
@@ -28,7 +25,10 @@ from assay.model.result import decode_trial
 from assay.model.run import RunRecord, only
 from assay.observations.reading import read_json
 from assay.ports import Store
-from assay.service import eval_files
+from assay.results import calibrations
+from assay.results.judgements import Judgement, judgements
+from assay.service import eval_files, labels
+from assay.service.labels import Label
 from assay.service.options import default_evaluators, options_of
 from assay.service.project import project
 from assay.service.store import store_to_read
@@ -103,7 +103,7 @@ class Calibrated(msgspec.Struct, frozen=True):
         }
 
 
-class Desk:
+class CalibrationSession:
     """Calibrates a judge of a run with a file of labels."""
 
     def __init__(
@@ -164,7 +164,7 @@ class Desk:
     def _cases(self, files: set[str]) -> dict[CaseRef, EvalCase]:
         """The cases of those files that can still be loaded, as the run judged them."""
         options = options_of({}, self._settings, self.record, None)
-        defaults = Defaults(default_evaluators(options, self._settings))
+        defaults = DefaultEvaluators(default_evaluators(options, self._settings))
         found: dict[CaseRef, EvalCase] = {}
         for file in files:
             try:
@@ -222,7 +222,7 @@ class Desk:
             unknown,
             shown_path(self._file),
             table.n - len(pairs.get(self.record.id, ())),
-            self._keep(self._calibration(table), complete=complete),
+            self._save(self._calibration(table), complete=complete),
         )
 
     def _pairs(self, given: Sequence[Label]) -> tuple[dict[str, list[tuple[bool, bool]]], int]:
@@ -242,7 +242,7 @@ class Desk:
                     pairs[run_id] = [(k.passed, verdicts[ref].passed) for ref, k in known.items()]
         return pairs, unknown
 
-    def _keep(self, found: Calibration, *, complete: bool) -> Calibration | None:
+    def _save(self, found: Calibration, *, complete: bool) -> Calibration | None:
         """Store a calibration, unless an earlier one stays, which is returned then."""
         root = self._settings.root
         for known in calibrations.read(root):
@@ -250,7 +250,7 @@ class Desk:
                 fewer = known.labels != found.labels and found.table.n < known.table.n
                 if fewer or not complete:
                     return known
-        calibrations.keep(root, found)
+        calibrations.save(root, found)
         return None
 
     def _calibration(self, table: Confusion) -> Calibration:

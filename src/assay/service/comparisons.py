@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from assay.comparison.gate import Rules
+from assay.comparison.gate import GateRules
 from assay.comparison.outcomes import find_run, stored
 from assay.comparison.tables import tables
 from assay.model.comparison_tables import ComparisonTables
@@ -17,7 +17,7 @@ from assay.service.cases import case_rows
 from assay.service.history import compare_stored
 
 
-def compare_with_tables(base: str, candidate: str, store: Store, rules: Rules) -> bytes:
+def compare_with_tables(base: str, candidate: str, store: Store, rules: GateRules) -> bytes:
     """The JSON of a comparison of two runs of a store, with its `tables`."""
     one, other = find_run(base, store), find_run(candidate, store)
     key = _key(base, store, rules)
@@ -38,7 +38,7 @@ def comparison_tables(base: RunRecord, candidate: RunRecord, store: Store) -> Co
     return tables(stored(base, store), stored(candidate, store), (row.tags for row in rows))
 
 
-def _key(base: str, store: Store, rules: Rules) -> str:
+def _key(base: str, store: Store, rules: GateRules) -> str:
     """A hash of all that a comparison depends on, besides the runs.
 
     A baseline is also compared with its first run. Accepted losses may expire.

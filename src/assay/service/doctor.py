@@ -22,15 +22,15 @@ from assay.engine.provenance import environment_of
 from assay.errors import AssayError, ConfigError, EvalFileErrors, NotInStore
 from assay.model.target import Need, TargetSpec
 from assay.redaction import Redactor
-from assay.roster.agentv import targets_file
-from assay.roster.needs import program_path, shortfall
-from assay.roster.secrets import secrets_of
-from assay.roster.targets import Roster, connected
-from assay.seeds import Seeds
+from assay.seed_manifest import Seeds
 from assay.service.project import find_settings, plugins
+from assay.service.secrets import secrets_of
 from assay.service.store import open_store
 from assay.settings import Settings, shown_path
 from assay.suites.staleness import load_registry
+from assay.targets.pool.agentv import targets_file
+from assay.targets.pool.needs import program_path, shortfall
+from assay.targets.pool.target_pool import TargetPool, connected
 from assay.text import count
 
 State = Literal["ok", "warning", "problem"]
@@ -101,7 +101,7 @@ def _everything(
 ) -> Iterator[Finding]:
     yield from _project(settings)
     yield from _plugins()
-    settings.lead_path()
+    settings.prepend_to_sys_path()
     yield from _targets(settings, target, probe)
     yield from _judge(settings, probe)
     yield from _store(settings, store, probe)
@@ -146,13 +146,13 @@ def _plugins() -> Iterator[Finding]:
 
 
 def _targets(settings: Settings, only: str | None, probe: Probe) -> Iterator[Finding]:
-    roster = Roster(settings)
+    pool = TargetPool(settings)
     if only is not None:
-        yield from _target("target", only, partial(roster.spec, only), probe)
+        yield from _target("target", only, partial(pool.spec, only), probe)
         return
     names = [entry.name for entry in settings.config.targets]
     for name in names:
-        yield from _target("target", name, partial(roster.spec, name), probe)
+        yield from _target("target", name, partial(pool.spec, name), probe)
     try:
         _, foreign = targets_file(settings.root)
     except ConfigError as error:
@@ -160,7 +160,7 @@ def _targets(settings: Settings, only: str | None, probe: Probe) -> Iterator[Fin
         foreign = []
     for entry in foreign:
         if entry.name not in names:
-            found = _target("target", entry.name, partial(roster.spec, entry.name), probe)
+            found = _target("target", entry.name, partial(pool.spec, entry.name), probe)
             # Only warnings, as these targets belong to another tool.
             yield from (_as_warning(finding) for finding in found)
     if not names and not foreign:
@@ -221,7 +221,7 @@ def _judge(settings: Settings, probe: Probe) -> Iterator[Finding]:
         yield Finding("judge", "-", "warning", "none is set; rubrics cannot be judged", fix)
         return
     name = judge if isinstance(judge, str) else "judge"
-    yield from _target("judge", name, Roster(settings).judge_spec, probe)
+    yield from _target("judge", name, TargetPool(settings).judge_spec, probe)
 
 
 def _store(settings: Settings, url: str, probe: Probe) -> Iterator[Finding]:

@@ -12,13 +12,13 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from assay.errors import AssayError, EvalFileErrors, Problem, UsageError, cause_of, refusal_of
+from assay.errors import AssayError, EvalFileErrors, Problem, UsageError, cause_of, error_for
 from assay.model.case import Suite
 from assay.service.project import find_settings, import_plugins
 from assay.settings import Settings, shown_path
 from assay.suites import ledger
 from assay.suites.discovery import discover, loader_for
-from assay.suites.programs import missing_programs
+from assay.suites.missing_programs import missing_programs
 
 #: Smaller files are loaded whole, even if they could be streamed.
 STREAMED_BYTES = 4 * 1024 * 1024
@@ -32,7 +32,7 @@ class Loaded(msgspec.Struct, frozen=True):
 
     suites: tuple[Suite, ...]
     problems: tuple[Problem, ...]
-    passed_over: tuple[tuple[str, str], ...] = ()
+    skipped_files: tuple[tuple[str, str], ...] = ()
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -45,8 +45,8 @@ def load(paths: Paths) -> list[Suite]:
     Warnings do not raise: they are in each suite's `warnings`.
     """
     loaded = load_all(paths)
-    if refusal := refusal_of(loaded.problems):
-        raise refusal
+    if error := error_for(loaded.problems):
+        raise error
     return list(loaded.suites)
 
 
@@ -83,17 +83,17 @@ def load_all(paths: Paths, *, stream: bool = False, settings: Settings | None = 
     if broken_plugins:  # an unknown evaluator may be one of theirs
         known = [p for p in problems if p.code != "unknown-evaluator"]
         problems = [*broken_plugins, *known]
-    passed = tuple((shown_path(file), reason) for file, reason in found.passed_over)
+    passed = tuple((shown_path(file), reason) for file, reason in found.skipped_files)
     # A broken seed manifest is a problem of every file that needs it, and is reported once.
     return Loaded(tuple(suites), tuple(dict.fromkeys(problems)), passed)
 
 
 def lint(paths: Paths) -> Loaded:
     """As `validate`, with warnings about weak cases."""
-    from assay.suites.quality import weaknesses  # keeps `validate` fast to start
+    from assay.suites.lint import find_weak_cases  # keeps `validate` fast to start
 
     loaded = validate(paths)
-    return replace(loaded, problems=(*loaded.problems, *weaknesses(loaded.suites)))
+    return replace(loaded, problems=(*loaded.problems, *find_weak_cases(loaded.suites)))
 
 
 def load_file(

@@ -11,13 +11,13 @@ from assay.blocking import wait_for
 from assay.engine.grading import Preparation
 from assay.errors import UsageError
 from assay.model.case import EvalCase
-from assay.model.refusal import shown
 from assay.model.result import EvalCaseResult
 from assay.observations.reading import read
 from assay.ports import Resources, Target
-from assay.roster.targets import Roster
-from assay.seeds import Seeds
+from assay.seed_manifest import Seeds
 from assay.service.project import project
+from assay.targets.pool.target_pool import TargetPool
+from assay.wire.validation_errors import shown
 
 
 def evaluate(
@@ -36,13 +36,15 @@ async def aevaluate(
 ) -> EvalCaseResult:
     """`evaluate` in a running event loop."""
     if not isinstance(case, EvalCase):
-        told = f"the case is {shown(case)}, not an EvalCase; `assay.load` gives the cases of files"
-        raise UsageError(told)
+        message = (
+            f"the case is {shown(case)}, not an EvalCase; `assay.load` gives the cases of files"
+        )
+        raise UsageError(message)
     observed = read(observation)
     settings = project().for_file(Path(case.origin.file))
-    settings.lead_path()
-    async with Roster(settings, judge) as roster:
-        resources = Resources(roster.judge, {"seed": Seeds(settings).data})
+    settings.prepend_to_sys_path()
+    async with TargetPool(settings, judge) as pool:
+        resources = Resources(pool.judge, {"seed": Seeds(settings).data})
         result = await Preparation(resources).grader(case).graded(observed)
     # Results of an evaluator may share a full score, and callers may change its details.
     own = tuple(replace(score, details=dict(score.details)) for score in result.scores)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from assay.comparison.gate import Rules
+from assay.comparison.gate import GateRules
 from assay.comparison.outcomes import (
     Outcomes,
     baseline_name,
@@ -27,7 +27,6 @@ from assay.comparison.outcomes import (
 )
 from assay.comparison.tally import compare as compared
 from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError
-from assay.judges import calibrations
 from assay.model.accepted import AcceptedLoss
 from assay.model.comparison import Comparison, GateVerdict
 from assay.model.options import Gate, RunOptions
@@ -35,6 +34,7 @@ from assay.model.result import Count
 from assay.model.run import RunRecord, RunStatus, timestamp
 from assay.model.run_result import RunResult
 from assay.ports import Store
+from assay.results import calibrations
 from assay.results.folder import files_of, folder_shown, results_folder
 from assay.results.run import conclude, recorded_summary, result_of
 from assay.service.project import project, working_directory
@@ -151,7 +151,7 @@ def _compare_again(
     try:
         before = _find_base(base, options, store)
         rules = rules_of(options, _accepted_then(record), _day_of(record), verdict.sequential)
-        found = against(before, record, store, rules)
+        found = compare_with_base(before, record, store, rules)
     except AssayError as error:
         return None, [*notes, f"it was compared with {base}, which cannot be read now: {error}"]
     if verdict.removed is not None:
@@ -194,9 +194,9 @@ def rules_of(
     accepted: Iterable[AcceptedLoss],
     today: date,
     sequential: Sequential | None = None,
-) -> Rules:
+) -> GateRules:
     """The rules of the gate for a run with these options."""
-    return Rules(
+    return GateRules(
         options.gate,
         options.margin,
         options.strict,
@@ -207,7 +207,7 @@ def rules_of(
     )
 
 
-def against(base: Outcomes, run: RunRecord, store: Store, rules: Rules) -> Comparison:
+def compare_with_base(base: Outcomes, run: RunRecord, store: Store, rules: GateRules) -> Comparison:
     """Compare a run with its baseline."""
     # Notes about the run itself are in its own report.
     found = compared(
@@ -221,7 +221,7 @@ def against(base: Outcomes, run: RunRecord, store: Store, rules: Rules) -> Compa
     return _with_decline(found, base, stored(run, store), store, rules)
 
 
-def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Comparison:
+def compare_stored(base: str, candidate: str, store: Store, rules: GateRules) -> Comparison:
     """Compare two runs of a store; a name is never taken for that of a file."""
     one, other = (
         stored(find_run(name, store), store, name).not_empty() for name in (base, candidate)
@@ -230,7 +230,7 @@ def compare_stored(base: str, candidate: str, store: Store, rules: Rules) -> Com
 
 
 def _with_decline(
-    found: Comparison, base: Outcomes, candidate: Outcomes, store: Store, rules: Rules
+    found: Comparison, base: Outcomes, candidate: Outcomes, store: Store, rules: GateRules
 ) -> Comparison:
     """The comparison with a warning if the candidate is worse than the baseline once was.
 
@@ -330,14 +330,14 @@ def compare(
     docs/compare.md explains the terms.
     """
     accepted, today = tuple(project().config.accepted), date.today()
-    rules = Rules(gate, margin, strict, accepted=accepted, today=today).checked()
+    rules = GateRules(gate, margin, strict, accepted=accepted, today=today).checked()
     with ExitStack() as stack:
         (one, other), opened = _outcomes((base, candidate), stack, store)
         return _compare_outcomes(one.not_empty(), other.not_empty(), rules, opened)
 
 
 def _compare_outcomes(
-    one: Outcomes, other: Outcomes, rules: Rules, store: Store | None
+    one: Outcomes, other: Outcomes, rules: GateRules, store: Store | None
 ) -> Comparison:
     found = compared(
         one,

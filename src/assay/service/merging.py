@@ -13,13 +13,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from assay.errors import AssayError, UsageError
-from assay.judges import calibrations
 from assay.model.calibration import recorded_uses
 from assay.model.options import RunOptions
 from assay.model.run import (
     CANCELLED,
-    DOOR,
     MERGED_FROM,
+    STARTED_BY,
     RunRecord,
     SuiteHeader,
     TrialRecord,
@@ -27,6 +26,7 @@ from assay.model.run import (
 )
 from assay.model.run_result import RunResult
 from assay.ports import Store
+from assay.results import calibrations
 from assay.results.folder import folder_shown, results_folder, write_files
 from assay.results.run import conclude, recorded_summary, result_of
 from assay.service.options import inherited
@@ -61,7 +61,7 @@ def _merged(shards: Sequence[Shard]) -> RunRecord:
     """The record of the merged run, before its trials are copied."""
     records = [shard.record for shard in shards]
     first, now = records[0], datetime.now(UTC)
-    environment = without(first.environment, DOOR, CANCELLED)
+    environment = without(first.environment, STARTED_BY, CANCELLED)
     if uses := recorded_uses(use for record in records for use in record.judges):
         environment["judges"] = uses
     targets = {record.target for record in records if record.target}

@@ -7,45 +7,45 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from assay import registry
-from assay.documents.checking import check
-from assay.documents.document import Document
 from assay.errors import Problem, UsageError
 from assay.model.evaluator import Evaluators, EvaluatorSpec
-from assay.model.options import Heir, RunOptions, options_where
-from assay.model.reading import Reading
+from assay.model.options import DerivedRun, RunOptions, options_where
 from assay.model.run import RunRecord
-from assay.model.shape import Shape
 from assay.redaction import MARK
 from assay.settings import OVERRIDES, Settings, environment
+from assay.wire.document import Document
+from assay.wire.shape import Shape
+from assay.wire.validation import check
+from assay.wire.validation_context import ValidationContext
 
 
 def options_of(
     given: dict[str, Any],
     settings: Settings,
     earlier: RunRecord | None = None,
-    heir: Heir | None = "rerun",
+    derived: DerivedRun | None = "rerun",
 ) -> RunOptions:
     """By precedence: given, of the earlier run, environment, assay.yaml.
 
-    An `heir` does not have all options of the earlier run; a resumed run, None, has.
+    An `derived` does not have all options of the earlier run; a resumed run, None, has.
     """
     defaults = settings.config.defaults
     known = {name: getattr(defaults, name) for name in defaults.model_fields_set}
     known |= _environment()
     if earlier is not None:
-        known |= earlier.options if heir is None else inherited(earlier.options, heir)
+        known |= earlier.options if derived is None else inherited(earlier.options, derived)
         _check_complete(earlier, known.keys() - given.keys())
-    written = known | {RunOptions.spelling.aliases.get(k, k): v for k, v in given.items()}
+    written = known | {RunOptions.key_names.aliases.get(k, k): v for k, v in given.items()}
     document = Document.unplaced("options", written)
-    options, problems = check(RunOptions, document, (), written, _reading(settings))
+    options, problems = check(RunOptions, document, (), written, _validation_context(settings))
     if options is None or problems:
         raise UsageError(_joined(problems))
     return options
 
 
-def inherited(options: Mapping[str, Any], heir: Heir) -> dict[str, Any]:
+def inherited(options: Mapping[str, Any], derived: DerivedRun) -> dict[str, Any]:
     """The recorded options that a run inherits from the run that it is based on."""
-    names = options_where(lambda option: heir in option.heirs)
+    names = options_where(lambda option: derived in option.inherited_by)
     return {name: value for name, value in options.items() if name in names}
 
 
@@ -88,7 +88,7 @@ def default_evaluators(options: RunOptions, settings: Settings) -> tuple[Evaluat
         return ()
     written = {"evaluators": list(options.evaluators)}
     document = Document.unplaced("options", written)
-    found, problems = check(_EvaluatorList, document, (), written, _reading(settings))
+    found, problems = check(_EvaluatorList, document, (), written, _validation_context(settings))
     if found is None:
         raise UsageError(f"evaluators: {_joined(p for p in problems if p.severity == 'error')}")
     return found.evaluators
@@ -100,6 +100,6 @@ class _EvaluatorList(Shape):
     evaluators: Evaluators = ()
 
 
-def _reading(settings: Settings) -> Reading:
+def _validation_context(settings: Settings) -> ValidationContext:
     find = settings.root.joinpath
-    return Reading(find, find, registry.evaluators.get, registry.evaluators)
+    return ValidationContext(find, find, registry.evaluators.get, registry.evaluators)

@@ -11,8 +11,8 @@ import msgspec
 
 from assay.comparison.outcomes import find_run, newest_first, outcomes_of, stored
 from assay.comparison.pairs import pair
-from assay.engine.job import project_path
 from assay.engine.plan import Plan
+from assay.engine.run_spec import project_path
 from assay.errors import AssayError, UsageError
 from assay.model.case import EvalCase
 from assay.model.comparison import CaseOutcome, comparable
@@ -21,7 +21,6 @@ from assay.model.result import JUDGED
 from assay.model.run import RunRecord, TrialFacts, positions_of
 from assay.model.trials import by_case, repeats_of
 from assay.ports import Store
-from assay.roster.targets import Roster
 from assay.service import eval_files
 from assay.service.eval_files import Paths, as_paths
 from assay.service.options import options_of
@@ -38,6 +37,7 @@ from assay.stats.planning import (
     score_detectable_difference,
 )
 from assay.stats.sums import Moments
+from assay.targets.pool.target_pool import TargetPool
 
 #: The assumed share of cases that change between two runs.
 DISCORDANT = 0.2
@@ -45,7 +45,7 @@ DISCORDANT = 0.2
 _MAX_RUNS = 500
 
 
-class Basis(msgspec.Struct, frozen=True):
+class NoiseModel(msgspec.Struct, frozen=True):
     """How much two equally good runs differ, and where that is known from.
 
     `discordant` is the share of cases that change, `variances` are those of their scores.
@@ -79,7 +79,7 @@ class SuiteCost(msgspec.Struct, frozen=True):
         }
 
 
-class Wish(msgspec.Struct, frozen=True):
+class PlanRequest(msgspec.Struct, frozen=True):
     """The parameters of a plan."""
 
     cases: int | None = None
@@ -92,24 +92,24 @@ class Wish(msgspec.Struct, frozen=True):
 class Forecast(msgspec.Struct, frozen=True):
     """What `cases` can detect, and how many `difference` needs; None if that is impossible."""
 
-    wish: Wish
-    basis: Basis
+    request: PlanRequest
+    noise_model: NoiseModel
     cases: int | None
     suites: tuple[SuiteCost, ...] = ()
     workers: int = WORKERS
 
     @property
     def repeat(self) -> int:
-        return self.wish.repeat or 1
+        return self.request.repeat or 1
 
     @property
     def aim(self) -> Aim:
-        return Aim(power=self.wish.power)
+        return Aim(power=self.request.power)
 
     @property
     def discordant(self) -> float:
         """The share of cases that change, which is at least the difference."""
-        return max(self.basis.discordant, abs(self.wish.difference or 0.0))
+        return max(self.noise_model.discordant, abs(self.request.difference or 0.0))
 
     @property
     def detectable(self) -> float | None:
@@ -123,34 +123,38 @@ class Forecast(msgspec.Struct, frozen=True):
     @property
     def needed(self) -> int | None:
         """How many cases the difference of pass rates needs."""
-        if self.wish.difference is None:
+        if self.request.difference is None:
             return None
-        return cases_needed(self.wish.difference, self.discordant, self.aim)
+        return cases_needed(self.request.difference, self.discordant, self.aim)
 
     @property
     def by_scores(self) -> bool:
         """Are mean scores worth reporting? They are if cases are repeated or graded."""
-        return self.repeat > 1 or self.basis.graded
+        return self.repeat > 1 or self.noise_model.graded
 
     @property
     def scores_alike(self) -> bool:
         """Are all known scores equal? Then their variance cannot be estimated."""
-        return not self.basis.variances.total()
+        return not self.noise_model.variances.total()
 
     @property
     def score_detectable(self) -> float | None:
         if self.cases is None or self.scores_alike:
             return None
         repeats = (self.repeat, self.repeat)
-        found = score_detectable_difference(self.cases, self.basis.variances, *repeats, self.aim)
+        found = score_detectable_difference(
+            self.cases, self.noise_model.variances, *repeats, self.aim
+        )
         return None if found is None or found > 1 else found
 
     @property
     def score_needed(self) -> int | None:
-        if not self.wish.difference or self.scores_alike:
+        if not self.request.difference or self.scores_alike:
             return None
         repeats = (self.repeat, self.repeat)
-        return score_cases_needed(self.wish.difference, self.basis.variances, *repeats, self.aim)
+        return score_cases_needed(
+            self.request.difference, self.noise_model.variances, *repeats, self.aim
+        )
 
     @property
     def cost_usd(self) -> float | None:
@@ -167,11 +171,11 @@ class Forecast(msgspec.Struct, frozen=True):
         """The JSON of `assay plan --json`."""
         found: dict[str, Any] = {
             "cases": self.cases,
-            "difference": self.wish.difference,
-            "power": self.wish.power,
+            "difference": self.request.difference,
+            "power": self.request.power,
             "repeat": self.repeat,
             "discordant": self.discordant,
-            "source": self.basis.source,
+            "source": self.noise_model.source,
             "detectableDifference": self.detectable,
             "casesNeeded": self.needed,
         }
@@ -187,23 +191,23 @@ class Forecast(msgspec.Struct, frozen=True):
         return found
 
 
-def plan(wish: Wish, paths: Paths = (), *, store: str | None = None) -> Forecast:
+def plan(request: PlanRequest, paths: Paths = (), *, store: str | None = None) -> Forecast:
     """Which difference the cases of paths, of a run, or a number of cases could detect."""
     settings = project()
     with closing(store_to_read(settings, store)) as opened:
-        basis = _basis(wish, opened)
+        noise_model = _noise_model(request, opened)
         if not as_paths(paths):
-            cases = wish.cases or basis.cases
-            if cases is None and wish.difference is None:
+            cases = request.cases or noise_model.cases
+            if cases is None and request.difference is None:
                 message = "there is nothing to plan"
                 raise UsageError(f"{message}: give --cases, --difference, --run, or eval files")
-            return Forecast(wish, basis, cases)
-        options = options_of({"repeat": wish.repeat} if wish.repeat else {}, settings, None)
+            return Forecast(request, noise_model, cases)
+        options = options_of({"repeat": request.repeat} if request.repeat else {}, settings, None)
         chosen = Plan(eval_files.load(paths), options).select()
         costs = _costs(chosen, settings, opened)
         asked = [planned.case for planned in chosen if planned.case.skip is None]
         workers = options.workers or _workers(asked, chosen, settings)
-        return Forecast(wish, basis, wish.cases or len(asked), costs, workers)
+        return Forecast(request, noise_model, request.cases or len(asked), costs, workers)
 
 
 def _workers(asked: Iterable[EvalCase], chosen: Plan, settings: Settings) -> int:
@@ -219,7 +223,7 @@ def _workers(asked: Iterable[EvalCase], chosen: Plan, settings: Settings) -> int
 
 def _workers_of_target(target: str, settings: Settings) -> int | None:
     with suppress(AssayError):  # reported by the run
-        return Roster(settings).spec(target).workers
+        return TargetPool(settings).spec(target).workers
     return None
 
 
@@ -228,12 +232,12 @@ def _total(parts: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _basis(wish: Wish, store: Store) -> Basis:
-    if wish.run is None:
+def _noise_model(request: PlanRequest, store: Store) -> NoiseModel:
+    if request.run is None:
         assumed = Variances(0.0, DISCORDANT / 2, DISCORDANT / 2)
-        return Basis(DISCORDANT, assumed, "assumed; --run takes it from a recorded run")
-    record = find_run(wish.run, store)
-    noise = _Noise()
+        return NoiseModel(DISCORDANT, assumed, "assumed; --run takes it from a recorded run")
+    record = find_run(request.run, store)
+    noise = _NoiseSamples()
     for trials in by_case(store.facts(record.id)):
         noise.add([t for t in repeats_of(trials) if t.outcome in JUDGED])
     if not noise.cases:
@@ -241,7 +245,7 @@ def _basis(wish: Wish, store: Store) -> Basis:
     return _with_baseline(record, noise, store) or noise.alone(record.id)
 
 
-class _Noise:
+class _NoiseSamples:
     """Collects how much the repeats of a case differ, and how much the cases of a run differ."""
 
     def __init__(self) -> None:
@@ -268,20 +272,20 @@ class _Noise:
             self.flips.add(2 * passes * (n - passes) / (n * (n - 1)))
             self.within.add(own.variance or 0.0)
 
-    def alone(self, run_id: str) -> Basis:
+    def alone(self, run_id: str) -> NoiseModel:
         """From this run only: from its repeats, or else as if two runs were independent."""
         least = 1 / self.cases
         if self.attempts.count:
             noise = Variances(0.0, self.within.mean, self.within.mean)
             source = f"from the repeats of the run {run_id}"
-            return Basis(max(self.flips.mean, least), noise, source, self.cases, self.graded)
+            return NoiseModel(max(self.flips.mean, least), noise, source, self.cases, self.graded)
         rate = self.passed / self.cases
         source = f"at worst, from the pass rate of the run {run_id}; repeats would tell more"
         worst = Variances(2 * (self.scores.variance or 0.0))
-        return Basis(max(2 * rate * (1 - rate), least), worst, source, self.cases, self.graded)
+        return NoiseModel(max(2 * rate * (1 - rate), least), worst, source, self.cases, self.graded)
 
 
-def _with_baseline(record: RunRecord, noise: _Noise, store: Store) -> Basis | None:
+def _with_baseline(record: RunRecord, noise: _NoiseSamples, store: Store) -> NoiseModel | None:
     """From the run and its baseline, if it had one that still exists."""
     name = record.verdict.baseline
     if name is None:
@@ -300,7 +304,7 @@ def _with_baseline(record: RunRecord, noise: _Noise, store: Store) -> Basis | No
         return None
     within, attempts = noise.within.mean, noise.attempts.mean or 1.0
     between = max((scores.variance or 0.0) - 2 * within / attempts, 0.0)
-    return Basis(
+    return NoiseModel(
         max(moved.mean, 1 / moved.count),
         Variances(between, within, within),
         f"from the run {record.id} and its baseline {base.name}",

@@ -57,7 +57,7 @@ def plugins() -> list[Registered]:
 
 def _import_plugin(module: str, settings: Settings) -> Registered:
     """Import a module listed under `plugins`; its evaluators register themselves."""
-    settings.lead_path()
+    settings.prepend_to_sys_path()
     fault = ""
     try:
         import_module(module)

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from assay.documents.source import is_absent
-from assay.errors import LedgerError, UsageError, refusal_of
+from assay.errors import LedgerError, UsageError, error_for
 from assay.service.eval_files import Paths, as_paths, load_file
 from assay.service.project import find_settings, working_directory
 from assay.settings import shown_path
 from assay.suites import ledger
 from assay.suites.discovery import discover
+from assay.wire.text_files import is_absent
 
 
 def lock(paths: Paths) -> dict[str, list[str]]:
@@ -38,8 +38,8 @@ def add(
     file = working_directory() / folder / f"{tool}{ledger.SUFFIX}"
     if not is_absent(file):
         problems = load_file(file, find_settings().for_file(file))[1]
-        if refusal := refusal_of(problems):
-            raise refusal
+        if error := error_for(problems):
+            raise error
     return file, ledger.add(file, bug, today, verify)
 
 
@@ -70,8 +70,8 @@ def _files(paths: Paths) -> Sequence[Path]:
     problems = list(found.problems)
     for file in files:
         problems += load_file(file, settings.for_file(file))[1]
-    if refusal := refusal_of(problems):
-        raise refusal
+    if error := error_for(problems):
+        raise error
     if not files and not found.lost:
         raise UsageError("there is no *.regression.json in the paths given")
     return [*files, *found.lost]

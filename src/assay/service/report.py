@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from assay.errors import PluginError, blaming, reading_results
+from assay.errors import PluginError, reading_results, wrap_errors
 from assay.model.run_result import RunResult
 from assay.registry import reporters
 
@@ -12,5 +12,5 @@ from assay.registry import reporters
 def report(run: RunResult, name: str, out: TextIO) -> None:
     """Write the report. An OSError is passed on: the caller knows what `out` is."""
     reporter = reporters.get(name)
-    with blaming(f"the reporter {name!r} failed", PluginError, OSError), reading_results():
+    with wrap_errors(f"the reporter {name!r} failed", PluginError, OSError), reading_results():
         reporter.write(run, out)

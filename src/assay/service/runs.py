@@ -1,6 +1,6 @@
 """The verbs of runs: run, resume, rerun failed cases, and regrade.
 
-Doors (CLI, server, Python API) call only these. A run is put together here: eval files, options,
+CLI, server and Python API call only these. A run is put together here: eval files, options,
 the store, target and judge, and the baseline.
 """
 
@@ -22,35 +22,35 @@ from assay.blocking import wait_for
 from assay.comparison.accepted import AcceptedLosses
 from assay.comparison.outcomes import Outcomes, find_run, newest_first, outcomes_of, stored
 from assay.engine import session
-from assay.engine.brake import Brake
-from assay.engine.job import Compare, Job, project_path
-from assay.engine.plan import Defaults
+from assay.engine.cancellation import Cancellation
+from assay.engine.plan import DefaultEvaluators
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
-from assay.errors import Problem, StoreError, UsageError, refusal_of
+from assay.engine.run_spec import Compare, RunSpec, project_path
+from assay.errors import Problem, StoreError, UsageError, error_for
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Listener, Notice
-from assay.model.options import Heir, RunOptions
+from assay.model.options import DerivedRun, RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.ports import Store, Target
-from assay.results.finishing import RunResults
-from assay.roster.secrets import secrets_of
-from assay.roster.targets import Roster
-from assay.seeds import Seeds
-from assay.service import handmade
+from assay.results.builder import RunResultBuilder
+from assay.seed_manifest import Seeds
+from assay.service import python_suites
 from assay.service.eval_files import Paths, as_paths, load_all
-from assay.service.history import against, restored, rules_of
+from assay.service.history import compare_with_base, restored, rules_of
 from assay.service.options import default_evaluators, options_of
 from assay.service.project import project, working_directory
 from assay.service.result import Run
+from assay.service.secrets import secrets_of
 from assay.service.store import open_store
 from assay.service.work import with_work
 from assay.settings import Settings
 from assay.stats.sequential import Sequential
 from assay.suites import snapshot
 from assay.suites.test_cases import is_reference, suite_of
+from assay.targets.pool.target_pool import TargetPool
 
 AnyTarget = str | Target | Callable[[Any], Any]
 Cases = Paths | Suite | Iterable[Suite]
@@ -59,19 +59,19 @@ Baseline = str | os.PathLike[str] | RunResult
 _ORIGINS = ("rerunFailed", "regraded")
 
 
-class Door(msgspec.Struct, frozen=True):
-    """How a door observes and stops a run."""
+class RunHooks(msgspec.Struct, frozen=True):
+    """How a caller observes and stops a run."""
 
     listen: Listener = lambda event: None
-    brake: Brake | None = None
+    cancellation: Cancellation | None = None
     #: Recorded with the run, so that a server resumes only its own.
     name: str = ""
     #: Does it write reports after the run, and then call `confirm_reports`?
     reports: bool = False
 
 
-class Order(msgspec.Struct, frozen=True):
-    """What a door requests. At most one of `resume`, `rerun_failed` and `regrade` names a run.
+class RunRequest(msgspec.Struct, frozen=True):
+    """What a caller requests. At most one of `resume`, `rerun_failed` and `regrade` names a run.
 
     A `resume` of "" means the newest unfinished run with the same paths, target and options.
     """
@@ -83,7 +83,7 @@ class Order(msgspec.Struct, frozen=True):
     resume: str | None = None
     rerun_failed: str | None = None
     regrade: str | None = None
-    door: Door = Door()
+    hooks: RunHooks = RunHooks()
     #: May large files of recorded answers be graded by separate processes?
     stream: bool = True
     #: The targets and judges that may be used; None allows all.
@@ -128,8 +128,8 @@ async def arun(
     **options: Any,
 ) -> Run:
     """`run` in a running event loop."""
-    order = Order(cases, target, judge, store)
-    return await carry_out(*_with_baseline(baseline, order, options))
+    request = RunRequest(cases, target, judge, store)
+    return await execute(*_with_baseline(baseline, request, options))
 
 
 def regrade(
@@ -142,48 +142,48 @@ def regrade(
     **options: Any,
 ) -> Run:
     """Grade the observations of a recorded run again, with today's evaluators: a new run."""
-    order = Order(cases, judge=judge, store=store, regrade=reference)
-    return wait_for(lambda: _regrade(order, baseline, options))
+    request = RunRequest(cases, judge=judge, store=store, regrade=reference)
+    return wait_for(lambda: _regrade(request, baseline, options))
 
 
-async def _regrade(order: Order, baseline: Baseline | None, options: dict[str, Any]) -> Run:
-    async with _separate(order.judge) as judging:
-        order = replace(order, judge=judging)
-        return await carry_out(*_with_baseline(baseline, order, options))
+async def _regrade(request: RunRequest, baseline: Baseline | None, options: dict[str, Any]) -> Run:
+    async with _separate(request.judge) as judging:
+        request = replace(request, judge=judging)
+        return await execute(*_with_baseline(baseline, request, options))
 
 
 def _with_baseline(
-    baseline: Baseline | None, order: Order, options: dict[str, Any]
-) -> tuple[Order, dict[str, Any]]:
-    """The order and the options with the baseline, which is a run or names one."""
+    baseline: Baseline | None, request: RunRequest, options: dict[str, Any]
+) -> tuple[RunRequest, dict[str, Any]]:
+    """The request and the options with the baseline, which is a run or names one."""
     if baseline is None:
-        return order, options
+        return request, options
     if isinstance(baseline, RunResult):
-        return replace(order, baseline=baseline), options | {"baseline": baseline.id}
-    return order, options | {"baseline": os.fspath(baseline)}
+        return replace(request, baseline=baseline), options | {"baseline": baseline.id}
+    return request, options | {"baseline": os.fspath(baseline)}
 
 
-async def carry_out(order: Order, given: dict[str, Any]) -> Run:
-    """Carry out the run that a door requested."""
+async def execute(request: RunRequest, given: dict[str, Any]) -> Run:
+    """Execute the run that a caller requested."""
     settings = project()
-    settings.lead_path()
-    store = open_store(settings, order.store)
+    settings.prepend_to_sys_path()
+    store = open_store(settings, request.store)
     try:
-        return Run.of(await carry_out_in(settings, store, order, given), store)
+        return Run.of(await execute_in(settings, store, request, given), store)
     except BaseException:
         store.close()
         raise
 
 
-async def carry_out_in(
-    settings: Settings, store: Store, order: Order, given: dict[str, Any]
+async def execute_in(
+    settings: Settings, store: Store, request: RunRequest, given: dict[str, Any]
 ) -> RunResult:
-    """Carry out the run with a store that stays open."""
-    job = _job(order, given, settings, store)
-    if job.resumed is not None and job.resumed.status == "finished":
-        job.listen(Notice(f"the run {job.resumed.id} is finished: only its reports were missing"))
-        return restored(job.resumed, store, settings)
-    return await session.run(job)
+    """Execute the run with a store that stays open."""
+    spec = _run_spec(request, given, settings, store)
+    if spec.resumed is not None and spec.resumed.status == "finished":
+        spec.listen(Notice(f"the run {spec.resumed.id} is finished: only its reports were missing"))
+        return restored(spec.resumed, store, settings)
+    return await session.run(spec)
 
 
 def confirm_reports(run: Run) -> None:
@@ -197,89 +197,91 @@ def confirm_reports(run: Run) -> None:
         run.store.finish(record.id, record.status, record.finished_at or "", summary)
 
 
-def _check_order(order: Order) -> None:
+def _check_request(request: RunRequest) -> None:
     """Only one earlier run may be named. A bare `--resume` continues a begun `--rerun-failed`."""
-    if order.resume and order.rerun_failed is not None:
-        both = f"--resume {order.resume} and --rerun-failed {order.rerun_failed}"
+    if request.resume and request.rerun_failed is not None:
+        both = f"--resume {request.resume} and --rerun-failed {request.rerun_failed}"
         raise UsageError(f"{both} name two runs to go back to: leave one of them out")
 
 
-def _job(order: Order, given: dict[str, Any], settings: Settings, store: Store) -> Job:
-    _check_order(order)
-    earlier = find_run(order.earlier, store) if order.earlier else None
-    options = _options(order, given, settings, earlier)
-    base, origin = _find_base(order.baseline, options, store), _origin(order, earlier)
+def _run_spec(
+    request: RunRequest, given: dict[str, Any], settings: Settings, store: Store
+) -> RunSpec:
+    _check_request(request)
+    earlier = find_run(request.earlier, store) if request.earlier else None
+    options = _options(request, given, settings, earlier)
+    base, origin = _find_base(request.baseline, options, store), _origin(request, earlier)
     # A run based on another one looks its cases up, which a stream cannot do.
-    order = replace(order, stream=order.stream and not origin)
-    suites, paths = _suites(order, options, settings, store, earlier)
+    request = replace(request, stream=request.stream and not origin)
+    suites, paths = _suites(request, options, settings, store, earlier)
     defaults = default_evaluators(options, settings)
-    _report(list(handmade.unchecked(suites, Defaults(defaults))), order, options)
+    _report(list(python_suites.unchecked(suites, DefaultEvaluators(defaults))), request, options)
     accepted = AcceptedLosses(settings.config.accepted, datetime.now(UTC).date())
-    job = Job(
+    spec = RunSpec(
         settings=settings,
         suites=suites,
         options=options,
         store=store,
-        results=RunResults(settings),
+        results=RunResultBuilder(settings),
         paths=paths,
-        target=_as_target(order.target),
-        judge=_as_target(order.judge),
-        targets=order.targets,
+        target=_as_target(request.target),
+        judge=_as_target(request.judge),
+        targets=request.targets,
         defaults=defaults,
         sources={"seed": Seeds(settings).data, "snapshot": snapshot.capture(settings) or {}},
         secrets=frozenset(secrets_of(settings)),
         compare=_comparer(options, settings, store, base),
         base=base or (),
         accepts=lambda ref: accepted.entry_for(ref) is not None,
-        listen=order.door.listen,
-        brake=order.door.brake or Brake(),
-        door=order.door.name,
-        reports=order.door.reports,
+        listen=request.hooks.listen,
+        cancellation=request.hooks.cancellation or Cancellation(),
+        started_by=request.hooks.name,
+        reports=request.hooks.reports,
         origin=origin,
     )
-    job = with_work(_with_origin(job), order.store or settings.config.store)
-    if order.resume is None:
-        return job
-    named = earlier if order.resume else None
-    return replace(job, resumed=resumable(job, named, newest_first(store)))
+    spec = with_work(_with_origin(spec), request.store or settings.config.store)
+    if request.resume is None:
+        return spec
+    named = earlier if request.resume else None
+    return replace(spec, resumed=resumable(spec, named, newest_first(store)))
 
 
 def _options(
-    order: Order, given: dict[str, Any], settings: Settings, earlier: RunRecord | None
+    request: RunRequest, given: dict[str, Any], settings: Settings, earlier: RunRecord | None
 ) -> RunOptions:
-    named = {"target": order.target, "judge": order.judge}
+    named = {"target": request.target, "judge": request.judge}
     given = given | {name: who for name, who in named.items() if isinstance(who, str)}
-    heir: Heir | None = "rerun" if order.regrade is None else "regrade"
-    return options_of(given, settings, earlier, None if order.resume else heir)
+    derived: DerivedRun | None = "rerun" if request.regrade is None else "regrade"
+    return options_of(given, settings, earlier, None if request.resume else derived)
 
 
-def _origin(order: Order, earlier: RunRecord | None) -> dict[str, str]:
+def _origin(request: RunRequest, earlier: RunRecord | None) -> dict[str, str]:
     """The run that this one is based on, under its key; a resumed run keeps its own."""
     if earlier is None:
         return {}
-    if order.resume:
+    if request.resume:
         return {how: earlier.plan[how] for how in _ORIGINS if how in earlier.plan}
-    return {"rerunFailed" if order.rerun_failed is not None else "regraded": earlier.id}
+    return {"rerunFailed" if request.rerun_failed is not None else "regraded": earlier.id}
 
 
-def _with_origin(job: Job) -> Job:
-    """The job with the cases, and for a regrade the answers, of the run that it is based on."""
-    if run_id := job.origin.get("rerunFailed"):
-        return _with_failed(job, job.store.run(run_id))
-    if run_id := job.origin.get("regraded"):
-        answers = StoredAnswers(job.store.run(run_id), job.store)
-        files = [project_path(suite.file, job.settings) for suite in job.suites]
+def _with_origin(spec: RunSpec) -> RunSpec:
+    """With the cases, and for a regrade the answers, of the run that it is based on."""
+    if run_id := spec.origin.get("rerunFailed"):
+        return _with_failed(spec, spec.store.run(run_id))
+    if run_id := spec.origin.get("regraded"):
+        answers = StoredAnswers(spec.store.run(run_id), spec.store)
+        files = [project_path(suite.file, spec.settings) for suite in spec.suites]
         return replace(
-            job, target=answers, wanted=lambda suite, case: answers.has(files[suite], case)
+            spec, target=answers, wanted=lambda suite, case: answers.has(files[suite], case)
         )
-    return job
+    return spec
 
 
-def _with_failed(job: Job, earlier: RunRecord) -> Job:
-    """The job with only the cases that failed or errored in the earlier run."""
-    outcomes = outcomes_of(earlier.id, job.store, job.settings.root)
+def _with_failed(spec: RunSpec, earlier: RunRecord) -> RunSpec:
+    """With only the cases that failed or errored in the earlier run."""
+    outcomes = outcomes_of(earlier.id, spec.store, spec.settings.root)
     failed = {case.ref for case in outcomes if case.outcome in ("failed", "errored")}
-    files = [project_path(suite.file, job.settings) for suite in job.suites]
+    files = [project_path(suite.file, spec.settings) for suite in spec.suites]
 
     def wanted(suite: int, case: EvalCase) -> bool:
         return CaseRef(files[suite], case.id) in failed
@@ -287,9 +289,9 @@ def _with_failed(job: Job, earlier: RunRecord) -> Job:
     nothing = ""
     if not failed:
         nothing = f"no case failed in the run {earlier.id}: there is nothing to rerun"
-    elif not any(wanted(i, case) for i, suite in enumerate(job.suites) for case in suite):
+    elif not any(wanted(i, case) for i, suite in enumerate(spec.suites) for case in suite):
         nothing = f"none of the cases that failed in the run {earlier.id} is in these files"
-    return replace(job, wanted=wanted, nothing_wanted=nothing)
+    return replace(spec, wanted=wanted, nothing_wanted=nothing)
 
 
 def _find_base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes | None:
@@ -315,72 +317,76 @@ def _comparer(
     def compare(run_id: str, sequential: Sequential | None) -> Comparison:
         # It still runs, but there is nothing left to ask when its own process compares it.
         run = replace(store.run(run_id), status="finished")
-        return against(base, run, store, rules(today, sequential))
+        return compare_with_base(base, run, store, rules(today, sequential))
 
     return compare
 
 
-def _may_stream(order: Order, options: RunOptions, settings: Settings) -> bool:
+def _may_stream(request: RunRequest, options: RunOptions, settings: Settings) -> bool:
     """May large files be streamed? Only if answers are recorded and no option counts cases."""
     counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
-    if not order.stream or any(counted) or options.stop_when:
+    if not request.stream or any(counted) or options.stop_when:
         return False
-    if isinstance(order.target, str) or order.target is None:
-        return options.target is not None and Roster(settings).spec(options.target).recorded
+    if isinstance(request.target, str) or request.target is None:
+        return options.target is not None and TargetPool(settings).spec(options.target).recorded
     return False
 
 
 def _suites(
-    order: Order, options: RunOptions, settings: Settings, store: Store, earlier: RunRecord | None
+    request: RunRequest,
+    options: RunOptions,
+    settings: Settings,
+    store: Store,
+    earlier: RunRecord | None,
 ) -> tuple[Sequence[Suite], list[str]]:
     """The suites, and the paths that a resumed run loads them from."""
-    cases = handmade.listed(order.cases)
+    cases = python_suites.listed(request.cases)
     if cases and isinstance(cases[0], Suite):
-        suites = handmade.checked(cases, defaults=bool(options.evaluators))
-        return suites, handmade.paths_of(suites, settings)
+        suites = python_suites.checked(cases, defaults=bool(options.evaluators))
+        return suites, python_suites.paths_of(suites, settings)
     paths = as_paths(cases)
     if not paths and earlier is not None:
-        handmade.check_loadable(earlier, regraded=order.regrade is not None)
+        python_suites.check_loadable(earlier, regraded=request.regrade is not None)
         known = earlier.plan["paths"]
         paths = [Path(p) if is_reference(p) else settings.root / p for p in known]
     if not paths:
         raise UsageError("no path is given: name eval files or folders, such as 'evals/'")
     kept = [suite_of(str(path), store) for path in paths if is_reference(str(path))]
     files = [path for path in paths if not is_reference(str(path))]
-    loaded = _load(files, order, options, settings) if files else ()
+    loaded = _load(files, request, options, settings) if files else ()
     written = [project_path(str(path), settings) for path in files]
     suites = [*loaded, *(suite for suite, _ in kept)]
     return suites, [*written, *(reference for _, reference in kept)]
 
 
 def _load(
-    files: list[Path], order: Order, options: RunOptions, settings: Settings
+    files: list[Path], request: RunRequest, options: RunOptions, settings: Settings
 ) -> Sequence[Suite]:
     """Load eval files; warnings are reported, or raised if the run is strict."""
-    loaded = load_all(files, stream=_may_stream(order, options, settings), settings=settings)
-    if refusal := refusal_of(loaded.problems):
-        raise refusal
+    loaded = load_all(files, stream=_may_stream(request, options, settings), settings=settings)
+    if error := error_for(loaded.problems):
+        raise error
     unselected = [s for s in loaded.suites if options.tier and s.tier not in options.tier]
     ignored = {problem for suite in unselected for problem in suite.warnings}
     warnings = [problem for problem in loaded.problems if problem not in ignored]
-    _report(warnings, order, options)
-    for file, reason in loaded.passed_over:
-        order.door.listen(Notice(f"passed over {file}: {reason}"))
+    _report(warnings, request, options)
+    for file, reason in loaded.skipped_files:
+        request.hooks.listen(Notice(f"passed over {file}: {reason}"))
     return loaded.suites
 
 
-def _report(warnings: Sequence[Problem], order: Order, options: RunOptions) -> None:
-    """Send the warnings to the door; raises them if the run is strict."""
-    if refusal := refusal_of(warnings, strict=options.strict):
-        raise refusal
+def _report(warnings: Sequence[Problem], request: RunRequest, options: RunOptions) -> None:
+    """Send the warnings to the caller; raises them if the run is strict."""
+    if error := error_for(warnings, strict=options.strict):
+        raise error
     for problem in warnings:
-        order.door.listen(Notice(str(problem)))
+        request.hooks.listen(Notice(str(problem)))
 
 
 @asynccontextmanager
 async def _separate(target: AnyTarget | None) -> AsyncIterator[str | Target | None]:
     """A target for our own event loop: what a function uses cannot belong to that loop."""
-    made = _as_target(target, apart=True)
+    made = _as_target(target, isolated=True)
     if made is None or made is target:
         yield cast("str | Target | None", target)
         return
@@ -390,7 +396,7 @@ async def _separate(target: AnyTarget | None) -> AsyncIterator[str | Target | No
         await made.close()
 
 
-def _as_target(target: AnyTarget | None, *, apart: bool = False) -> Target | None:
+def _as_target(target: AnyTarget | None, *, isolated: bool = False) -> Target | None:
     """The Target, unless it is only named. A function is called in this event loop, or apart."""
     if target is None or isinstance(target, str):
         return None
@@ -399,5 +405,5 @@ def _as_target(target: AnyTarget | None, *, apart: bool = False) -> Target | Non
     if not callable(target):
         what = f"{type(target).__name__} is not a target"
         raise UsageError(f"{what}: give a name, a function or an object with an 'ask' method")
-    made: Target = cast("Any", registry.targets.get("python")).of(target, apart=apart)
+    made: Target = cast("Any", registry.targets.get("python")).of(target, isolated=isolated)
     return made

@@ -14,12 +14,12 @@ from assay.errors import UnknownName
 from assay.model.evaluator import CRITERION, TYPE_ALIASES, EvaluatorSpec, NegatableSpec
 from assay.model.expect import ASSERTED, Expect
 from assay.model.message import MESSAGE
-from assay.model.spelling import plainly
 from assay.model.suite import CaseExecution, CaseFile, OneCaseFile, SuiteExecution, SuiteFile
 from assay.model.tiers import TIERS, TierFile, TierMetadata
 from assay.registry import evaluators, targets
 from assay.results.schema import result_schema
 from assay.settings import Config, JudgeEntry, TargetEntry
+from assay.wire.key_names import without_aliases
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAMES = ("eval", *TIERS, "config", "result")
@@ -92,9 +92,9 @@ def _eval_schema() -> dict[str, Any]:
         "if": {"type": "array"},
         "then": {"items": {"allOf": [{"$ref": "#/$defs/ListedCase"}, asserting]}, "minItems": 1},
         "else": {
-            "if": {"type": "object", **SuiteFile.spelling.written("cases")},
+            "if": {"type": "object", **SuiteFile.key_names.written("cases")},
             "then": {"allOf": [{"$ref": f"#/$defs/{names[SuiteFile]}"}, _suite_that_asserts()]},
-            "else": {"allOf": [root, CaseFile.spelling.written("input_messages"), asserting]},
+            "else": {"allOf": [root, CaseFile.key_names.written("input_messages"), asserting]},
         },
         "$defs": defs,
     }
@@ -120,10 +120,10 @@ def _case_to_compare_with(*, inherited: bool) -> dict[str, Any]:
 
 def _evaluators_of_case(named: dict[str, Any], unless_named: bool) -> dict[str, Any]:
     """`named` for the list of evaluators of a case, or `unless_named` if it has none."""
-    within = CaseExecution.spelling.value_of("evaluators", named)
+    within = CaseExecution.key_names.value_of("evaluators", named)
     return {
         "if": CaseFile.given("evaluators"),
-        "then": CaseFile.spelling.value_of("evaluators", named),
+        "then": CaseFile.key_names.value_of("evaluators", named),
         "else": {
             "if": _within("execution", CaseExecution.given("evaluators")),
             "then": _within("execution", within),
@@ -147,7 +147,7 @@ def _expected(said: dict[str, Any]) -> dict[str, Any]:
         "else": {"if": MESSAGE, "then": answer},
     }
     given = CaseFile.given("expected_messages")
-    return {"allOf": [given, CaseFile.spelling.value_of("expected_messages", answers)]}
+    return {"allOf": [given, CaseFile.key_names.value_of("expected_messages", answers)]}
 
 
 def _comparing(classes: dict[str, type[EvaluatorSpec]]) -> dict[str, Any]:
@@ -159,8 +159,8 @@ def _comparing(classes: dict[str, type[EvaluatorSpec]]) -> dict[str, Any]:
             own = [cls.given(key) for key in ("value", "values") if key in cls.model_fields]
             kinds.append({"allOf": [kind, {"not": {"anyOf": own}} if own else {}]})
         elif "evaluators" in cls.model_fields:
-            members = cls.spelling.value_of("evaluators", _COMPARING)
-            kinds.append({"allOf": [kind, cls.spelling.written("evaluators"), members]})
+            members = cls.key_names.value_of("evaluators", _COMPARING)
+            kinds.append({"allOf": [kind, cls.key_names.written("evaluators"), members]})
     return {"type": "object", "required": ["type"], "anyOf": kinds}
 
 
@@ -168,11 +168,11 @@ def _suite_that_asserts() -> dict[str, Any]:
     """A suite whose cases assert something, maybe with the evaluators of the suite."""
 
     def each(case: str) -> dict[str, Any]:
-        return SuiteFile.spelling.value_of("cases", {"items": {"$ref": f"#/$defs/{case}"}})
+        return SuiteFile.key_names.value_of("cases", {"items": {"$ref": f"#/$defs/{case}"}})
 
     def inherits(named: dict[str, Any]) -> dict[str, Any]:
-        fits = SuiteExecution.spelling.value_of("evaluators", named)
-        root = SuiteFile.spelling.value_of("evaluators", named)
+        fits = SuiteExecution.key_names.value_of("evaluators", named)
+        root = SuiteFile.key_names.value_of("evaluators", named)
         return {
             "if": _within("execution", SuiteExecution.given("evaluators")),
             "then": _within("execution", fits),
@@ -226,7 +226,7 @@ def evaluator_shapes(types: Collection[str], at: str) -> dict[str, Any]:
     `Evaluator` matches any of them. `at` is the prefix of references, such as `#/$defs/`.
     """
     classes = {name: cls for name, cls in evaluators.usable().items() if name in types}
-    with plainly():
+    with without_aliases():
         defs, names = _definitions(*classes.values())
     for type_name, cls in classes.items():
         shape = defs[names[cls]]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 
 from assay import registry
-from assay.documents.source import is_absent
-from assay.errors import PluginError, StoreError, UsageError, blaming
+from assay.errors import PluginError, StoreError, UsageError, wrap_errors
 from assay.ports import Cache, Store
 from assay.service.project import project
 from assay.settings import Settings
+from assay.wire.text_files import is_absent
 
 
 def open_store(settings: Settings, url: str | None = None) -> Store:
@@ -19,7 +19,7 @@ def open_store(settings: Settings, url: str | None = None) -> Store:
     if not colon:
         raise UsageError(f"{url!r} is not the URL of a store, such as 'sqlite:.assay/assay.db'")
     opener = registry.stores.get(scheme)
-    with blaming(f"the store {scheme!r} could not be opened", StoreError):
+    with wrap_errors(f"the store {scheme!r} could not be opened", StoreError):
         store = opener(url, settings.root)
     for name in (*vars(Store), *vars(Cache)):
         if not name.startswith("_") and not hasattr(store, name):

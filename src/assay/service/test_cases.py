@@ -17,10 +17,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 import msgspec
 from msgspec.structs import replace
 
-from assay.documents.source import is_absent
-from assay.engine.job import project_path
+from assay.engine.run_spec import project_path
 from assay.errors import EvalFileErrors, Problem, UsageError
-from assay.formulas import neutralised
 from assay.model.case import EvalCase
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.test_case import (
@@ -40,7 +38,9 @@ from assay.service.store import open_store, project_store
 from assay.settings import Settings, shown_path
 from assay.suites import test_cases
 from assay.suites.discovery import discover
-from assay.suites.drafts import FIELDS, Draft, Drafts, read_drafts
+from assay.suites.importers import FIELDS, ImportedCase, ImportedCases, read_importable
+from assay.wire.csv_formulas import neutralised
+from assay.wire.text_files import is_absent
 
 #: Characters that JSON does not escape, and that a double-quoted YAML scalar has to.
 _YAML_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -49,7 +49,7 @@ _SIMPLE_TAG = re.compile(r"[^\s,;\[][^,;]*(?<!\s)")
 Known = dict[str, TestCase | None]
 
 
-class Imported(msgspec.Struct, frozen=True):
+class ImportResult(msgspec.Struct, frozen=True):
     """How many test cases were new, changed and unchanged, and how many entries were refused.
 
     `problems` says why, at least once for each entry.
@@ -64,7 +64,7 @@ class Imported(msgspec.Struct, frozen=True):
 
 def import_test_cases(
     paths: Paths, *, tags: Iterable[str] = (), store: str | None = None, raw: bool = False
-) -> Imported:
+) -> ImportResult:
     """Put the test cases of files into the store, except entries that are refused.
 
     An entry is refused if it is invalid, or if it checks what a test case cannot express. A test
@@ -73,46 +73,48 @@ def import_test_cases(
     imported.
     """
     settings = project()
-    drafts = _read_files(as_paths(paths), settings, raw=raw)
+    imported_cases = _read_files(as_paths(paths), settings, raw=raw)
     with closing(open_store(settings, store)) as opened:
-        imported = _write(*_validate(drafts, tuple(tags), settings, opened), opened)
-    return replace(imported, refused=drafts.refused, problems=tuple(drafts.problems))
+        imported = _write(*_validate(imported_cases, tuple(tags), settings, opened), opened)
+    return replace(
+        imported, refused=imported_cases.refused, problems=tuple(imported_cases.problems)
+    )
 
 
-def _read_files(paths: list[Path], settings: Settings, *, raw: bool) -> Drafts:
-    every = Drafts()
+def _read_files(paths: list[Path], settings: Settings, *, raw: bool) -> ImportedCases:
+    every = ImportedCases()
     for path in paths:
         if is_absent(path):
             raise UsageError(f"{shown_path(path)} does not exist")
         files = discover([path], settings).files if path.is_dir() else [path]
         for file in files:
             try:
-                own = read_drafts(file, settings.for_file(file), raw=raw)
+                own = read_importable(file, settings.for_file(file), raw=raw)
                 every += _read_eval_file(file, settings) if own is None else own
             except EvalFileErrors as error:
                 every.refuse(*(p for p in error.problems if p.severity == "error"))
     return every
 
 
-def _read_eval_file(file: Path, settings: Settings) -> Drafts:
+def _read_eval_file(file: Path, settings: Settings) -> ImportedCases:
     loaded = load_all([file], settings=settings)
     if loaded.errors:
         raise EvalFileErrors(loaded.errors)
-    drafts = Drafts()
+    imported_cases = ImportedCases()
     for suite in loaded.suites:
         for case in suite:
-            draft = _draft(case, suite.file)
+            imported_case = _imported_case(case, suite.file)
             if reason := _inexpressible(case):
                 hint = "it can be run from its eval file"
-                drafts.refuse(draft.problem("not-importable", reason, hint))
+                imported_cases.refuse(imported_case.problem("not-importable", reason, hint))
             else:
-                drafts.found.append(draft)
-    return drafts
+                imported_cases.found.append(imported_case)
+    return imported_cases
 
 
-def _draft(case: EvalCase, file: str) -> Draft:
+def _imported_case(case: EvalCase, file: str) -> ImportedCase:
     place = case.origin
-    return Draft(
+    return ImportedCase(
         shown_path(Path(place.file or file)),
         place.line,
         case.id,
@@ -164,73 +166,81 @@ def _expected_text(case: EvalCase) -> str | None:
 
 
 def _validate(
-    drafts: Drafts, tags: tuple[str, ...], settings: Settings, store: Store
+    imported_cases: ImportedCases, tags: tuple[str, ...], settings: Settings, store: Store
 ) -> tuple[list[NewTestCase], Known]:
     """The valid test cases, and those in the store with their ids; the others are refused."""
     valid = []
-    for draft in drafts.found:
-        if found := list(_problems(draft, tags)):
-            drafts.refuse(*found)
+    for imported_case in imported_cases.found:
+        if found := list(_problems(imported_case, tags)):
+            imported_cases.refuse(*found)
         else:
-            valid.append((draft, _new_test_case(draft, tags, settings)))
+            valid.append((imported_case, _new_test_case(imported_case, tags, settings)))
     known = store.test_cases.find([case.id for _, case in valid if case.id])
     cases: dict[str | None, NewTestCase] = {}
-    for draft, case in valid:
+    for imported_case, case in valid:
         if case.id in cases:
-            message = f"the id {draft.name!r} is taken by another test case of the import"
-            drafts.refuse(draft.problem("duplicate-id", message))
+            message = f"the id {imported_case.name!r} is taken by another test case of the import"
+            imported_cases.refuse(imported_case.problem("duplicate-id", message))
         elif known.get(str(case.id), case) is None:
             message = f"the test case {case.id} was deleted, and its id is not given again"
-            drafts.refuse(draft.problem("duplicate-id", message))
+            imported_cases.refuse(imported_case.problem("duplicate-id", message))
         else:
             cases[case.id] = case
     if not cases:
-        if drafts.problems:
-            raise EvalFileErrors(drafts.problems)
+        if imported_cases.problems:
+            raise EvalFileErrors(imported_cases.problems)
         raise UsageError("there is no test case in the files given")
     return list(cases.values()), known
 
 
-def _problems(draft: Draft, tags: tuple[str, ...]) -> Iterator[Problem]:
-    texts = {"input": draft.input, "expected_output": draft.expected_output}
+def _problems(imported_case: ImportedCase, tags: tuple[str, ...]) -> Iterator[Problem]:
+    texts = {"input": imported_case.input, "expected_output": imported_case.expected_output}
     for name, text in texts.items():
         if text is None:
             what = "one message of the user, in text" if name == "input" else "an expected output"
-            yield draft.problem("missing-key", f"a test case needs {what}")
+            yield imported_case.problem("missing-key", f"a test case needs {what}")
         elif not isinstance(text, str):
-            yield draft.problem("wrong-type", f"{name!r} is not text")
+            yield imported_case.problem("wrong-type", f"{name!r} is not text")
         elif not 1 <= len(text) <= MAX_TEXT:
             message = f"{name!r} has {len(text):,} characters, not 1 to {MAX_TEXT:,}"
-            yield draft.problem("too-large" if text else "wrong-value", message)
-    if draft.description is not None and not isinstance(draft.description, str):
-        yield draft.problem("wrong-type", "'description' is not text")
-    elif len(draft.description or "") > MAX_DESCRIPTION:
+            yield imported_case.problem("too-large" if text else "wrong-value", message)
+    if imported_case.description is not None and not isinstance(imported_case.description, str):
+        yield imported_case.problem("wrong-type", "'description' is not text")
+    elif len(imported_case.description or "") > MAX_DESCRIPTION:
         message = f"'description' has more than {MAX_DESCRIPTION} characters"
-        yield draft.problem("too-large", message)
-    yield from _tag_problems(draft, tags)
-    written = [*texts.values(), draft.description]
+        yield imported_case.problem("too-large", message)
+    yield from _tag_problems(imported_case, tags)
+    written = [*texts.values(), imported_case.description]
     if any(isinstance(text, str) and not storable(text) for text in written):
         message = "a text has a NUL or half of a surrogate pair, which cannot be stored"
-        yield draft.problem("bad-character", message)
+        yield imported_case.problem("bad-character", message)
 
 
-def _tag_problems(draft: Draft, added: tuple[str, ...]) -> Iterator[Problem]:
-    tags = draft.tags
+def _tag_problems(imported_case: ImportedCase, added: tuple[str, ...]) -> Iterator[Problem]:
+    tags = imported_case.tags
     if not isinstance(tags, (list, tuple)) or not all(isinstance(tag, str) for tag in tags):
-        yield draft.problem("wrong-type", "'tags' is not a list of texts")
+        yield imported_case.problem("wrong-type", "'tags' is not a list of texts")
         return
     every = dict.fromkeys((*tags, *added))
     if len(every) > MAX_TAGS:
-        yield draft.problem("too-large", f"{len(every)} tags are more than {MAX_TAGS}")
+        yield imported_case.problem("too-large", f"{len(every)} tags are more than {MAX_TAGS}")
     if not all(1 <= len(tag) <= MAX_TAG and storable(tag) for tag in every):
-        yield draft.problem("wrong-value", f"a tag has not 1 to {MAX_TAG} characters")
+        yield imported_case.problem("wrong-value", f"a tag has not 1 to {MAX_TAG} characters")
 
 
-def _new_test_case(draft: Draft, tags: tuple[str, ...], settings: Settings) -> NewTestCase:
-    own = tuple(draft.tags)
+def _new_test_case(
+    imported_case: ImportedCase, tags: tuple[str, ...], settings: Settings
+) -> NewTestCase:
+    own = tuple(imported_case.tags)
     every = (*own, *(tag for tag in tags if tag not in own))
-    identity = _uuid(draft.name, project_path(draft.file, settings))
-    return NewTestCase(draft.input, draft.expected_output, draft.description, every, identity)
+    identity = _uuid(imported_case.name, project_path(imported_case.file, settings))
+    return NewTestCase(
+        imported_case.input,
+        imported_case.expected_output,
+        imported_case.description,
+        every,
+        identity,
+    )
 
 
 def _uuid(name: str, file: str) -> str:
@@ -241,7 +251,7 @@ def _uuid(name: str, file: str) -> str:
         return str(uuid5(NAMESPACE_URL, f"assay:{file}:{name}"))
 
 
-def _write(cases: list[NewTestCase], known: Known, store: Store) -> Imported:
+def _write(cases: list[NewTestCase], known: Known, store: Store) -> ImportResult:
     added = changed = unchanged = 0
     pending: list[Any] = []
     now = datetime.now(UTC)
@@ -258,7 +268,7 @@ def _write(cases: list[NewTestCase], known: Known, store: Store) -> Imported:
             pending.append(store.test_cases.change(before.id, TestCaseChanges(*texts), now))
     for future in pending:
         future.result()
-    return Imported(added, changed, unchanged)
+    return ImportResult(added, changed, unchanged)
 
 
 FORMATS = ("jsonl", "yaml", "csv")

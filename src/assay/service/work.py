@@ -19,24 +19,24 @@ from urllib.parse import urlsplit
 import msgspec
 
 from assay import registry
-from assay.engine.discretion import RedactedJudge, SecretFreeCache
 from assay.engine.grading import CACHED_OF_STREAM, Preparation
-from assay.engine.job import Job
-from assay.engine.lineup import roster_for
 from assay.engine.plan import Plan
+from assay.engine.redaction import RedactedJudge, SecretFreeCache
+from assay.engine.run_spec import RunSpec
+from assay.engine.run_targets import pool_for
 from assay.engine.stream import ChunkGrader
-from assay.engine.trial import Trials
+from assay.engine.trial import TrialRunner
 from assay.model.events import Notice
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord
-from assay.orders import keep
 from assay.ports import RecordedAnswers, Resources, Store, Target, WorkOrder
 from assay.redaction import Redactor
-from assay.roster.secrets import secrets_of
 from assay.service.options import default_evaluators
+from assay.service.secrets import secrets_of
 from assay.service.store import open_store
 from assay.settings import Settings
 from assay.suites.discovery import loader_for
+from assay.work_orders import keep
 
 
 class RunOrder(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class RunOrder(msgspec.Struct, frozen=True):
     store: str = ""
 
 
-def with_work(job: Job, url: str) -> Job:
+def with_work(job: RunSpec, url: str) -> RunSpec:
     """The job with an executor, and the description of its streamed suites.
 
     `url` is that of the job's store, with its password.
@@ -79,7 +79,7 @@ def with_work(job: Job, url: str) -> Job:
     return msgspec.structs.replace(job, executor=chosen, describe=describe)
 
 
-def _bound_to_process(job: Job) -> str:
+def _bound_to_process(job: RunSpec) -> str:
     """Why no other process can do the work of this run; empty if others can."""
     if job.judge is not None:
         return f"the judge {job.judge.name!r} is an object of this process"
@@ -104,7 +104,7 @@ def _is_importable(source: str) -> bool:
     return False
 
 
-def _describe(job: Job, url: str, record: RunRecord, suite: int, *, saves: bool) -> WorkOrder:
+def _describe(job: RunSpec, url: str, record: RunRecord, suite: int, *, saves: bool) -> WorkOrder:
     """The order of a streamed suite; this process has its worker already."""
     own = {source.partition(":")[0] for source in registry.evaluators.added.values()}
     order = RunOrder(
@@ -130,7 +130,7 @@ def make_grader(details: bytes) -> ChunkGrader:
     """The worker of an order; reads the project that it names."""
     order = msgspec.convert(json.loads(details), RunOrder)
     settings = Settings.find(Path(order.root))
-    settings.lead_path()
+    settings.prepend_to_sys_path()
     for module in order.modules:
         import_module(module)
     store = _LazyStore(settings, _with_password(order.store, settings)) if order.store else None
@@ -145,22 +145,22 @@ def _grader(
     cache: Store | None,
 ) -> ChunkGrader:
     options = RunOptions.model_validate(order.options)
-    roster = roster_for(settings, options, judge)
+    pool = pool_for(settings, options, judge)
     redactor = Redactor(secrets_of(settings))
     resources = Resources(
-        lambda target, model: RedactedJudge(roster.judge(target, model), redactor),
+        lambda target, model: RedactedJudge(pool.judge(target, model), redactor),
         order.sources,
         SecretFreeCache(cache, redactor) if options.cache and cache is not None else None,
     )
     preparation = Preparation(resources, CACHED_OF_STREAM)
-    target = roster.target(str(options.target))
-    trials = Trials(order.run_id, order.files, lambda planned: target, preparation, redactor)
+    target = pool.target(str(options.target))
+    trials = TrialRunner(order.run_id, order.files, lambda planned: target, preparation, redactor)
     file = Path(order.file)
     loader: Any = loader_for(file)
     stream = loader.stream(file, settings.for_file(file)).cases
     plan = Plan((), options, default_evaluators(options, settings))
     answers = cast("RecordedAnswers", target.target)
-    grader = ChunkGrader(order.suite, stream, plan, trials, answers, roster.close, store)
+    grader = ChunkGrader(order.suite, stream, plan, trials, answers, pool.close, store)
     try:
         grader.warm_up()
     except BaseException:

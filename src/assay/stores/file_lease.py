@@ -9,9 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from assay.atomic_files import try_lock, unlock, writing
 from assay.errors import RunHeld
-from assay.file_locks import try_lock, unlock
-from assay.replacement import writing
 from assay.settings import shown_path
 
 

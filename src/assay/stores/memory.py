@@ -146,9 +146,9 @@ class MemoryStore:
         with self._open():
             return run_id in self._held
 
-    def set_baseline(self, name: str, run_id: str, *, anew: bool = False) -> None:
+    def set_baseline(self, name: str, run_id: str, *, reset_history: bool = False) -> None:
         with self._open():
-            known = [] if anew else self._baselines.get(name, [])
+            known = [] if reset_history else self._baselines.get(name, [])
             if known[-1:] != [self.run(run_id).id]:
                 known = [*known, run_id]
             self._baselines[name] = known

@@ -21,7 +21,7 @@ from assay.model.test_case import (
     folded,
     next_version,
     refuse_unfit,
-    sought,
+    search_key,
 )
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ class MemoryTestCases:
             }
 
     def _tagged(self, tag: str) -> list[str]:
-        needle = sought(tag)
+        needle = search_key(tag)
         if needle is None:
             return []
         return [case_id for case_id, tags in self._live.items() if tags and needle in tags]

@@ -102,7 +102,7 @@ Work = tuple[TrialRecord, ...] | Action
 _ATTEMPTS = 5
 
 
-class Repeatable:
+class Idempotent:
     """An Action that may be performed twice: the second time changes nothing."""
 
     def __init__(self, action: Action) -> None:
@@ -260,12 +260,12 @@ class SqlStore:
 
     # Baselines
 
-    def set_baseline(self, name: str, run_id: str, *, anew: bool = False) -> None:
+    def set_baseline(self, name: str, run_id: str, *, reset_history: bool = False) -> None:
         def act(connection: Connection) -> None:
             if not _has_run(connection, run_id):
                 raise NotInStore("run", run_id)
             connection.execute(_SET_BASELINE, (name, run_id))
-            if anew:
+            if reset_history:
                 connection.execute("DELETE FROM baseline_history WHERE name = ?", (name,))
             _add_to_history(connection, name, run_id)
 
@@ -346,7 +346,7 @@ class SqlStore:
                     del self._unwritten[key]
 
         with self._lock:
-            write = self._writer.submit(Repeatable(act))
+            write = self._writer.submit(Idempotent(act))
             self._unwritten[key] = encoded
         write.add_done_callback(forget)
         return write
@@ -381,7 +381,7 @@ class SqlStore:
 
     def _repeatedly(self, action: Action) -> Any:
         """Perform an action that may be performed twice."""
-        return self._act(Repeatable(action))
+        return self._act(Idempotent(action))
 
     def _submit_for_test_cases(self, action: Action) -> Future[Any]:
         def act(connection: Connection) -> Any:
@@ -400,7 +400,7 @@ class SqlStore:
                 if attempt == _ATTEMPTS:
                     raise
                 for write in group:
-                    if not isinstance(write.item, tuple | Repeatable):
+                    if not isinstance(write.item, tuple | Idempotent):
                         write.error = error
                 group = [write for write in group if write.error is not error]
 

@@ -29,7 +29,7 @@ class SqlLabels:
         reading: Callable[[], AbstractContextManager[Connection]],
         act: Callable[[Callable[[Connection], Any]], Any],
     ) -> None:
-        self._reading, self._act = reading, act
+        self._validation_context, self._act = reading, act
 
     def put(self, *labels: AnswerLabel) -> None:
         def act(connection: Connection) -> None:
@@ -43,7 +43,7 @@ class SqlLabels:
         return bool(self._act(lambda connection: connection.execute(_REMOVE, values).fetchall()))
 
     def of_run(self, run_id: str) -> list[AnswerLabel]:
-        with self._reading() as connection:
+        with self._validation_context() as connection:
             rows = connection.execute(_OF_RUN, (run_id,)).fetchall()
         fields = (dict(zip(_FIELDS, row, strict=True)) for row in rows)
         return [AnswerLabel(**label | {"passed": bool(label["passed"])}) for label in fields]

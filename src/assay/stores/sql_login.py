@@ -26,7 +26,7 @@ class SqlLoginSessions:
         reading: Callable[[], AbstractContextManager[Connection]],
         act: Callable[[Callable[[Connection], Any]], Any],
     ) -> None:
-        self._reading, self._act = reading, act
+        self._validation_context, self._act = reading, act
 
     def add(self, session: LoginSession) -> None:
         def act(connection: Connection) -> None:
@@ -37,7 +37,7 @@ class SqlLoginSessions:
         self._act(act)
 
     def get(self, id_hash: str, now: datetime) -> LoginSession | None:
-        with self._reading() as connection:
+        with self._validation_context() as connection:
             row = connection.execute(_GET, (id_hash, timestamp(now))).fetchone()
         return None if row is None else LoginSession(*row)
 

@@ -27,7 +27,7 @@ from assay.model.test_case import (
     folded,
     next_version,
     refuse_unfit,
-    sought,
+    search_key,
     storable,
     utc_text,
 )
@@ -110,7 +110,7 @@ class SqlTestCases:
         submit: Submit,
         contains: str,
     ) -> None:
-        self._reading, self._submit = reading, submit
+        self._validation_context, self._submit = reading, submit
         self._tagged = _TAGGED.format(contains=contains)
 
     def add(self, new: NewTestCase, now: datetime) -> Future[TestCase]:
@@ -130,7 +130,7 @@ class SqlTestCases:
         return self._submit(act)
 
     def get(self, case_id: str) -> TestCase:
-        with self._reading() as connection:
+        with self._validation_context() as connection:
             return _get(connection, case_id)[2]
 
     def find(self, ids: Collection[str]) -> dict[str, TestCase | None]:
@@ -140,10 +140,10 @@ class SqlTestCases:
 
     def page(self, limit: int, skip: int = 0, tag: str | None = None) -> TestCasePage:
         bounds = (min(limit, _HUGE), min(skip, _HUGE))
-        needle = None if tag is None else sought(tag)
+        needle = None if tag is None else search_key(tag)
         if tag is not None and needle is None:
             return TestCasePage([], 0)
-        with self._reading() as connection:
+        with self._validation_context() as connection:
             if needle is None:
                 rows = connection.execute(_PAGE, bounds).fetchall()
             else:
@@ -183,7 +183,7 @@ class SqlTestCases:
         if not storable(case_id):
             raise NotInStore("test case", case_id)
         values = (min(skip, _HUGE), min(skip + limit, _HUGE), case_id)
-        with self._reading() as connection:
+        with self._validation_context() as connection:
             rows = connection.execute(_VERSIONS, values).fetchall()
         if not rows:
             raise NotInStore("test case", case_id)
@@ -200,7 +200,7 @@ class SqlTestCases:
             some = keys[start : start + _KEYS_PER_QUERY]
             row = f"({', '.join('?' * len(some[0]))})"
             statement = query.format(keys=", ".join([row] * len(some)))
-            with self._reading() as connection:
+            with self._validation_context() as connection:
                 yield from connection.execute(statement, [*chain(*some)]).fetchall()
 
 

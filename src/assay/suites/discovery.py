@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from assay.documents import yaml
-from assay.documents.source import is_absent, read_text
-from assay.errors import EvalFileErrors, PluginError, Problem, blaming, nearest
+from assay.errors import EvalFileErrors, PluginError, Problem, nearest, wrap_errors
 from assay.model.suite import CASES_KEYS, INPUT_KEYS
 from assay.registry import loaders
 from assay.settings import CONFIG_FILES, Settings, shown_path
 from assay.suites.ledger import SUFFIX, archive_file, lock_file, locked_file
+from assay.wire import yaml
+from assay.wire.text_files import is_absent, read_text
 
 if TYPE_CHECKING:
     from assay.ports import Loader
@@ -35,7 +35,7 @@ class Discovery(msgspec.Struct):
 
     files: list[Path] = []
     lost: list[Path] = []
-    passed_over: list[tuple[Path, str]] = []
+    skipped_files: list[tuple[Path, str]] = []
     problems: list[Problem] = []
 
 
@@ -61,7 +61,7 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
         else:
             _note(found, path, "not-found", "there is no such file or directory", _near_miss(path))
     found.files, found.lost = _unique(_with_utf8_names(found, settings.root)), _unique(found.lost)
-    _pass_over_named_cases(found, settings)
+    _skip_named_cases(found, settings)
     return found
 
 
@@ -72,7 +72,7 @@ def cases_file(file: Path, settings: Settings) -> Path | None:
     return named
 
 
-def _pass_over_named_cases(found: Discovery, settings: Settings) -> None:
+def _skip_named_cases(found: Discovery, settings: Settings) -> None:
     """Files of cases are loaded with the suite that names them."""
     suites: dict[str, Path] = {}
     naming: set[Path] = set()  # these are not files of cases, even if another one names them
@@ -89,7 +89,7 @@ def _pass_over_named_cases(found: Discovery, settings: Settings) -> None:
             if suite is None or file in naming:
                 found.files.append(file)
             else:
-                found.passed_over.append((file, f"it has the cases of {suite.name}"))
+                found.skipped_files.append((file, f"it has the cases of {suite.name}"))
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def _add_named(file: Path, settings: Settings, found: Discovery) -> None:
     if _leaves_bounds(file, settings, found) or _is_orphaned_lock(file, found):
         return
     if reason := _companion_kind(file, settings):
-        found.passed_over.append((file, reason))
+        found.skipped_files.append((file, reason))
     elif loader_for(file) is not None:
         found.files.append(file)
     else:
@@ -202,13 +202,13 @@ def _add_walked(file: Path, settings: Settings, found: Discovery) -> None:
     except EvalFileErrors as error:
         reason = error.problems[0].message
     if reason:
-        found.passed_over.append((file, reason))
+        found.skipped_files.append((file, reason))
     else:
         found.files.append(file)
 
 
 def _reason_to_skip(loader: Loader, file: Path) -> str:
-    with blaming("its loader failed", PluginError, OSError):
+    with wrap_errors("its loader failed", PluginError, OSError):
         reason: object = loader.recognises(file)
     if not isinstance(reason, str):
         found = type(reason).__name__
@@ -228,7 +228,7 @@ def _walk(folder: Path, settings: Settings, found: Discovery) -> Iterator[Path]:
             _note(found, here, "symlink-loop", "this link leads back to a folder it is in")
             continue
         if here.is_symlink() and here != folder and not settings.permits(Path(real)):
-            root, hint = settings.refusal()
+            root, hint = settings.permitted_root()
             _note(found, here, "outside-root", f"this link leaves {root}", hint)
             continue
         if real in visited:
@@ -254,7 +254,7 @@ def _leaves_bounds(file: Path, settings: Settings, found: Discovery) -> bool:
         return False
     for each in (file, *_loaded_with(file)):
         if not settings.permits(Path(os.path.realpath(each))):
-            _note(found, each, "outside-root", f"this link leaves {settings.refusal()[0]}")
+            _note(found, each, "outside-root", f"this link leaves {settings.permitted_root()[0]}")
             return True
     return False
 

@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from assay.documents import checking
-from assay.documents import json as documents
-from assay.documents.document import Document
-from assay.documents.editing import with_item, without_item
-from assay.documents.source import is_absent, read_text
+from assay.atomic_files import replacing, try_lock
 from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
-from assay.file_locks import try_lock
-from assay.model.reading import Reading
-from assay.replacement import replacing
 from assay.settings import shown_path
+from assay.wire import json as documents
+from assay.wire import validation
+from assay.wire.document import Document
+from assay.wire.json_editing import with_item, without_item
+from assay.wire.text_files import is_absent, read_text
+from assay.wire.validation_context import ValidationContext
 
 if TYPE_CHECKING:
     from assay.model.expect import Expect
@@ -115,7 +114,7 @@ def _check(ledger: _Ledger) -> list[Problem]:
         )
         place = ledger.place_of_gone(identity)
         problems.append(Problem(*place, "error", "regression-gone", message, hint.format(identity)))
-    return problems.told()
+    return problems.sorted()
 
 
 def _raise_errors(ledger: _Ledger) -> None:
@@ -216,8 +215,8 @@ def _new_case(identity: str, bug: Bug, today: date) -> tuple[dict[str, Any], Exp
         raise LedgerError(f"the new case cannot be written as JSON: {error}") from None
     from assay.model.tiers import RegressionEvalCase  # importing shapes is slow
 
-    reading = Reading()
-    found, problems = checking.check(RegressionEvalCase, document, (), document.data, reading)
+    context = ValidationContext()
+    found, problems = validation.check(RegressionEvalCase, document, (), document.data, context)
     if found is not None and not found.expect.asserted():
         problems.append(document.problem(("expect",), "asserts-nothing", "it asserts nothing"))
     wrong = [p for p in (*document.problems, *problems) if p.severity == "error"]

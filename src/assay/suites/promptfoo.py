@@ -17,10 +17,10 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from assay.documents.document import DocPath, Document
-from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, Problem
 from assay.settings import Settings, shown_path
+from assay.wire.document import DocPath, Document
+from assay.wire.text_files import read_text
 
 #: Keys of a test that a test case can express, or that do not affect its checks.
 _TEST_KEYS = {
@@ -56,13 +56,13 @@ _CELL = re.compile(
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One question of a config; or, if it has a `refusal`, why it cannot be imported."""
+    """One question of a config; or, if it has a `permitted_root`, why it cannot be imported."""
 
     name: str
     input: str
     expected_output: str
     description: Any
-    refusal: Problem | None
+    problem: Problem | None
     file: str
     line: int
 
@@ -134,7 +134,7 @@ class _Config:
         self, test: _Test, merged: Mapping[str, Any], prompts: list[str], number: int
     ) -> Iterator[Row]:
         expected, options = _expected(merged), _options(merged)
-        told: set[str] = set()
+        reported: set[str] = set()
         combinations = itertools.product(prompts, _combinations(merged["vars"]))
         for place, (prompt, given) in enumerate(combinations, 1):
             several = f"-{place}" if place > 1 else ""
@@ -144,8 +144,10 @@ class _Config:
                 asked = "".join(_render(_as_text(text), given) for text in texts)
                 answer = _render(_as_text(expected), given)
             except _Refused as reason:
-                if reason.message not in told:  # what is wrong with every prompt is reported once
-                    told.add(reason.message)
+                if (
+                    reason.message not in reported
+                ):  # what is wrong with every prompt is reported once
+                    reported.add(reason.message)
                     yield _refused_row(test.problem(reason.code, reason.message, reason.hint))
                 continue
             about = merged.get("description")
@@ -169,7 +171,7 @@ class _Config:
         """The tests of a CSV file, which must be in the project: a test for each row."""
         file = (self._file.parent / name).resolve()
         if not self._settings.permits(file):
-            root, hint = self._settings.refusal()
+            root, hint = self._settings.permitted_root()
             yield self._document.problem(path, "outside-root", f"{name!r} leaves {root}", hint)
             return
         shown = shown_path(file)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from assay.errors import SnapshotError
-from assay.model.refusal import shown
 from assay.settings import Settings
 from assay.suites.sources import document_of
+from assay.wire.validation_errors import shown
 
 
 def capture(settings: Settings) -> dict[str, Any] | None:

@@ -11,15 +11,15 @@ from functools import partial
 from typing import Any
 
 from assay.blocking import wait_for
-from assay.documents import json as documents
-from assay.documents.document import Document
-from assay.documents.source import read_text
 from assay.errors import AssayError, ConfigError, EvalFileErrors, Problem, cause_of, printable
-from assay.functions import imported
 from assay.model.source import Source
-from assay.process import Limits, run
+from assay.process.child import Limits, run
+from assay.registry import imported
 from assay.settings import Settings, environment_of_child, shown_path
 from assay.threads import call_in_thread
+from assay.wire import json as documents
+from assay.wire.document import Document
+from assay.wire.text_files import read_text
 
 Failure = type[AssayError]
 
@@ -71,7 +71,7 @@ def _missing(failure: Failure, message: str) -> AssayError:
 
 def _call_function(source: Source, settings: Settings, failure: Failure) -> str:
     """The JSON of what a function returns."""
-    settings.lead_path()
+    settings.prepend_to_sys_path()
     function = imported(source.callable or "", partial(_missing, failure))
     value = _call(function, source, failure)
     try:

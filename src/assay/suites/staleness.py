@@ -10,17 +10,17 @@ from typing import Any
 
 import msgspec
 
-from assay.documents.checking import check
-from assay.documents.document import Document
 from assay.errors import ConfigError, Problem, Problems, ToolRegistryError, nearest
 from assay.model.case import Suite
-from assay.model.reading import Reading
-from assay.model.refusal import shown
 from assay.model.run import SuiteMetadata
 from assay.model.tool import ToolEntry
 from assay.settings import Settings
 from assay.suites.discovery import cases_file
 from assay.suites.sources import document_of
+from assay.wire.document import Document
+from assay.wire.validation import check
+from assay.wire.validation_context import ValidationContext
+from assay.wire.validation_errors import shown
 
 HASH_LENGTH = 12
 #: If the registry grew by more, there are tools to choose from that the cases do not consider.
@@ -68,7 +68,7 @@ def load_registry(settings: Settings) -> ToolRegistry | None:
         return None
     document = document_of(source, settings, ToolRegistryError)
     tools: dict[str, ToolEntry] = {}
-    problems = Problems(document.file, _read_tools(document, tools)).told()
+    problems = Problems(document.file, _read_tools(document, tools)).sorted()
     if problems and source.file is not None:
         raise ConfigError(problems)
     if problems:
@@ -83,9 +83,9 @@ def _read_tools(document: Document, tools: dict[str, ToolEntry]) -> Iterator[Pro
         message = f"the registry is {shown(document.data)}, not a list of tools"
         yield document.problem((), "wrong-type", message)
         return
-    reading = Reading()
+    context = ValidationContext()
     for index, raw in enumerate(document.data):
-        tool, problems = check(ToolEntry, document, (index,), raw, reading)
+        tool, problems = check(ToolEntry, document, (index,), raw, context)
         yield from (problem for problem in problems if problem.severity == "error")
         if tool is None:
             continue

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from assay.errors import TargetError
-from assay.model.fields import AtLeastOne, Text
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
 from assay.observations import anthropic
@@ -18,6 +17,7 @@ from assay.targets.prices import cost
 from assay.targets.reply import observation, require
 from assay.targets.tools import Answer, offered
 from assay.targets.transcript import Step, steps
+from assay.wire.fields import AtLeastOne, Text
 
 if TYPE_CHECKING:
     from assay.targets.http_client import HttpReply

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field, SecretStr
 
 from assay.errors import TargetError
-from assay.model.fields import AtLeastOne, Empty, Json, Number, Positive, Rate, Text
 from assay.model.message import ContentPart, Message
-from assay.model.refusal import problem
 from assay.model.target import Need, Price, TargetSpec
 from assay.ports import Request
 from assay.targets.address import is_address
 from assay.targets.tools import ToolDefinitions
+from assay.wire.fields import AtLeastOne, Empty, Json, Number, Positive, Rate, Text
+from assay.wire.validation_errors import problem
 
 if TYPE_CHECKING:
     from assay.targets.http_client import HttpClient

@@ -13,22 +13,22 @@ from typing import Annotated, ClassVar
 from msgspec.structs import replace
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, ObservationError, TargetError
-from assay.model.fields import Empty, Positive, Text
 from assay.model.observation import Observation
 from assay.model.options import TIMEOUT_SECONDS
-from assay.model.reading import Reading
-from assay.model.refusal import problem
-from assay.model.spelling import Key
 from assay.model.target import Need, TargetSpec
 from assay.model.values import from_json
 from assay.observations.reading import read
 from assay.ports import Request, Target
-from assay.process import Finished, Limits, run
+from assay.process.child import FinishedProcess, Limits, run
 from assay.settings import environment_of_child
 from assay.targets.address import is_address
 from assay.targets.template import Command, CommandOrAddress, Template
+from assay.wire.fields import Empty, Positive, Text
+from assay.wire.key_names import Key
+from assay.wire.text_files import read_text
+from assay.wire.validation_context import ValidationContext
+from assay.wire.validation_errors import problem
 
 #: A prefix of `cwd` that stands for the folder of the case's file.
 EVAL_DIR = "{EVAL_DIR}"
@@ -37,10 +37,10 @@ _RECORD_KEYS = frozenset({"output_messages", "text", "response", "toolCalls"})
 
 
 def _folder(value: str, info: ValidationInfo) -> str:
-    reading: Reading | None = info.context
-    if reading is None or value.startswith(EVAL_DIR):
+    context: ValidationContext | None = info.context
+    if context is None or value.startswith(EVAL_DIR):
         return value
-    return str(reading.find_folder(value))
+    return str(context.find_folder(value))
 
 
 def _splittable(value: str) -> str:
@@ -142,7 +142,9 @@ class _Command:
             await client.close()
         return "" if 200 <= reply.status < 300 else f"{reply.url} answered {reply.status}"
 
-    async def _run(self, argv: list[str], folder: str, stdin: bytes, limits: Limits) -> Finished:
+    async def _run(
+        self, argv: list[str], folder: str, stdin: bytes, limits: Limits
+    ) -> FinishedProcess:
         env = environment_of_child(self._spec.env)
         return await run(argv, stdin=stdin, cwd=folder, env=env, limits=limits)
 
@@ -162,7 +164,7 @@ class _Command:
             raise TargetError(f"the program's output file {what}") from None
 
 
-def _decode_stdout(done: Finished) -> str:
+def _decode_stdout(done: FinishedProcess) -> str:
     try:
         return done.stdout.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -184,7 +186,7 @@ def _observation(answer: str) -> Observation:
     return read(answer.rstrip("\r\n"))
 
 
-def _failure(program: str, done: Finished) -> str:
+def _failure(program: str, done: FinishedProcess) -> str:
     """What went wrong, with the end of the program's stderr."""
     words = done.fault if done.state == "not_started" else f"{program} {done.fault}"
     return done.explained(words)

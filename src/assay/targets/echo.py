@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from assay.errors import TargetError
-from assay.model.fields import Text
 from assay.model.observation import Observation
 from assay.model.target import TargetSpec
 from assay.ports import Request, Target
+from assay.wire.fields import Text
 
 
 class EchoTarget(TargetSpec):

@@ -16,15 +16,15 @@ from urllib.parse import quote, urlsplit
 from pydantic import AfterValidator
 
 from assay.errors import nearest
-from assay.model.fields import Empty, Json, Positive, Text
 from assay.model.message import Message
 from assay.model.observation import Observation
-from assay.model.refusal import problem
 from assay.model.target import Need, TargetSpec
 from assay.ports import Request, Target
 from assay.targets.address import is_address, shown_url
 from assay.targets.chat import Secret, question, text_of
 from assay.targets.reply_paths import ReplyPaths, ReplyReader
+from assay.wire.fields import Empty, Json, Positive, Text
+from assay.wire.validation_errors import problem
 
 PLACES = ("message", "messages", "id", "repeat", "conversation_id", "metadata")
 _PLACE = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")

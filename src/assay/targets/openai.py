@@ -8,7 +8,6 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from assay.errors import TargetError
-from assay.model.fields import Count, Text
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
 from assay.observations import openai
@@ -19,6 +18,7 @@ from assay.targets.prices import cost
 from assay.targets.reply import observation
 from assay.targets.tools import Answer, offered
 from assay.targets.transcript import Step, steps
+from assay.wire.fields import Count, Text
 
 if TYPE_CHECKING:
     from assay.targets.http_client import HttpReply

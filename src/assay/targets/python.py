@@ -22,19 +22,19 @@ from assay.errors import (
     cause_of,
     printable,
 )
-from assay.functions import imported, raised
 from assay.model.case import EvalCase
-from assay.model.fields import Text
 from assay.model.function import Function
 from assay.model.observation import Observation
-from assay.model.refusal import kind_of
 from assay.model.target import TargetSpec
-from assay.observations.checked import checked
 from assay.observations.reading import read
+from assay.observations.validation import checked
 from assay.ports import Request, Target
 from assay.redaction import cut
+from assay.registry import imported, raised
 from assay.targets.chat import question
-from assay.threads import SHARED, Here, Outcome, Place, in_thread
+from assay.threads import TARGETS_LOOP, CallerLoop, CoroutineRunner, Outcome, in_thread
+from assay.wire.fields import Text
+from assay.wire.validation_errors import kind_of
 
 
 class PythonTarget(TargetSpec):
@@ -50,14 +50,14 @@ class PythonTarget(TargetSpec):
         return self.name or f"python:{self.callable}"
 
     def connect(self) -> Target:
-        return self.of(imported(self.callable, UsageError), self.label, apart=True)
+        return self.of(imported(self.callable, UsageError), self.label, isolated=True)
 
     @staticmethod
-    def of(function: Callable[[Any], Any], name: str = "", *, apart: bool = False) -> Target:
-        """A function as a target; coroutines run on the caller's loop, unless `apart`."""
+    def of(function: Callable[[Any], Any], name: str = "", *, isolated: bool = False) -> Target:
+        """A function as a target; coroutines run on the caller's loop, unless `isolated`."""
         name = name or f"python:{getattr(function, '__module__', '')}:{_name(function)}"
         argument = _argument_for(function, name)
-        return _Python(name, function, argument, SHARED.join() if apart else Here())
+        return _Python(name, function, argument, TARGETS_LOOP.join() if isolated else CallerLoop())
 
 
 #: Takes from a request what a function wants as its argument.
@@ -66,10 +66,14 @@ GetArgument = Callable[[Request], Any]
 
 class _Python:
     def __init__(
-        self, name: str, function: Callable[[Any], Any], get_argument: GetArgument, place: Place
+        self,
+        name: str,
+        function: Callable[[Any], Any],
+        get_argument: GetArgument,
+        runner: CoroutineRunner,
     ) -> None:
         self.name = name
-        self._function, self._get_argument, self._place = function, get_argument, place
+        self._function, self._get_argument, self._runner = function, get_argument, runner
 
     async def ask(self, request: Request) -> Observation:
         returned, error, duration = await self._call(self._get_argument(request))
@@ -81,23 +85,23 @@ class _Python:
         return seen if seen.duration_ms is not None else seen.replace(duration_ms=duration)
 
     async def close(self) -> None:
-        await self._place.close()
+        await self._runner.close()
 
     async def _call(self, argument: Any) -> Outcome:
         """Call the function, in a thread unless it is async, so that it does not block the loop."""
         if _is_async(self._function):
-            return await self._place.outcome(lambda: self._function(argument))
+            return await self._runner.outcome(lambda: self._function(argument))
         called = await in_thread(self._function, argument)
         returned = called.value
         if inspect.isawaitable(returned):
-            return await self._place.outcome(lambda: returned)
+            return await self._runner.outcome(lambda: returned)
         return called
 
     @property
     def _can_get_ctrl_c(self) -> bool:
         """Can a KeyboardInterrupt be from the user? Python raises it in the main thread only."""
         main = threading.current_thread() is threading.main_thread()
-        return main and isinstance(self._place, Here) and _is_async(self._function)
+        return main and isinstance(self._runner, CallerLoop) and _is_async(self._function)
 
     def _observation(self, value: Any) -> Observation:
         """The observation, made from a copy, as the function may still change what it returned."""

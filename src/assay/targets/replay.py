@@ -17,7 +17,6 @@ from weakref import WeakValueDictionary
 import msgspec
 from pydantic import AfterValidator, ValidationInfo
 
-from assay.documents.source import open_binary
 from assay.errors import (
     EvalFileErrors,
     ObservationError,
@@ -25,23 +24,24 @@ from assay.errors import (
     UsageError,
     unreadable,
 )
-from assay.model.fields import Text
 from assay.model.observation import Observation
-from assay.model.reading import Reading
-from assay.model.refusal import shown
 from assay.model.target import TargetSpec
-from assay.observations.own import of_plain, plain_record
+from assay.observations.interchange import of_plain, plain_record
 from assay.observations.reading import read
 from assay.ports import Request
 from assay.quick_search import quick_search
 from assay.settings import shown_path
 from assay.targets.replay_folder import ReplayFolder
 from assay.targets.replay_index import HEAD, Index
+from assay.wire.fields import Text
+from assay.wire.text_files import open_binary
+from assay.wire.validation_context import ValidationContext
+from assay.wire.validation_errors import shown
 
 
 def _found(value: str, info: ValidationInfo) -> str:
-    reading: Reading | None = info.context
-    return value if reading is None else str(reading.find_file(value))
+    context: ValidationContext | None = info.context
+    return value if context is None else str(context.find_file(value))
 
 
 class ReplayTarget(TargetSpec):
@@ -142,7 +142,7 @@ class Replay:
 
     def problems(self) -> list[str]:
         """The invalid lines, which belong to no case."""
-        return [str(problem) for problem in self._get_index().problems.told()]
+        return [str(problem) for problem in self._get_index().problems.sorted()]
 
     def unused(self, ids: Iterable[str]) -> int:
         """The number of lines with none of these ids."""
@@ -153,7 +153,7 @@ class Replay:
                 used[line] = 1
         return used.count(0)
 
-    def strangers(self, used: bytearray) -> int:
+    def count_unmatched(self, used: bytearray) -> int:
         """The number of lines with an id that no used line has."""
         same_id = self._get_index().lines_like
         return sum(
@@ -186,7 +186,7 @@ class Replay:
         if passed:
             message += f": it has {passed}, and this is repeat {repeat + 1}"
         if index.problems:
-            first = index.problems.told()[0]
+            first = index.problems.sorted()[0]
             message += f" (some lines cannot be read; the first: {first.place}: {first.advice})"
         return message
 

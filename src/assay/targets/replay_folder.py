@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.documents.json import Reader
-from assay.documents.source import read_text
 from assay.errors import EvalFileErrors, ObservationError, TargetError, UsageError
 from assay.model.observation import Observation
-from assay.model.refusal import shown
 from assay.observations.reading import read
 from assay.ports import Request
 from assay.settings import shown_path
+from assay.wire.json import Reader
+from assay.wire.text_files import read_text
+from assay.wire.validation_errors import shown
 
 _SUFFIXES = (".json", ".jsonl")
 
@@ -88,7 +88,7 @@ class ReplayFolder:
         known = set(ids)
         return sum(file.stem not in known for file in self._files)
 
-    def strangers(self, used: bytearray) -> int:
+    def count_unmatched(self, used: bytearray) -> int:
         """The number of files with an id of which no file was used."""
         names = {file.stem for file, is_used in zip(self._files, used, strict=True) if is_used}
         return self.unused(names)

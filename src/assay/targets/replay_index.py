@@ -20,11 +20,11 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from assay.documents.document import MAX_LINE
-from assay.documents.json import Reader
-from assay.documents.source import decode, open_binary
 from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, Problems
-from assay.model.refusal import shown
+from assay.wire.document import MAX_LINE
+from assay.wire.json import Reader
+from assay.wire.text_files import decode, open_binary
+from assay.wire.validation_errors import shown
 
 #: How many bytes are read at a time.
 _BLOCK = 64 * 1024

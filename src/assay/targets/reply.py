@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from assay.errors import ObservationError, TargetError
 from assay.model.observation import Observation, Usage
-from assay.model.refusal import shown
 from assay.observations.measures import read_usage
-from assay.observations.records import Record
+from assay.observations.records import RecordReader
+from assay.wire.validation_errors import shown
 
 T = TypeVar("T")
 _NAMES: dict[type, str] = {dict: "a mapping", list: "a list"}
@@ -33,6 +33,6 @@ def observation(data: dict[str, Any], read: Callable[[Any], Observation]) -> Obs
 
 def _usage(raw: Any) -> Usage | None:
     try:
-        return None if raw is None else read_usage(Record(raw))
+        return None if raw is None else read_usage(RecordReader(raw))
     except ObservationError:
         return None

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from assay.errors import MAX_MESSAGE, ObservationError, TargetError, printable
-from assay.model.fields import Text
 from assay.model.observation import Observation
-from assay.model.refusal import problem, shown
-from assay.model.shape import Shape
-from assay.observations.own import read
+from assay.observations.interchange import read
 from assay.observations.records import arguments, error_text
 from assay.redaction import cut
+from assay.wire.fields import Text
+from assay.wire.shape import Shape
+from assay.wire.validation_errors import problem, shown
 
 _STEP = re.compile(r"\[(-?\d+)\]|([^.\[\]]+)")
 _PATH = re.compile(r"\$|(?:\$\.?)?(?:[^.\[\]$]+|\[-?\d+\])(?:\.[^.\[\]]+|\[-?\d+\])*")

@@ -14,13 +14,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo
 
 from assay.errors import TargetError
-from assay.model.fields import Count, Flag, Json, Number, Text
 from assay.model.message import ToolCall
 from assay.model.observation import Observation, Usage
-from assay.model.refusal import problem, shown
-from assay.model.shape import Shape
 from assay.model.target import TargetSpec
 from assay.ports import Request, Target
+from assay.wire.fields import Count, Flag, Json, Number, Text
+from assay.wire.shape import Shape
+from assay.wire.validation_errors import problem, shown
 
 Amount = Annotated[Number, Field(ge=0)]
 

@@ -18,12 +18,12 @@ import msgspec
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from assay.errors import nearest
-from assay.model.fields import Text, Words
 from assay.model.message import Message
-from assay.model.refusal import problem, shown
 from assay.ports import Request
 from assay.targets.address import is_address
 from assay.targets.chat import text_of
+from assay.wire.fields import NonBlankText, Text
+from assay.wire.validation_errors import problem, shown
 
 PLACEHOLDERS = ("PROMPT", "EVAL_ID", "ATTEMPT", "FILES", "GUIDELINES", "OUTPUT_FILE")
 _PLACEHOLDER = re.compile(r"\{([A-Z][A-Z_]*)\}")
@@ -81,12 +81,12 @@ def _refuse_placeholders(words: list[str]) -> list[str]:
 _Listed = Annotated[list[Text], Field(min_length=1)]
 Command = Annotated[
     _Listed,
-    BeforeValidator(_split, json_schema_input_type=Words | _Listed),
+    BeforeValidator(_split, json_schema_input_type=NonBlankText | _Listed),
     AfterValidator(_check_placeholders),
 ]
 CommandOrAddress = Annotated[
     _Listed,
-    BeforeValidator(_split_or_address, json_schema_input_type=Words | _Listed),
+    BeforeValidator(_split_or_address, json_schema_input_type=NonBlankText | _Listed),
     AfterValidator(_refuse_placeholders),
 ]
 

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator
 
-from assay.model.fields import Json, Text
 from assay.model.json_schema import check_schema
 from assay.model.message import ToolCall
-from assay.model.refusal import Besides, repeated
-from assay.model.shape import Shape
 from assay.observations.pairing import NO_RESULT
+from assay.wire.fields import Json, Text
+from assay.wire.shape import Shape
+from assay.wire.validation_errors import AlsoCheck, repeated
 
 #: The schema of a tool's parameters if only its name is known.
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
@@ -37,7 +37,7 @@ def _repeated(raw: Any) -> Iterable[Any]:
     return repeated(raw, "the tool {} is defined twice", "name")
 
 
-ToolDefinitions = Annotated[tuple[ToolDefinition, ...], Besides(_repeated)]
+ToolDefinitions = Annotated[tuple[ToolDefinition, ...], AlsoCheck(_repeated)]
 
 
 def offered(tools: Iterable[ToolDefinition], names: Iterable[str]) -> list[ToolDefinition]:

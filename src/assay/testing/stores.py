@@ -30,11 +30,11 @@ from assay.testing.login_sessions import LoginSessionConformance
 SECONDS = 600
 
 
-def a_run(run_id: str = "run-1", **rest: Any) -> RunRecord:
+def make_run(run_id: str = "run-1", **rest: Any) -> RunRecord:
     return RunRecord(run_id, "2026-01-31T12:00:00Z", "running", "echo", **rest)
 
 
-def a_trial(position: int, repeat: int = 0, run_id: str = "run-1", **rest: Any) -> TrialRecord:
+def make_trial(position: int, repeat: int = 0, run_id: str = "run-1", **rest: Any) -> TrialRecord:
     fields: dict[str, Any] = {
         "suite": "evals/weather.eval.yaml",
         "case_id": f"case-{position}",
@@ -78,7 +78,7 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
     # Runs
 
     def test_a_run_is_read_as_it_was_begun(self, store: Store) -> None:
-        run = a_run(
+        run = make_run(
             options={"workers": 10},
             environment={"git": None},
             suites=[SuiteHeader("b", "b.yaml"), SuiteHeader("a", "a.yaml")],
@@ -87,30 +87,30 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         assert store.run("run-1") == run
 
     def test_a_run_begins_once(self, store: Store) -> None:
-        store.begin(a_run())
+        store.begin(make_run())
         with pytest.raises(StoreError, match="'run-1'"):
-            store.begin(a_run(suites=[SuiteHeader("other", "other.yaml")]))
-        assert store.run("run-1") == a_run()
+            store.begin(make_run(suites=[SuiteHeader("other", "other.yaml")]))
+        assert store.run("run-1") == make_run()
 
     def test_a_description_is_replaced(self, store: Store) -> None:
-        store.begin(a_run(suites=[SuiteHeader("a", "a.yaml")]))
+        store.begin(make_run(suites=[SuiteHeader("a", "a.yaml")]))
         grown = SuiteHeader("a", "a.yaml", selected=3, notes=["it grew"])
         store.describe("run-1", [grown], {"judges": [{"id": "j"}]})
         assert store.run("run-1").environment == {"judges": [{"id": "j"}]}
         assert store.run("run-1").suites == [grown]
 
     def test_a_trial_that_was_not_asked_is_replaced_by_one_that_was(self, store: Store) -> None:
-        store.begin(a_run())
-        saved(store, a_trial(0, outcome="errored", final=False), a_trial(1))
+        store.begin(make_run())
+        saved(store, make_trial(0, outcome="errored", final=False), make_trial(1))
         assert list(store.finished("run-1")) == [(1, 0)]
-        saved(store, a_trial(0, critical=True), a_trial(1, outcome="failed"))
+        saved(store, make_trial(0, critical=True), make_trial(1, outcome="failed"))
         assert list(store.finished("run-1")) == [(0, 0), (1, 0)]
         first, second = store.trials("run-1")
-        assert (first, second) == (a_trial(0, critical=True), a_trial(1))
+        assert (first, second) == (make_trial(0, critical=True), make_trial(1))
 
     def test_trials_of_some_positions(self, store: Store) -> None:
-        store.begin(a_run())
-        saved(store, *(a_trial(i, outcome="failed" if i % 2 else "passed") for i in range(6)))
+        store.begin(make_run())
+        saved(store, *(make_trial(i, outcome="failed" if i % 2 else "passed") for i in range(6)))
         found = store.trials("run-1", positions=range(2, 5))
         assert [trial.position for trial in found] == [2, 3, 4]
         found = store.trials("run-1", ["failed"], range(2, 5))
@@ -119,11 +119,15 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
     def test_the_content_of_a_case_is_read_with_each_of_its_trials(self, store: Store) -> None:
         question, other = b'{"input":[]}', b'{"input":["\xc2\xb0C"]}'
         for run_id in ("run-1", "run-2"):
-            store.begin(a_run(run_id))
-        kept = [a_trial(0, 0, content=question), a_trial(0, 1, content=question), a_trial(1)]
-        later = [a_trial(i, run_id="run-2", content=question) for i in range(40)]
+            store.begin(make_run(run_id))
+        kept = [
+            make_trial(0, 0, content=question),
+            make_trial(0, 1, content=question),
+            make_trial(1),
+        ]
+        later = [make_trial(i, run_id="run-2", content=question) for i in range(40)]
         saved(store, *kept)
-        store.save(*later, a_trial(40, run_id="run-2", content=other)).result(SECONDS)
+        store.save(*later, make_trial(40, run_id="run-2", content=other)).result(SECONDS)
         assert list(store.trials("run-1")) == kept
         assert list(store.trials("run-2", positions=range(40))) == later
         store.delete("run-1")
@@ -131,8 +135,8 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         assert (first.content, last.content) == (question, other)
 
     def test_facts_match_the_trials(self, store: Store) -> None:
-        store.begin(a_run())
-        kept = [a_trial(0, cluster="x", min_pass_rate=0.5), a_trial(1, critical=True)]
+        store.begin(make_run())
+        kept = [make_trial(0, cluster="x", min_pass_rate=0.5), make_trial(1, critical=True)]
         saved(store, *reversed(kept))
         names = TrialFacts.__struct_fields__
         wanted = [TrialFacts(*(getattr(trial, name) for name in names)) for trial in kept]
@@ -140,7 +144,7 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         assert list(store.facts("run-1", range(1, 2))) == wanted[1:]
 
     def test_a_finished_run_says_how_it_ended(self, store: Store) -> None:
-        store.begin(a_run())
+        store.begin(make_run())
         store.finish("run-1", "interrupted", "2026-01-31T12:01:00Z", {"passed": 1})
         store.finish("run-1", "finished", "2026-01-31T12:05:00Z", {"passed": 2})
         run = store.run("run-1")
@@ -148,22 +152,22 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         assert run.summary == {"passed": 2}
 
     def test_a_resumed_run_is_running_again(self, store: Store) -> None:
-        begun = a_run()
+        begun = make_run()
         store.begin(begun)
         store.finish("run-1", "interrupted", "2026-01-31T12:01:00Z", {"passed": 1})
         store.reopen("run-1")
         assert store.run("run-1") == begun
 
     def test_what_was_saved_before_the_finish_is_there_after_it(self, store: Store) -> None:
-        store.begin(a_run())
-        futures = [store.save(a_trial(i)) for i in range(500)]
+        store.begin(make_run())
+        futures = [store.save(make_trial(i)) for i in range(500)]
         store.finish("run-1", "finished", "2026-01-31T12:05:00Z", {})
         assert len(list(store.trials("run-1"))) == 500
         assert not wait(futures, SECONDS).not_done
 
     def test_runs_come_newest_first_and_in_pages(self, store: Store) -> None:
         for name in ("run-2", "run-3", "run-1"):
-            store.begin(a_run(name))
+            store.begin(make_run(name))
         assert [run.id for run in store.runs(2)] == ["run-3", "run-2"]
         assert [run.id for run in store.runs(2, before="run-2")] == ["run-1"]
         assert store.runs(2, before="run-1") == []
@@ -180,17 +184,17 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
             lambda: store.delete("run-9"),
             lambda: store.set_baseline("main", "run-9"),
             lambda: store.move_baseline("main", "run-9", None),
-            lambda: store.save(a_trial(0, run_id="run-9")).result(SECONDS),
+            lambda: store.save(make_trial(0, run_id="run-9")).result(SECONDS),
         ]
         for call in calls:
             with pytest.raises(NotInStore, match="no run 'run-9'"):
                 call()
 
-    # Trials
+    # TrialRunner
 
     def test_a_trial_is_read_byte_for_byte(self, store: Store) -> None:
-        store.begin(a_run())
-        strange = a_trial(
+        store.begin(make_run())
+        strange = make_trial(
             2**40,
             3,
             case_id="città ☂ 'quoted'",
@@ -204,35 +208,37 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         assert list(store.trials("run-1")) == [strange]
 
     def test_trials_come_by_position_and_repeat(self, store: Store) -> None:
-        store.begin(a_run())
-        saved(store, *(a_trial(position, repeat) for repeat in (1, 0) for position in (10, 2, 0)))
+        store.begin(make_run())
+        saved(
+            store, *(make_trial(position, repeat) for repeat in (1, 0) for position in (10, 2, 0))
+        )
         keys = [(0, 0), (0, 1), (2, 0), (2, 1), (10, 0), (10, 1)]
         assert [(t.position, t.repeat) for t in store.trials("run-1")] == keys
         assert list(store.finished("run-1")) == keys
 
     def test_of_trials_with_the_same_key_the_first_is_kept(self, store: Store) -> None:
-        store.begin(a_run())
-        saved(store, a_trial(0, result=b"1"), a_trial(0, result=b"2"))
-        saved(store, a_trial(0, result=b"3"))
+        store.begin(make_run())
+        saved(store, make_trial(0, result=b"1"), make_trial(0, result=b"2"))
+        saved(store, make_trial(0, result=b"3"))
         assert [t.result for t in store.trials("run-1")] == [b"1"]
 
     def test_trials_are_chosen_by_outcome(self, store: Store) -> None:
-        store.begin(a_run())
+        store.begin(make_run())
         outcomes: list[Outcome] = ["passed", "failed", "errored", "failed"]
-        saved(store, *(a_trial(i, outcome=outcome) for i, outcome in enumerate(outcomes)))
+        saved(store, *(make_trial(i, outcome=outcome) for i, outcome in enumerate(outcomes)))
         assert [t.position for t in store.trials("run-1", ["failed"])] == [1, 3]
         assert [t.position for t in store.trials("run-1", ["errored", "passed"])] == [0, 2]
         assert list(store.trials("run-1", [])) == []
 
     def test_trials_stay_with_their_run(self, store: Store) -> None:
-        store.begin(a_run("run-1"))
-        store.begin(a_run("run-2"))
-        saved(store, *(a_trial(i, run_id=f"run-{1 + i % 2}") for i in range(10)))
+        store.begin(make_run("run-1"))
+        store.begin(make_run("run-2"))
+        saved(store, *(make_trial(i, run_id=f"run-{1 + i % 2}") for i in range(10)))
         assert [t.position for t in store.trials("run-2")] == [1, 3, 5, 7, 9]
 
     def test_an_unknown_run_does_not_affect_other_trials(self, store: Store) -> None:
-        store.begin(a_run())
-        trials = [a_trial(i, run_id="run-1" if i % 2 else "run-9") for i in range(10)]
+        store.begin(make_run())
+        trials = [make_trial(i, run_id="run-1" if i % 2 else "run-9") for i in range(10)]
         futures = [store.save(trial) for trial in trials]
         assert [f.exception(SECONDS) is None for f in futures] == [bool(i % 2) for i in range(10)]
         assert [t.position for t in store.trials("run-1")] == [1, 3, 5, 7, 9]
@@ -240,44 +246,44 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
     def test_trials_that_are_saved_together_are_there_together_or_not_at_all(
         self, store: Store
     ) -> None:
-        store.begin(a_run())
-        store.save(a_trial(0), a_trial(1), a_trial(2)).result(SECONDS)
+        store.begin(make_run())
+        store.save(make_trial(0), make_trial(1), make_trial(2)).result(SECONDS)
         with pytest.raises(NotInStore, match="no run 'run-9'"):
-            store.save(a_trial(3), a_trial(4, run_id="run-9")).result(SECONDS)
+            store.save(make_trial(3), make_trial(4, run_id="run-9")).result(SECONDS)
         store.save().result(SECONDS)
         assert [t.position for t in store.trials("run-1")] == [0, 1, 2]
 
     def test_what_is_being_saved_cannot_be_cancelled(self, store: Store) -> None:
-        store.begin(a_run())
-        futures = [store.save(a_trial(i)) for i in range(100)]
+        store.begin(make_run())
+        futures = [store.save(make_trial(i)) for i in range(100)]
         assert not any(future.cancel() for future in futures)
         assert not wait(futures, SECONDS).not_done
         assert len(list(store.finished("run-1"))) == 100
 
     def test_an_iterator_ignores_what_is_saved_meanwhile(self, store: Store) -> None:
-        store.begin(a_run())
-        saved(store, *(a_trial(i) for i in range(0, 20, 2)))
+        store.begin(make_run())
+        saved(store, *(make_trial(i) for i in range(0, 20, 2)))
         trials = store.trials("run-1")
         first = next(trials)
-        saved(store, *(a_trial(i) for i in range(1, 20, 2)))
+        saved(store, *(make_trial(i) for i in range(1, 20, 2)))
         assert [first.position, *(t.position for t in trials)] == list(range(0, 20, 2))
         assert len(list(store.trials("run-1"))) == 20
 
     def test_an_abandoned_iterator_does_not_hide_later_runs(self, store: Store) -> None:
-        store.begin(a_run())
-        saved(store, a_trial(0), a_trial(1))
+        store.begin(make_run())
+        saved(store, make_trial(0), make_trial(1))
         left = store.trials("run-1")
         next(left)
-        store.begin(a_run("run-2"))
+        store.begin(make_run("run-2"))
         assert [run.id for run in store.runs(10)] == ["run-2", "run-1"]
 
     def test_many_threads_save_and_read_at_once(self, store: Store) -> None:
-        store.begin(a_run())
+        store.begin(make_run())
         faults: list[BaseException] = []
 
         def work(start: int) -> None:
             try:
-                saved(store, *(a_trial(i) for i in range(start, start + 50)))
+                saved(store, *(make_trial(i) for i in range(start, start + 50)))
                 assert {(start, 0), (start + 49, 0)} <= set(store.finished("run-1"))
             except BaseException as fault:
                 faults.append(fault)
@@ -291,11 +297,11 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         assert [t.position for t in store.trials("run-1")] == list(range(400))
 
     def test_deleting_a_run_deletes_its_trials(self, store: Store) -> None:
-        store.begin(a_run())
-        saved(store, a_trial(0))
+        store.begin(make_run())
+        saved(store, make_trial(0))
         store.delete("run-1")
         assert store.runs(10) == []
-        store.begin(a_run())
+        store.begin(make_run())
         assert list(store.trials("run-1")) == []
 
     # Leases
@@ -358,8 +364,8 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
     # Baselines
 
     def test_a_baseline_is_found_by_its_name(self, store: Store) -> None:
-        store.begin(a_run("run-1"))
-        store.begin(a_run("run-2"))
+        store.begin(make_run("run-1"))
+        store.begin(make_run("run-2"))
         store.set_baseline("main", "run-1")
         store.set_baseline("first", "run-1")
         store.set_baseline("main", "run-2")
@@ -368,11 +374,11 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
 
     def test_a_baseline_keeps_its_history(self, store: Store) -> None:
         for number in (1, 2, 3):
-            store.begin(a_run(f"run-{number}"))
+            store.begin(make_run(f"run-{number}"))
         for run_id in ("run-1", "run-2", "run-2", "run-1", "run-3"):
             store.set_baseline("main", run_id)
         assert store.baseline_history("main") == ["run-1", "run-2", "run-1", "run-3"]
-        store.set_baseline("main", "run-2", anew=True)
+        store.set_baseline("main", "run-2", reset_history=True)
         assert (store.baseline("main"), store.baseline_history("main")) == ("run-2", ["run-2"])
         store.remove_baseline("main")
         store.set_baseline("main", "run-3")
@@ -380,7 +386,7 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
 
     def test_a_baseline_moves_only_from_the_run_that_it_points_to(self, store: Store) -> None:
         for number in (1, 2, 3):
-            store.begin(a_run(f"run-{number}"))
+            store.begin(make_run(f"run-{number}"))
         assert store.move_baseline("main", "run-1", None)
         assert not store.move_baseline("main", "run-2", None)
         assert store.move_baseline("main", "run-3", "run-1")
@@ -392,7 +398,7 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         self, store: Store
     ) -> None:
         for number in (1, 2, 3):
-            store.begin(a_run(f"run-{number}"))
+            store.begin(make_run(f"run-{number}"))
             store.set_baseline("main", f"run-{number}")
         with pytest.raises(StoreError, match="'run-1' is the first run of the baseline 'main'"):
             store.delete("run-1")
@@ -400,7 +406,7 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         assert store.baseline_history("main") == ["run-1", "run-3"]
 
     def test_an_unknown_baseline_is_named_with_the_nearest(self, store: Store) -> None:
-        store.begin(a_run())
+        store.begin(make_run())
         store.set_baseline("main", "run-1")
         for call in (store.baseline, store.baseline_history, store.remove_baseline):
             with pytest.raises(NotInStore, match=r"no baseline 'mian'.*did you mean 'main'"):
@@ -413,7 +419,7 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
                 call(name)
 
     def test_the_run_of_a_baseline_cannot_be_deleted(self, store: Store) -> None:
-        store.begin(a_run())
+        store.begin(make_run())
         store.set_baseline("main", "run-1")
         with pytest.raises(StoreError, match="'run-1' is the baseline 'main'"):
             store.delete("run-1")
@@ -444,19 +450,19 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
 
     def test_closing_waits_for_pending_writes(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
-        store.begin(a_run())
-        futures = [store.save(a_trial(i)) for i in range(2000)]
+        store.begin(make_run())
+        futures = [store.save(make_trial(i)) for i in range(2000)]
         store.close()
         assert all(future.done() and future.exception() is None for future in futures)
 
     def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
-        store.begin(a_run())
+        store.begin(make_run())
         store.close()
         store.close()
         calls: list[Callable[[], object]] = [
-            lambda: store.begin(a_run("run-2")),
-            lambda: store.save(a_trial(0)),
+            lambda: store.begin(make_run("run-2")),
+            lambda: store.save(make_trial(0)),
             lambda: store.run("run-1"),
             lambda: store.trials("run-1"),
             lambda: store.runs(1),

@@ -1,0 +1,77 @@
+"""Executes a run for a command: shows progress, stops on signals, writes reports."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Iterator
+from contextlib import closing, contextmanager
+from types import FrameType
+from typing import Any, NoReturn
+
+from msgspec.structs import replace
+
+from assay.blocking import wait_for
+from assay.cli import streams
+from assay.cli.progress import Progress
+from assay.cli.report_output import ReportOutput
+from assay.engine.cancellation import Cancellation
+from assay.service import runs
+from assay.service.result import Run
+
+#: The time between two updates of the progress while no event arrives.
+TICK_SECONDS = 1.0
+
+
+def execute_run(
+    request: runs.RunRequest, options: dict[str, Any], report_output: ReportOutput
+) -> NoReturn:
+    """Run, report, and exit with the code of the run."""
+    cancellation = Cancellation()
+    with (
+        _signals_to(cancellation),
+        closing(Progress(sys.stderr)) as progress,
+        streams.stdout_redirected(),
+    ):
+        request = replace(request, hooks=runs.RunHooks(progress, cancellation, reports=True))
+        result = wait_for(lambda: _with_ticks(progress, runs.execute(request, options)))
+    report_output.write(result)
+    runs.confirm_reports(result)
+    raise SystemExit(result.exit_code)
+
+
+async def _with_ticks(progress: Progress, work: Awaitable[Run]) -> Run:
+    """Await the run, and update the progress meanwhile."""
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            progress.tick()
+
+    ticking = asyncio.create_task(tick())
+    try:
+        return await work
+    finally:
+        ticking.cancel()
+
+
+@contextmanager
+def _signals_to(cancellation: Cancellation) -> Iterator[None]:
+    """SIGINT and SIGTERM cancel: the first lets trials finish, the second cancels them too.
+
+    A third interrupts the event loop too: an evaluator of the project may block it.
+    """
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if not cancellation.is_observed or cancellation.requests > 1:
+            raise KeyboardInterrupt
+        cancellation.request()
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    previous = {number: signal.signal(number, on_signal) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,141 @@
+"""The reports of a run: on stdout, in files by suffix, and for GitHub Actions."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, TextIO
+
+import click
+
+from assay.atomic_files import is_device, replacing, writing
+from assay.cli.completion import files
+from assay.errors import PluginError, StoreError, UsageError
+from assay.model.run_result import RunResult
+from assay.ports import Reporter
+from assay.registry import reporters
+from assay.reporters.terminal import escaping
+from assay.service.report import report
+from assay.settings import environment, shown_path
+
+store_option = click.option("--store", metavar="URL", help="Where runs are recorded.")
+
+
+def output_option(*, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--output`: the files to write reports to."""
+    return click.option(
+        "-o",
+        "--output",
+        multiple=True,
+        required=required,
+        metavar="FILE",
+        shell_complete=files,
+        help="Write a report; the suffix chooses its format, such as .json, .md or .xml (JUnit).",
+    )
+
+
+def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of commands that end with the report of a run."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    return output_option()(as_json(function))
+
+
+class ReportOutput:
+    """The requested reports. Creating it fails if one could not be written: before the run."""
+
+    def __init__(self, paths: tuple[str, ...], *, as_json: bool = False) -> None:
+        self._as_json = as_json
+        self._files = [(Path(path), _reporter_for(Path(path))) for path in paths]
+
+    def write(self, result: RunResult) -> None:
+        """Write the files, print the report, and annotate the job when run by GitHub Actions.
+
+        The files come first: if one cannot be written, no verdict is printed that the exit code
+        would contradict.
+        """
+        in_github = environment(["GITHUB_ACTIONS"]).get("GITHUB_ACTIONS") == "true"
+        try:
+            self.write_files(result)
+            if in_github:
+                _append_to_step_summary(result)
+        except (PluginError, StoreError) as error:
+            again = f"`assay report {result.id} -o FILE` writes a report of it"
+            raise type(error)(f"{error}\nthe run is recorded: {again}") from error
+        print_report(result, sys.stdout, as_json=self._as_json)
+        if in_github:
+            report(result, "github", sys.stderr if self._as_json else sys.stdout)
+
+    def write_files(self, result: RunResult) -> None:
+        """Write each file atomically."""
+        for file, reporter in self._files:
+            with open_output(file) as stream:
+                report_to(stream, reporter, result)
+
+
+def _append_to_step_summary(result: RunResult) -> None:
+    if summary := environment(["GITHUB_STEP_SUMMARY"]).get("GITHUB_STEP_SUMMARY"):
+        text = io.StringIO()
+        report(result, "md", text)
+        with writing(shown_path(Path(summary))), open(summary, "a", encoding="utf-8") as stream:
+            stream.write(text.getvalue())
+
+
+def print_report(result: RunResult, out: TextIO, *, as_json: bool) -> None:
+    """Print the report for people, or the JSON document."""
+    if as_json and out.isatty():
+        report_to(escaping(out.buffer), "json", result)
+    else:
+        report(result, "json" if as_json else "text", out)
+    out.flush()  # so that later output on stderr comes after it
+
+
+def report_to(stream: IO[bytes], name: str, result: RunResult) -> None:
+    """Write a report to a binary stream, and leave that open."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    try:
+        report(result, name, text)
+    finally:
+        text.detach()  # also flushes
+
+
+def _reporter_for(file: Path) -> str:
+    """The name of the reporter for a file; raises UsageError if it could not be written."""
+    suffix = file.suffix.removeprefix(".").lower()
+    # A broken plugin is reported before the run, not after it.
+    if suffix not in reporters or not _writes_files(reporters.get(suffix)):
+        known = (name for name, reporter in reporters.usable().items() if _writes_files(reporter))
+        endings = ", ".join(f".{name}" for name in known)
+        raise UsageError(f"{shown_path(file)}: the name of a report ends in one of {endings}")
+    check_writable(file)
+    return suffix
+
+
+def _writes_files(reporter: Reporter) -> bool:
+    return getattr(reporter, "writes_files", True)
+
+
+def check_writable(file: Path) -> None:
+    """Raise UsageError for a file that could not be written, before any work is done for it."""
+    folder = file.parent
+    if is_device(file):
+        if not os.access(file, os.W_OK):
+            raise UsageError(f"{shown_path(file)} is not writable")
+    elif not folder.is_dir():
+        raise UsageError(f"{shown_path(file)}: the folder {shown_path(folder)} does not exist")
+    elif not os.access(folder, os.W_OK):
+        raise UsageError(f"{shown_path(file)}: the folder {shown_path(folder)} is not writable")
+    if file.is_dir():
+        raise UsageError(f"{shown_path(file)} is a folder, not a file")
+
+
+@contextmanager
+def open_output(file: Path) -> Iterator[IO[bytes]]:
+    """A stream that replaces the file when it is closed, and then says so."""
+    with writing(shown_path(file)), replacing(file) as stream:
+        yield stream
+    with suppress(OSError):  # stderr was closed, but the file is written
+        click.echo(f"wrote {shown_path(file)}", err=True)

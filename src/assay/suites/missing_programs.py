@@ -1,0 +1,56 @@
+"""Programs of evaluators that do not exist: found before a run, not during it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from assay.errors import Problem, Severity
+from assay.model.case import EvalCase, Suite
+from assay.model.evaluator import EvaluatorSpec, MissingDependency
+
+
+class MissingPrograms:
+    """Collects what the evaluators of cases lack; `problems` has each of them once.
+
+    They are warnings, as another machine may have the program, unless the cases are `to_run`.
+    """
+
+    def __init__(self, *, to_run: bool = False) -> None:
+        self._to_run = to_run
+        #: Cases of a file share their evaluators: programs are looked for once, not for every case.
+        self._known: dict[tuple[int, str], list[MissingDependency]] = {}
+        self._found: dict[Problem, None] = {}
+
+    @property
+    def problems(self) -> list[Problem]:
+        return list(self._found)
+
+    def look(self, case: EvalCase) -> None:
+        if case.skip is None and any(map(_may_have_missing_dependencies, case.evaluators)):
+            for path, spec in case.walk_evaluators():
+                for lack in self._missing_dependencies(spec, case.folder):
+                    severity: Severity = "error" if self._to_run else "warning"
+
+                    message = f"{spec.name}: {lack.message}"
+                    place = case.origin_of(path)
+                    problem = Problem(*place, severity, "program-not-found", message, lack.hint)
+                    self._found[problem] = None
+
+    def _missing_dependencies(self, spec: EvaluatorSpec, folder: str) -> list[MissingDependency]:
+        key = (id(spec), folder)
+        if key not in self._known:
+            self._known[key] = list(spec.missing_dependencies(folder))
+        return self._known[key]
+
+
+def _may_have_missing_dependencies(spec: EvaluatorSpec) -> bool:
+    return type(spec).missing_dependencies is not EvaluatorSpec.missing_dependencies
+
+
+def missing_programs(suites: Iterable[Suite]) -> list[Problem]:
+    """What the evaluators of all cases lack."""
+    found = MissingPrograms()
+    for suite in suites:
+        for case in suite:
+            found.look(case)
+    return found.problems
