@@ -47,7 +47,7 @@ LAYERS: list[list[str]] = [
         "ports",
         "scoring",
         "registry",
-        "orders",
+        "work_orders",
     ],
     ["loaders", "evaluators", "targets", "executors", "stores", "reporters"],
     ["suites", "targets.pool", "engine", "results", "comparison"],
@@ -287,6 +287,7 @@ HEAVY = (
     "fastapi",
     "starlette",
     "uvicorn",
+    "jinja2",
 )
 
 
@@ -296,6 +297,11 @@ def loaded(code: str) -> set[str]:
 
 def test_importing_the_facade_loads_nothing_heavy() -> None:
     assert not loaded("import assay").intersection((*HEAVY, "click"))
+
+
+def test_templates_are_for_the_server_only() -> None:
+    users = {package(dotted(file)) for file in modules() if "jinja2" in file.read_text("utf-8")}
+    assert users == {"server"}
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import shutil
@@ -488,7 +487,7 @@ def test_limits_are_documented() -> None:
     }
 
 
-# Python and architecture
+# Python
 
 
 def test_public_names_are_documented() -> None:
@@ -522,31 +521,6 @@ def test_the_numbers_of_a_comparison_are_documented() -> None:
     said = {row["Field"]: code_words(row["Meaning"]) for row in PYTHON.table("Comparison")}
     assert said["`test`"] == list(SignificanceTest.__struct_fields__)[:3]
     assert said["`difference`"] == list(found.difference.to_dict())
-
-
-def test_layers_are_those_that_the_architecture_tests_hold() -> None:
-    source = (ROOT / "tests/architecture/test_layers.py").read_text(encoding="utf-8")
-    held = next(
-        ast.literal_eval(node.value)
-        for node in ast.parse(source).body
-        if isinstance(node, ast.AnnAssign)
-        and isinstance(node.target, ast.Name)
-        and node.target.id == "LAYERS"
-        and node.value is not None
-    )
-    table = PAGES["docs/architecture.md"].table("Layers")
-    told = [code_words(row["Packages"]) for row in table]
-    assert told == [[package or "assay" for package in packages] for packages in held]
-
-
-def test_every_module_is_on_the_tour() -> None:
-    text = PAGES["docs/architecture.md"].text
-    source = ROOT / "src/assay"
-    for file in source.rglob("*.py"):
-        name = file.relative_to(source).as_posix()
-        if file.name == "__init__.py" or file.parent.name in ("cli", "evaluators"):
-            continue
-        assert f"`{name}`" in text or f"`{file.name}`" in text, name
 
 
 # These checks can fail

@@ -269,6 +269,32 @@ def test_others_need_a_token(project: Project) -> None:
         assert httpx2.get(f"{url}/api/health", headers=foreign).status_code == 400
 
 
+def test_a_person_logs_in_behind_a_proxy(project: Project) -> None:
+    url = "https://evals.example"
+    arguments = ("--host", "127.0.0.1", "--public-url", url)
+    with serving(project, *arguments, tokens="read:looker,write:writer") as server:
+        headers = {"Host": "evals.example", "Accept": "text/html"}
+        led = server.client.get("/docs", headers=headers)
+        assert (led.status_code, led.headers["location"]) == (303, "/login?next=/docs")
+        form = {"token": "looker", "next": "/docs"}
+        assert server.client.post("/login", data=form, headers=headers).status_code == 403
+        headers["Origin"] = url
+        done = server.client.post("/login", data=form, headers=headers)
+        assert (done.status_code, done.headers["location"]) == (303, "/docs")
+        headers["Cookie"] = done.headers["set-cookie"].partition(";")[0]
+        assert server.client.get("/docs", headers=headers).status_code == 200
+        assert server.client.post("/api/test-cases", json=PARIS, headers=headers).status_code == 403
+    with serving(project, *arguments, tokens="write:writer") as server:
+        assert server.client.get("/docs", headers=headers).status_code == 303
+
+
+def test_a_wrong_public_url_or_token_list_is_refused(project: Project) -> None:
+    done = project.run("serve", "--public-url", "evals.example", code=2)
+    assert "--public-url: 'evals.example' is not the address of a server" in done.stderr
+    done = project.run("serve", env={"ASSAY_API_TOKENS": "read:"}, code=2)
+    assert "ASSAY_API_TOKENS: entry 1 is 'read:', without a token" in done.stderr
+
+
 def test_a_root_that_is_not_there_is_refused(project: Project) -> None:
     done = project.run("serve", "--root", "nowhere", code=2)
     assert "nowhere cannot be served" in done.stderr

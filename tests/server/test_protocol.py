@@ -215,7 +215,7 @@ def test_too_many_headers_are_refused(port: int, after_body: bool) -> None:
 def test_an_endless_request_is_not_received(port: int) -> None:
     received = b""
     with connected(port) as connection, suppress(ConnectionError):
-        connection.sendall(b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\n")
+        connection.sendall(b"POST /api/nowhere HTTP/1.1\r\nHost: localhost\r\n")
         connection.sendall(b"Transfer-Encoding: chunked\r\n\r\n0\r\na: ")
         for _ in range(64):
             connection.sendall(b"x" * 2**20)
@@ -322,7 +322,7 @@ def test_a_body_that_nobody_reads_is_not_waited_for(
     monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.1)
     received = b""
     with connected(port) as connection, suppress(ConnectionError):
-        connection.sendall(b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\n")
+        connection.sendall(b"POST /api/nowhere HTTP/1.1\r\nHost: localhost\r\n")
         connection.sendall(b"Content-Length: 1000\r\n\r\n")
         connection.settimeout(0.01)
         for _ in range(999):  # the next byte always comes soon

@@ -21,10 +21,13 @@ from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.server import runs
 from assay.server.app import create_app
-from assay.server.run_manager import STOPPED, RunManager
+from assay.server.callers import Authentication
+from assay.server.run_manager import STOPPED, RunManager, utc_now
 from assay.server.security import Access, Guard
 from assay.server.serving import make_server
+from assay.server.sessions import Sessions
 from assay.settings import Settings
+from assay.stores.memory import MemoryStore
 from server.conftest import ADDRESS, Agent, Clock
 from timeouts import WAIT_SECONDS
 
@@ -215,7 +218,9 @@ def test_a_request_that_takes_longer_than_the_server_is_told_in_the_envelope() -
     async def scenario() -> None:
         scope: Any = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/"}
         scope["headers"] = [(b"host", b"localhost")]
-        request = asyncio.create_task(Guard(never, Access())(scope, never, send))
+        everybody = Authentication((), Sessions(MemoryStore(), (), utc_now))
+        guard = Guard(never, Access(), everybody)
+        request = asyncio.create_task(guard(scope, never, send))
         await asyncio.sleep(0)
         request.cancel()  # as uvicorn does once its grace is over
         await request

@@ -36,30 +36,43 @@ PORT = 8321
     metavar="NAME",
     help="Another name that clients use for this machine.",
 )
+@click.option(
+    "--public-url",
+    metavar="URL",
+    help="The address in browsers, if that is another one: that of a proxy.",
+)
 @store_option
 def command(
-    host: str, port: int, root: str | None, allow_host: tuple[str, ...], store: str | None
+    host: str,
+    port: int,
+    root: str | None,
+    allow_host: tuple[str, ...],
+    public_url: str | None,
+    store: str | None,
 ) -> None:
     """Serve test cases, runs, comparisons and trends over REST.
 
     On loopback nobody needs a token. Any other address refuses to start without
-    ASSAY_API_TOKENS, the tokens that let clients in. Ctrl-C lets requests and trials under way
-    finish; runs go on when the server is started again. docs/server.md has the routes.
+    ASSAY_API_TOKENS: tokens separated by commas, where read:TOKEN can only read. Ctrl-C lets
+    requests and trials under way finish; runs go on when the server is started again.
+    docs/server.md has the routes.
 
     \b
     Examples:
       assay serve
       assay serve --port 8000 --root evals/
       ASSAY_API_TOKENS=... assay serve --host 0.0.0.0 --allow-host evals.example
+      ASSAY_API_TOKENS=... assay serve --public-url https://evals.example
     """
     # The server is heavy, and no other command needs it.
-    from assay.server.security import TOKENS_VARIABLE, Access, tokens_of
+    from assay.server.security import Access
     from assay.server.serving import serve
+    from assay.server.tokens import TOKENS_VARIABLE, tokens_of
 
     if root is not None:
         _change_to(Path(root))
     tokens = tokens_of(environment([TOKENS_VARIABLE]).get(TOKENS_VARIABLE, ""))
-    access = Access.of(host, tokens, allow_host)
+    access = Access.of(host, tokens, allow_host, public_url)
     settings = project()
     settings.prepend_to_sys_path()
     served = working_directory() if root is not None else settings.root

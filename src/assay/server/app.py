@@ -22,12 +22,16 @@ from assay.errors import AssayError, EvalFileErrors, NotInStore, UsageError
 from assay.ports import Store
 from assay.redaction import redacted
 from assay.server import docs, openapi
+from assay.server.callers import Authentication
 from assay.server.envelope import UNEXPECTED, ApiError, invalid, sentence
+from assay.server.pages.login import LoginPages
 from assay.server.problems import first_error
 from assay.server.requests import Route
 from assay.server.run_manager import Clock, RunManager, utc_now
 from assay.server.security import Access, Guard
+from assay.server.sessions import Sessions
 from assay.server.state import State
+from assay.server.throttle import Throttle
 from assay.service.secrets import project_redactor
 from assay.settings import Settings
 from assay.version import __version__
@@ -67,9 +71,16 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.assay = State(settings, store, run_manager, now)
-    redactor = cache(lambda: project_redactor(settings))
-    app.add_middleware(Guard, access=access or Access(), redactor=redactor)
-    app.router.routes += [*openapi.ROUTES, *_heads()]
+    access = access or Access()
+    sessions = Sessions(store, access.tokens, now, secure=access.origin.startswith("https:"))
+    app.add_middleware(
+        Guard,
+        access=access,
+        authentication=Authentication(access.tokens, sessions, access.origin),
+        redactor=cache(lambda: project_redactor(settings)),
+    )
+    login = LoginPages(access, sessions, Throttle(now))
+    app.router.routes += [*openapi.ROUTES, *_heads(), *login.routes()]
     app.add_route("/openapi.json", openapi.get_document, ["GET"], include_in_schema=False)
     app.add_route("/docs", docs.get_page, ["GET"], include_in_schema=False)
     app.add_route("/docs.css", docs.get_style, ["GET"], include_in_schema=False)

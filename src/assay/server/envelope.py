@@ -18,6 +18,7 @@ Code = Literal[
     "NOT_FOUND",
     "INTERNAL_ERROR",
     "UNAUTHORIZED",
+    "FORBIDDEN",
     "METHOD_NOT_ALLOWED",
     "PAYLOAD_TOO_LARGE",
     "UNSUPPORTED_MEDIA_TYPE",
@@ -30,7 +31,8 @@ CODES: dict[Code, tuple[int, str]] = {
     "INVALID_LENGTH": (400, "Field length outside allowed range"),
     "INVALID_INPUT": (400, "Input fails validation"),
     "DUPLICATE_ID": (400, "ID already exists (only on POST)"),
-    "UNAUTHORIZED": (401, "No valid bearer token"),
+    "UNAUTHORIZED": (401, "No valid token or session"),
+    "FORBIDDEN": (403, "The token can only read, or another website sent the request"),
     "NOT_FOUND": (404, "Resource not found"),
     "METHOD_NOT_ALLOWED": (405, "The path has no such method"),
     "PAYLOAD_TOO_LARGE": (413, "The body is larger than 1 MiB"),
@@ -89,20 +91,26 @@ def answers(data: Any, *codes: Code, status: int = 200, **more: Any) -> dict[str
 
     `more` is for the entry of its status in the OpenAPI document.
     """
-    found: dict[int, dict[str, Any]] = {status: more}
+    found = {status: more} | described_errors(*codes, *_ALWAYS)
     if data is not None:
         found[status] = more | _described(Success[data])
         BODIES.append(Success[data])
-    for code, (failed, meaning) in CODES.items():
-        if code in codes or code in _ALWAYS:
-            entry = found.setdefault(failed, {"description": "", **_described(Failure)})
-            entry["description"] += f"{'; ' if entry['description'] else ''}{code}: {meaning}"
     return {"status_code": status, "responses": found, "response_class": Response}
 
 
 def _described(body: Any) -> dict[str, Any]:
     ((schema,), _) = msgspec.json.schema_components([body], ref_template=REF + "{name}")
     return {"content": {JSON: {"schema": schema}}}
+
+
+def described_errors(*codes: Code) -> dict[int, dict[str, Any]]:
+    """The entries of error codes in the OpenAPI document, by their status."""
+    found: dict[int, dict[str, Any]] = {}
+    for code, (failed, meaning) in CODES.items():
+        if code in codes:
+            entry = found.setdefault(failed, {"description": "", **_described(Failure)})
+            entry["description"] += f"{'; ' if entry['description'] else ''}{code}: {meaning}"
+    return found
 
 
 class ApiError(HTTPException):

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from assay.errors import EvalFileErrors, nearest
 from assay.redaction import cut
-from assay.server.envelope import JSON, ApiError, invalid
+from assay.server.envelope import JSON, ApiError, described_errors, invalid
 from assay.wire.json import parse, plain_object
 
 #: The largest body that is accepted, in bytes.
@@ -31,6 +31,8 @@ class Route(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         described = {"operation_id": endpoint.__name__, "tags": [path.split("/")[2]]}
+        if not {"GET", "HEAD"}.issuperset(more["methods"]):
+            more["responses"] = more["responses"] | described_errors("FORBIDDEN")
         super().__init__(path, endpoint, **more | described)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -52,7 +54,7 @@ class JsonRequest(Request):
 
     async def body(self) -> bytes:
         if not hasattr(self, "_body"):
-            self._body = await _read_within_limits(self)
+            self._body = await read_body(self)
         return self._body
 
     async def json(self) -> Any:
@@ -108,7 +110,8 @@ def require_json(request: Request) -> None:
         raise ApiError("UNSUPPORTED_MEDIA_TYPE", message)
 
 
-async def _read_within_limits(request: Request) -> bytes:
+async def read_body(request: Request) -> bytes:
+    """The body, limited in size and time."""
     chunks, size = [], 0
     try:
         async with asyncio.timeout(BODY_SECONDS):

@@ -8,28 +8,26 @@ import logging
 import re
 import socket
 from collections.abc import Callable, Collection
-from hashlib import sha256
-from hmac import compare_digest
 from urllib.parse import unquote_to_bytes
 
 import msgspec
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.errors import UsageError
 from assay.redaction import Redactor, patterns_only, redacting
+from assay.server.callers import Authentication
 from assay.server.envelope import UNEXPECTED, ApiError, invalid
+from assay.server.origins import origin_of
+from assay.server.tokens import TOKENS_VARIABLE, Token
 
 log = logging.getLogger("assay.server")
-#: The accepted tokens, separated by commas or spaces.
-TOKENS_VARIABLE = "ASSAY_API_TOKENS"
-
 #: A Host header: an address in brackets or a name, and a port.
 _HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:@/]*))(?::[0-9]*)?")
 STOPPING = "The server was stopped before the request was answered"
-_POLICY = b"content-security-policy"
 API_HEADERS = [
-    (_POLICY, b"default-src 'none'; frame-ancestors 'none'"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
@@ -41,15 +39,22 @@ class Access(msgspec.Struct, frozen=True):
 
     Either way requests must name one of the `hosts`, or an IP address, which must be a loopback
     one if `loopback_only`. By DNS rebinding another site's pages can reach the server, but only
-    under a name.
+    under a name. `origin` is that of `--public-url`: how browsers reach the server.
     """
 
-    tokens: tuple[str, ...] = ()
+    tokens: tuple[Token, ...] = ()
     hosts: frozenset[str] = frozenset({"localhost"})
     loopback_only: bool = True
+    origin: str = ""
 
     @classmethod
-    def of(cls, host: str, tokens: Collection[str], names: Collection[str] = ()) -> Access:
+    def of(
+        cls,
+        host: str,
+        tokens: Collection[Token],
+        names: Collection[str] = (),
+        public_url: str | None = None,
+    ) -> Access:
         """The access to a server bound to `host`; raises UsageError when it would be open."""
         local = is_loopback(host)
         if not local and not tokens:
@@ -60,7 +65,10 @@ class Access(msgspec.Struct, frozen=True):
         hosts = {"localhost", *map(_checked_host, names)}
         if not local:
             hosts |= {socket.gethostname().lower(), host.lower()}
-        return cls(tuple(tokens), frozenset(hosts), local)
+        origin = "" if public_url is None else origin_of(public_url)
+        if origin:
+            hosts.add(_host_name(origin.partition("://")[2]))
+        return cls(tuple(tokens), frozenset(hosts), local, origin)
 
     def allows_host(self, header: str) -> bool:
         """Does the Host header name this server? From another site's page it names that site."""
@@ -72,20 +80,6 @@ class Access(msgspec.Struct, frozen=True):
         except ValueError:
             return False
         return address.is_loopback or not self.loopback_only
-
-    def allows_token(self, header: bytes) -> bool:
-        """Is it `Bearer` with one of the tokens, in UTF-8? Takes constant time."""
-        scheme, _, given = header.partition(b" ")
-        digest = sha256(given.strip()).digest()
-        found = False
-        for token in self.tokens:
-            found |= compare_digest(sha256(token.encode()).digest(), digest)
-        return found and scheme.lower() == b"bearer"
-
-
-def tokens_of(value: str) -> tuple[str, ...]:
-    """The tokens in the environment variable."""
-    return tuple(value.replace(",", " ").split())
 
 
 def is_loopback(host: str) -> bool:
@@ -105,9 +99,14 @@ class Guard:
     """Middleware: checks access, adds headers, and turns unexpected errors into responses."""
 
     def __init__(
-        self, app: ASGIApp, access: Access, redactor: Callable[[], Redactor] = patterns_only
+        self,
+        app: ASGIApp,
+        access: Access,
+        authentication: Authentication,
+        redactor: Callable[[], Redactor] = patterns_only,
     ) -> None:
         self._app, self._access, self._redactor = app, access, redactor
+        self._authentication = authentication
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with redacting(self._redactor):
@@ -123,14 +122,15 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                # A page has a policy of its own.
-                own = [pair for pair in message["headers"] if pair[0] == _POLICY]
-                added = API_HEADERS[1:] if own else API_HEADERS
+                own = {name for name, _ in message["headers"]}  # those of a page differ
+                added = [pair for pair in API_HEADERS if pair[0] not in own]
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
         try:
-            self._check_access(scope)
+            self._check_host(scope)
+            await self._authentication.check(scope)
+            _check_path(scope)
             await self._app(scope, receive, send_guarded)
         except ApiError as error:
             await error.response()(scope, receive, send_guarded)
@@ -145,17 +145,12 @@ class Guard:
                 raise
             await ApiError("INTERNAL_ERROR", UNEXPECTED).response()(scope, receive, send_guarded)
 
-    def _check_access(self, scope: Scope) -> None:
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
-        authorization: bytes = dict(scope["headers"]).get(b"authorization", b"")
+    def _check_host(self, scope: Scope) -> None:
+        hosts = Headers(scope=scope).getlist("host")
         if len(hosts) != 1:  # with two, a proxy may go by another one than we do
             raise invalid("A request must have one Host header")
-        if not self._access.allows_host(hosts[0].decode("latin-1")):
+        if not self._access.allows_host(hosts[0]):
             raise invalid("The Host header names another server; see `assay serve --allow-host`")
-        if self._access.tokens and not self._access.allows_token(authorization):
-            message = "A valid token is required: send 'Authorization: Bearer TOKEN'"
-            raise ApiError("UNAUTHORIZED", message, {"www-authenticate": "Bearer"})
-        _check_path(scope)
 
 
 def _check_path(scope: Scope) -> None:

@@ -35,7 +35,7 @@ VARIABLES = {
     "JUDGE_HEADER": "header-of-the-judge",
     "CAPTURE_TOKEN": "token-of-the-capture",
     "OPENAI_API_KEY": "key-of-openai",
-    "ASSAY_API_TOKENS": "first-token,second-token, short",
+    "ASSAY_API_TOKENS": "read:first-token,second-token, short",
     "UNRELATED": "value-of-another-program",
 }
 
