@@ -35,6 +35,7 @@ from assay.model.case import EvalCase, Suite
 from assay.model.case_filter import CaseFilter
 from assay.model.case_rows import CaseQuery, CaseRow, Facets, IndexedCase
 from assay.model.context import Context
+from assay.model.label import AnswerLabel, LabelKey
 from assay.model.login import LoginSession
 from assay.model.message import Message
 from assay.model.observation import Observation
@@ -266,6 +267,25 @@ class CaseIndex(Protocol):
         ...
 
 
+class LabelStore(Protocol):
+    """People's labels of answers; every write is durable when it returns.
+
+    They outlive their runs, as nobody else can give them again.
+    """
+
+    def put(self, *labels: AnswerLabel) -> None:
+        """Add labels; those with the same key are replaced."""
+        ...
+
+    def remove(self, key: LabelKey) -> bool:
+        """Remove a label; returns whether there was one."""
+        ...
+
+    def of_run(self, run_id: str) -> list[AnswerLabel]:
+        """The labels of a run, sorted by their keys."""
+        ...
+
+
 class LoginSessionStore(Protocol):
     """The log-in sessions of the pages; every write is durable when it returns."""
 
@@ -297,6 +317,9 @@ class Store(Cache, Protocol):
 
     @property
     def case_index(self) -> CaseIndex: ...
+
+    @property
+    def labels(self) -> LabelStore: ...
 
     @property
     def login_sessions(self) -> LoginSessionStore: ...

@@ -17,6 +17,7 @@ from assay.model.test_case import NewTestCase, TestCase
 from assay.ports import Store
 from assay.service.runs import RunRequest, execute_in
 from assay.settings import Settings
+from assay.testing.labels import a_label
 from timeouts import WAIT_SECONDS
 
 #: The project that requests are about: its targets and its suite.
@@ -104,6 +105,20 @@ def _know_case(case: Any, store: Store, run: str) -> None:
     case.path_parameters |= {"id": run, "position": "0"}
 
 
+def _label(case: Any, store: Store, run: str) -> None:
+    _know_case(case, store, run)
+    if "repeat" in case.body:
+        case.body["repeat"] = 0
+
+
+def _labelled(case: Any, store: Store, run: str) -> None:
+    _know_case(case, store, run)
+    given = case.query | {"repeat": 0}
+    texts = {name: str(given.get(name, "")) for name in ("evaluator", "criterion", "author")}
+    case.query["repeat"] = 0
+    store.labels.put(a_label(run_id=run, suite="a.eval.yaml", case_id="a", **texts))
+
+
 def _know_names(case: Any, store: Store, run: str) -> None:
     case.query |= {"base": run, "candidate": run}
 
@@ -174,6 +189,9 @@ _CHANGES: dict[str, Callable[[Any, Store, str], None]] = {
     "list_results": _know_run,
     "list_cases": _know_run,
     "get_case": _know_case,
+    "list_labels": _know_run,
+    "put_label": _label,
+    "remove_label": _labelled,
     "cancel_run": _know_run,
     "compare": _know_names,
     "set_baseline": _baseline,

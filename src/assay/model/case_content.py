@@ -10,15 +10,16 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw
+from pydantic import BaseModel
 
 from assay.model.case import EvalCase
-from assay.model.evaluator import EvaluatorSpec
 from assay.model.json_encoding import as_json
-from assay.model.rubric import Rubric
 
 #: Left out of evaluators: where a program runs differs from machine to machine.
-_LOCAL = frozenset({"cwd"})
-_ALWAYS = frozenset({"name", "type"})
+_LOCAL = "cwd"
+_ALWAYS = ("name", "type")
+#: Types of values that need no conversion.
+_ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
 class CaseContent(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
@@ -98,18 +99,20 @@ def message_text(message: Mapping[str, Any]) -> str:
     return msgspec.json.encode(content).decode()
 
 
-def _given(shape: EvaluatorSpec | Rubric) -> dict[str, Any]:
+def _given(shape: BaseModel) -> dict[str, Any]:
     """The keys that were given, and the name and type of an evaluator."""
-    given = (shape.model_fields_set | _ALWAYS) - _LOCAL
-    return {key: _plain(value) for key, value in shape.__dict__.items() if key in given}
+    given = shape.model_fields_set
+    return {
+        key: value if type(value) in _ATOMS else _plain(value)
+        for key, value in shape.__dict__.items()
+        if (key in given and key != _LOCAL) or key in _ALWAYS
+    }
 
 
 def _plain(value: Any) -> Any:
     """A value of a shape; shapes inside it as their given keys."""
-    if isinstance(value, (EvaluatorSpec, Rubric)):
+    if isinstance(value, BaseModel):
         return _given(value)
-    if isinstance(value, (list, tuple)) and value and not isinstance(value[0], str):
-        return [_plain(item) for item in value]
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json", exclude_unset=True)
+    if isinstance(value, (list, tuple)):
+        return [item if type(item) in _ATOMS else _plain(item) for item in value]
     return value.to_dict() if hasattr(value, "to_dict") else value

@@ -9,6 +9,7 @@ import msgspec
 from assay.model import comparison
 from assay.model.case_rows import CaseRow, Facets
 from assay.model.comparison_tables import ComparisonTables
+from assay.model.label import AnswerLabel
 from assay.model.result import CaseResult, Count
 from assay.model.run import RunStatus
 from assay.model.test_case import ShownTestCase, TestCase
@@ -72,6 +73,11 @@ class CaseRows(Data, frozen=True):
     count: Count
     total: Count
     next: str | None
+
+
+class LabelList(Data, frozen=True):
+    labels: list[AnswerLabel]
+    count: Count
 
 
 class Baseline(Data, rename="camel", frozen=True):

@@ -19,8 +19,8 @@ OWN = "own"
 #: The largest `limit` of a page, and the default.
 MAX_LIMIT, LIMIT = 1000, 100
 MAX_IDS, MAX_PATHS, MAX_EVALUATORS = 20_000, 1000, 1000
-#: The longest path, the longest name of a target and that of a run, in code points.
-MAX_PATH, MAX_TARGET, MAX_RUN = 1000, 500, 200
+#: The longest path, and the longest name of a target, a run and a person, in code points.
+MAX_PATH, MAX_TARGET, MAX_RUN, MAX_NAME = 1000, 500, 200, 100
 #: Matches text that every store can keep: without NUL. Lone surrogates are not valid text anyway.
 STORABLE = "^[^\\u0000]*$"
 CASE_ID = "550e8400-e29b-41d4-a716-446655440001"
@@ -235,6 +235,32 @@ class NewRun(Body):
         list[Any], Field(max_length=MAX_EVALUATORS), AfterValidator(_encodable)
     ] = OMITTED
     options: Annotated[dict[str, Any], AfterValidator(_encodable)] = OMITTED
+
+
+Author = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=STORABLE)]
+Named = Annotated[str, Field(max_length=MAX_TARGET, pattern=STORABLE)]
+Repeat = Annotated[int, Field(ge=0, le=MAX_LIMIT)]
+
+
+class NewLabel(Body):
+    """A person's verdict on an answer; `evaluator` and `criterion` say about what."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"passed": True, "author": "ann", "evaluator": "polite"}]}
+    )
+
+    passed: bool
+    author: Author
+    evaluator: Named = ""
+    criterion: Named = ""
+    repeat: Repeat = 0
+
+
+class LabelQuery(StrictModel):
+    author: Author
+    evaluator: Named = ""
+    criterion: Named = ""
+    repeat: Annotated[Repeat, Whole] = 0
 
 
 class NewBaseline(Body):

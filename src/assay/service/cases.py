@@ -42,6 +42,8 @@ from assay.service.project import working_directory
 
 _ALL = CaseFilter()
 _IN_ORDER = Sort()
+#: How many rows are read at once.
+_AT_ONCE = 2000
 
 
 class TrialView(msgspec.Struct, frozen=True, rename="camel"):
@@ -82,25 +84,17 @@ def case_page(
 ) -> CasePage:
     """A page of the cases that match; `after` is the `next` of the previous page."""
     cases = _Cases(store, record)
-    cursor = None
-    if after is not None:
-        value, position = read_cursor(after, sort)
-        position = cases.positions.stored(position)
-        cursor = (position if sort.by == "position" else value, position)
-    rows = cases.page(CaseQuery(where, sort, limit, skip, cursor))
-    rows = with_positions(rows, cases.positions.shown)
+    rows = cases.page(where, sort, limit, skip, after)
     last = write_cursor(rows[-1], sort) if rows and len(rows) == limit else None
     return CasePage(rows, cases.facets(where), last)
 
 
-def case_rows(store: Store, record: RunRecord, where: CaseFilter) -> Iterator[CaseRow]:
+def case_rows(store: Store, record: RunRecord, where: CaseFilter = _ALL) -> Iterator[CaseRow]:
     """All cases that match, in the order of the run."""
-    after: str | None = None
-    while True:
-        page = case_page(store, record, where, limit=1000, after=after)
-        yield from page.rows
-        if (after := page.next) is None:
-            return
+    cases, after = _Cases(store, record), None
+    while rows := cases.page(where, _IN_ORDER, _AT_ONCE, 0, after):
+        yield from rows
+        after = write_cursor(rows[-1], _IN_ORDER)
 
 
 def case_facets(store: Store, record: RunRecord, where: CaseFilter = _ALL) -> Facets:
@@ -208,10 +202,20 @@ class _Cases:
         facts = self._store.facts(self._record.id, positions_of(index))
         return max((place_of(trial.position)[1] + 1 for trial in facts), default=0)
 
-    def page(self, query: CaseQuery) -> list[CaseRow]:
+    def page(
+        self, where: CaseFilter, sort: Sort, limit: int, skip: int, after: str | None
+    ) -> list[CaseRow]:
+        cursor = None
+        if after is not None:
+            value, position = read_cursor(after, sort)
+            position = self.positions.stored(position)
+            cursor = (position if sort.by == "position" else value, position)
+        query = CaseQuery(where, sort, limit, skip, cursor)
         if self._is_indexed:
-            return self._store.case_index.page(self._record.id, query)
-        return select(self._rows, query)
+            rows = self._store.case_index.page(self._record.id, query)
+        else:
+            rows = select(self._rows, query)
+        return with_positions(rows, self.positions.shown)
 
     def facets(self, where: CaseFilter) -> Facets:
         if self._is_indexed:

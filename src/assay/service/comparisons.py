@@ -10,7 +10,6 @@ import msgspec
 from assay.comparison.gate import GateRules
 from assay.comparison.outcomes import find_run, stored
 from assay.comparison.tables import tables
-from assay.model.case_filter import CaseFilter
 from assay.model.comparison_tables import ComparisonTables
 from assay.model.run import RunRecord
 from assay.ports import Store
@@ -35,7 +34,7 @@ def compare_with_tables(base: str, candidate: str, store: Store, rules: GateRule
 
 def comparison_tables(base: RunRecord, candidate: RunRecord, store: Store) -> ComparisonTables:
     """The pairs of two runs, by suite and by tag."""
-    rows = case_rows(store, candidate, CaseFilter())
+    rows = case_rows(store, candidate)
     return tables(stored(base, store), stored(candidate, store), (row.tags for row in rows))
 
 

@@ -16,6 +16,7 @@ from assay.errors import NotInStore, RunHeld, StoreError, kept_by_baseline
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.stores.memory_cases import MemoryCaseIndex
+from assay.stores.memory_labels import MemoryLabels
 from assay.stores.memory_login import MemoryLoginSessions
 from assay.stores.memory_test_cases import MemoryTestCases
 
@@ -39,6 +40,7 @@ class MemoryStore:
         self._held: set[str] = set()
         self.test_cases = MemoryTestCases(self._open)
         self.case_index = MemoryCaseIndex(self._open, self.run)
+        self.labels = MemoryLabels(self._open)
         self.login_sessions = MemoryLoginSessions(self._open)
 
     def begin(self, run: RunRecord) -> None:

@@ -120,7 +120,7 @@ class PostgresDatabase:
     """The `Database` of a server."""
 
     contains = "position(? IN folded) > 0"
-    has_kind = "c.kind IN (SELECT n::bigint FROM jsonb_array_elements_text(?::jsonb) AS t (n))"
+    among = "{} = ANY (string_to_array(btrim(?, '[]'), ',')::bigint[])"
     glob = "coalesce(c.normal_id, c.case_id) LIKE ?"
 
     def __init__(self, server: PostgresServer) -> None:

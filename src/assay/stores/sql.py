@@ -31,6 +31,7 @@ from assay.model.run import (
 from assay.model.test_case import storable
 from assay.stores.group_commit import GroupCommit, Write
 from assay.stores.sql_cases import FORGET, CaseDatabase, SqlCaseIndex
+from assay.stores.sql_labels import SqlLabels
 from assay.stores.sql_login import SqlLoginSessions
 from assay.stores.sql_test_cases import Connection, SqlTestCases
 
@@ -171,6 +172,7 @@ class SqlStore:
             database.reading, self._submit_for_test_cases, database.contains
         )
         self.case_index = SqlCaseIndex(database, self._repeatedly)
+        self.labels = SqlLabels(database.reading, self._repeatedly)
         self.login_sessions = SqlLoginSessions(database.reading, self._repeatedly)
 
     # Runs

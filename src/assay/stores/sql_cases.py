@@ -6,11 +6,13 @@ while it is recorded. A run that is reopened or deleted loses them.
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -18,11 +20,13 @@ from assay.model.case_filter import CaseFilter
 from assay.model.case_rows import CaseKind, CaseQuery, CaseRow, Facets, IndexedCase, facets_of
 from assay.model.names import normal_name
 from assay.model.run import RunRecord
-from assay.stores.sql_filter import Dialect, after, compile_filter, order_of
+from assay.stores.sql_filter import Condition, Dialect, after, compile_filter, order_of
 from assay.stores.sql_test_cases import Connection
 
 #: How many rows are written in one transaction; other writers wait for it.
 _BATCH = 2000
+#: How many searches for a text are remembered.
+_SEARCHES = 8
 
 _ONCE = " ON CONFLICT DO NOTHING"
 _ROW = (
@@ -33,7 +37,8 @@ _SHOWN = ", ".join(f"c.{name.strip()}" for name in _ROW.split(","))
 _ADD_ROW = f"INSERT INTO case_row (run, {_ROW}, normal_id) VALUES ({', '.join('?' * 14)}){_ONCE}"
 _ADD_TEXT = f"INSERT INTO case_text (run, position, folded) VALUES (?, ?, ?){_ONCE}"
 _ADD_KIND = f"INSERT INTO case_kind (run, number, kind) VALUES (?, ?, ?){_ONCE}"
-_INDEXED = "SELECT number FROM indexed_run WHERE run_id = ? AND complete = 1"
+_INDEXED = "SELECT i.number, r.finished_at FROM indexed_run i JOIN run r ON r.id = i.run_id"
+_INDEXED += " WHERE i.run_id = ? AND i.complete = 1"
 #: Finds a run that is still as it was when its rows were computed.
 _UNCHANGED = "FROM run WHERE id = ? AND status = ? AND coalesce(finished_at, '') = ?"
 _BEGIN = f"INSERT INTO indexed_run (run_id, complete) SELECT id, 0 {_UNCHANGED}{_ONCE}"
@@ -63,6 +68,14 @@ class CaseDatabase(Dialect, Protocol):
         ...
 
 
+class _Run(NamedTuple):
+    """An indexed run; its `version` is another once it has been resumed."""
+
+    number: int
+    version: tuple[str, str]
+    kinds: dict[int, CaseKind]
+
+
 class SqlCaseIndex:
     """The CaseIndex of a database; `act` performs a repeatable action, and waits for it."""
 
@@ -70,10 +83,13 @@ class SqlCaseIndex:
         self, database: CaseDatabase, act: Callable[[Callable[[Connection], Any]], Any]
     ) -> None:
         self._database, self._act = database, act
+        #: The positions of cases with a text: the same search is often sorted and paged anew.
+        self._found: OrderedDict[tuple[str, str, str], str] = OrderedDict()
+        self._lock = threading.Lock()
 
     def has(self, run_id: str) -> bool:
         with self._database.reading() as connection:
-            return _number(connection, run_id) is not None
+            return connection.execute(_INDEXED, (run_id,)).fetchone() is not None
 
     def add(self, run: RunRecord, cases: Iterable[IndexedCase]) -> bool:
         version = (run.id, run.status, run.finished_at or "")
@@ -107,34 +123,62 @@ class SqlCaseIndex:
 
     def page(self, run_id: str, query: CaseQuery) -> list[CaseRow]:
         with self._database.reading() as connection:
-            number, kinds = self._kinds(connection, run_id)
-            condition, values = compile_filter(query.where, kinds, self._database)
+            run = self._run(connection, run_id)
+            condition, values = self._compile(connection, run, query.where)
             beyond, cursor = after(query.sort, query.after)
             statement = (
                 f"SELECT {_SHOWN} FROM case_row c WHERE c.run = ? AND {condition} AND {beyond}"
                 f" ORDER BY {order_of(query.sort)} LIMIT ? OFFSET ?"
             )
             bounds = (query.limit, query.skip)
-            found = connection.execute(statement, (number, *values, *cursor, *bounds)).fetchall()
-        return [_as_row(row, kinds) for row in found]
+            found = connection.execute(statement, (run.number, *values, *cursor, *bounds))
+            return [_as_row(row, run.kinds) for row in found.fetchall()]
 
     def row(self, run_id: str, position: int) -> CaseRow | None:
         with self._database.reading() as connection:
-            number, kinds = self._kinds(connection, run_id)
+            run = self._run(connection, run_id)
             statement = f"SELECT {_SHOWN} FROM case_row c WHERE c.run = ? AND c.position = ?"
-            found = connection.execute(statement, (number, position)).fetchone()
-        return None if found is None else _as_row(found, kinds)
+            found = connection.execute(statement, (run.number, position)).fetchone()
+        return None if found is None else _as_row(found, run.kinds)
 
     def facets(self, run_id: str, where: CaseFilter) -> Facets:
         with self._database.reading() as connection:
-            number, kinds = self._kinds(connection, run_id)
-            condition, values = compile_filter(where, kinds, self._database)
+            run = self._run(connection, run_id)
+            condition, values = self._compile(connection, run, where)
             statement = (
                 "SELECT c.kind, c.outcome, c.flaky, c.changed, count(*) FROM case_row c"
                 f" WHERE c.run = ? AND {condition} GROUP BY c.kind, c.outcome, c.flaky, c.changed"
             )
-            groups = connection.execute(statement, (number, *values)).fetchall()
-        return facets_of((kinds[kind], *rest) for kind, *rest in groups)
+            groups = connection.execute(statement, (run.number, *values)).fetchall()
+        return facets_of((run.kinds[kind], *rest) for kind, *rest in groups)
+
+    def _run(self, connection: Connection, run_id: str) -> _Run:
+        number, finished = connection.execute(_INDEXED, (run_id,)).fetchone() or (0, None)
+        query = "SELECT number, kind FROM case_kind WHERE run = ?"
+        rows = connection.execute(query, (number,)).fetchall()
+        kinds = {kind: _decode_kind(value) for kind, value in rows}
+        return _Run(number, (run_id, finished or ""), kinds)
+
+    def _compile(self, connection: Connection, run: _Run, where: CaseFilter) -> Condition:
+        find = partial(self._positions, connection, run)
+        return compile_filter(where, run.kinds, self._database, find)
+
+    def _positions(self, connection: Connection, run: _Run, text: str) -> str:
+        """The positions of the cases with a text, as a JSON array."""
+        key = (*run.version, text)
+        with self._lock:
+            if (known := self._found.get(key)) is not None:
+                self._found.move_to_end(key)
+                return known
+        query = f"SELECT position FROM case_text WHERE run = ? AND {self._database.contains}"
+        needle = text.encode("utf-8", "surrogatepass")
+        rows = connection.execute(query, (run.number, needle)).fetchall()
+        found = msgspec.json.encode([position for (position,) in rows]).decode()
+        with self._lock:
+            self._found[key] = found
+            while len(self._found) > _SEARCHES:
+                self._found.popitem(last=False)
+        return found
 
     def comparison(self, base: str, candidate: str, rules: str) -> bytes | None:
         with self._database.reading() as connection:
@@ -147,17 +191,6 @@ class SqlCaseIndex:
             connection.execute(_KEEP + _ONCE, (base, candidate, rules, value, *ends))
 
         self._act(act)
-
-    def _kinds(self, connection: Connection, run_id: str) -> tuple[int, dict[int, CaseKind]]:
-        number = _number(connection, run_id)
-        query = "SELECT number, kind FROM case_kind WHERE run = ?"
-        rows = [] if number is None else connection.execute(query, (number,)).fetchall()
-        return number or 0, {kind: _decode_kind(value) for kind, value in rows}
-
-
-def _number(connection: Connection, run_id: str) -> int | None:
-    row = connection.execute(_INDEXED, (run_id,)).fetchone()
-    return None if row is None else int(row[0])
 
 
 def _rows(

@@ -5,7 +5,7 @@ A condition is never NULL, so that its negation holds exactly where it does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -39,8 +39,8 @@ class Dialect(Protocol):
 
     #: The column `folded` contains the value.
     contains: str
-    #: The column `c.kind` is in a JSON array of numbers.
-    has_kind: str
+    #: A column is in a JSON array of numbers.
+    among: str
     #: The name of a case matches a pattern.
     glob: str
 
@@ -50,12 +50,22 @@ class Dialect(Protocol):
 
 
 def compile_filter(
-    where: CaseFilter, kinds: Mapping[int, CaseKind], dialect: Dialect
-) -> tuple[str, list[Any]]:
-    """The condition on a row `c` of `case_row`, and its values."""
+    where: CaseFilter,
+    kinds: Mapping[int, CaseKind],
+    dialect: Dialect,
+    positions: Callable[[str], str],
+) -> Condition:
+    """The condition on a row `c` of `case_row`, and its values.
+
+    `positions` finds the cases with a text: a JSON array of their positions.
+    """
     sql, values = [_ALWAYS], []
     for term in where.terms:
-        condition, given = _condition(term, kinds, dialect)
+        if term.field == "text":
+            found = dialect.among.format("c.position"), [positions(str(term.values[0]))]
+        else:
+            found = _condition(term, kinds, dialect)
+        condition, given = found
         sql.append(f"NOT ({condition})" if term.negated else f"({condition})")
         values += given
     return " AND ".join(sql), values
@@ -63,8 +73,6 @@ def compile_filter(
 
 def _condition(term: Term, kinds: Mapping[int, CaseKind], dialect: Dialect) -> Condition:
     field = term.field
-    if field == "text":
-        return _text(str(term.values[0]), dialect)
     if field in FLAGS:
         return f"c.{field} = 1", []
     if field in NUMBERS:
@@ -75,12 +83,6 @@ def _condition(term: Term, kinds: Mapping[int, CaseKind], dialect: Dialect) -> C
     if field == "id":
         return _any(_name(str(value), dialect) for value in term.values)
     return _kinds(replace(term, negated=False), kinds, dialect)
-
-
-def _text(text: str, dialect: Dialect) -> Condition:
-    searched = "SELECT 1 FROM case_text x WHERE x.run = c.run AND x.position = c.position"
-    needle = text.encode("utf-8", "surrogatepass")
-    return f"EXISTS ({searched} AND {dialect.contains})", [needle]
 
 
 def _choice(term: Term) -> Condition:
@@ -113,7 +115,7 @@ def _kinds(term: Term, kinds: Mapping[int, CaseKind], dialect: Dialect) -> Condi
     found = [number for number, kind in kinds.items() if term.matches(kind.filter_row())]
     if len(found) in (0, len(kinds)):
         return _ALWAYS if found else _NEVER, []
-    return dialect.has_kind, [msgspec.json.encode(found).decode()]
+    return dialect.among.format("c.kind"), [msgspec.json.encode(found).decode()]
 
 
 def order_of(sort: Sort) -> str:

@@ -60,7 +60,7 @@ class SqliteDatabase:
     """The `Database` of a file."""
 
     contains = "instr(folded, ?) > 0"
-    has_kind = "c.kind IN (SELECT value FROM json_each(?))"
+    among = "{} IN (SELECT value FROM json_each(?))"
     glob = "coalesce(c.normal_id, c.case_id) GLOB ?"
 
     def __init__(self, path: Path, file: SqliteFile) -> None:

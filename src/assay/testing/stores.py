@@ -23,6 +23,7 @@ from assay.model.result import Outcome
 from assay.model.run import RunRecord, SuiteHeader, TrialFacts, TrialRecord
 from assay.ports import Store
 from assay.testing.case_index import CaseIndexConformance
+from assay.testing.labels import LabelConformance
 from assay.testing.login_sessions import LoginSessionConformance
 
 #: The timeout for writing what a test saves.
@@ -61,7 +62,7 @@ def saved(store: Store, *trials: TrialRecord) -> None:
         future.result(SECONDS)
 
 
-class StoreConformance(CaseIndexConformance, LoginSessionConformance, ABC):
+class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConformance, ABC):
     """Subclass it, implement `make_store`, and pytest finds the tests."""
 
     @abstractmethod
@@ -189,7 +190,7 @@ class StoreConformance(CaseIndexConformance, LoginSessionConformance, ABC):
             with pytest.raises(NotInStore, match="no run 'run-9'"):
                 call()
 
-    # Trials
+    # TrialRunner
 
     def test_a_trial_is_read_byte_for_byte(self, store: Store) -> None:
         store.begin(make_run())

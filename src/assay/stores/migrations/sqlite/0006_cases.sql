@@ -59,6 +59,20 @@ CREATE TABLE comparison (  -- a comparison of two finished runs, which cannot ch
 
 CREATE INDEX comparison_candidate ON comparison (candidate_id);
 
+CREATE TABLE label (  -- a person's verdict on an answer; it stays when its run is deleted
+    run_id      TEXT NOT NULL,     -- the run that has the answer
+    suite       TEXT NOT NULL,     -- the eval file of the case
+    case_id     TEXT NOT NULL,     -- id of the case in its file
+    repeat      INTEGER NOT NULL,  -- which repeat of the case, from 0
+    evaluator   TEXT NOT NULL,     -- name of the judge that it is about; empty for the whole answer
+    criterion   TEXT NOT NULL,     -- id of one criterion of the judge; empty for all
+    author      TEXT NOT NULL,     -- who says so
+    passed      INTEGER NOT NULL,  -- 1 when the answer is good
+    answer_hash TEXT NOT NULL,     -- SHA-256 of the JSON of the answer
+    created_at  TEXT NOT NULL,     -- ISO 8601
+    PRIMARY KEY (run_id, suite, case_id, repeat, evaluator, criterion, author)
+);
+
 CREATE TABLE login_session (  -- a person who is logged in to the pages of the server
     id_hash    TEXT PRIMARY KEY,  -- hash of the id in the cookie
     token_hash TEXT NOT NULL,     -- hash of the token that was used; without that token it is void
