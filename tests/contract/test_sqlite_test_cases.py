@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.model.run import TrialRecord
 from assay.stores.migrating import migrate, scripts
 from assay.stores.sqlite import SqliteStore
 from assay.testing.stores import make_run, make_trial, saved
@@ -50,7 +51,9 @@ def journal(connection: sqlite3.Connection) -> None:
     connection.execute(f"INSERT INTO run VALUES ({', '.join('?' * 8)}, NULL, NULL)", run)
     row = ["run-1", 0, 0, "a.yaml", "case-0", "passed", 1.0, 1.0, None, None, "c0ffee"]
     row += [0, None, 1.0, 0, 0, 1, b"{}", b"{}"]
-    connection.execute(f"INSERT INTO trial VALUES ({', '.join('?' * len(row))})", row)
+    columns = ", ".join(TrialRecord.__struct_fields__[: len(row)])
+    insert = f"INSERT INTO trial ({columns}) VALUES ({', '.join('?' * len(row))})"
+    connection.execute(insert, row)
     connection.execute("INSERT INTO baseline VALUES ('main', 'run-1')")
     connection.execute("INSERT INTO cache VALUES ('key', '{\"reply\": 1}')")
 
@@ -74,6 +77,12 @@ def scanned(connection: sqlite3.Connection) -> None:
     """The fifth schema has no index of tags."""
 
 
+def with_contents(connection: sqlite3.Connection) -> None:
+    """The sixth schema has contents of cases."""
+    connection.execute("INSERT INTO content VALUES (0, x'c0', x'7b7d')")
+    connection.execute("UPDATE trial SET content = x'c0'")
+
+
 def a_test_case(connection: sqlite3.Connection, case_id: str, tag: str) -> None:
     added = "INSERT INTO tag_set (folded, total) VALUES (?, 1) RETURNING number"
     ((tags,),) = connection.execute(added, (tag.encode(),)).fetchall()
@@ -85,7 +94,14 @@ def a_test_case(connection: sqlite3.Connection, case_id: str, tag: str) -> None:
 
 
 #: What was added with each schema, from the first.
-CONTENTS: list[Callable[[sqlite3.Connection], None]] = [journal, edited, indexed, moved, scanned]
+CONTENTS: list[Callable[[sqlite3.Connection], None]] = [
+    journal,
+    edited,
+    indexed,
+    moved,
+    scanned,
+    with_contents,
+]
 
 
 @pytest.mark.parametrize("schema", range(len(scripts("sqlite")) + 1))
@@ -101,6 +117,8 @@ def test_every_schema_is_brought_to_the_newest_with_what_is_in_it(schema: int, f
     with closing(SqliteStore(file)) as store:
         if schema >= 1:
             assert [trial.case_id for trial in store.trials(store.baseline("main"))] == ["case-0"]
+            contents = [trial.content for trial in store.trials("run-1")]
+            assert contents == [b"{}" if schema == 6 else b""]
             assert store.get("key") == {"reply": 1}
             assert store.baseline_history("main") == ["run-1"]
         if schema >= 2:

@@ -5,7 +5,7 @@ CREATE TABLE content (  -- what a case asked and expected; equal contents are st
     hash  BLOB NOT NULL,     -- hash of the whole content
     body  BLOB NOT NULL,     -- JSON object: input, expectations, evaluators, tags, metadata, source
     PRIMARY KEY (place, hash)
-) WITHOUT ROWID;
+);
 
 ALTER TABLE trial ADD COLUMN content BLOB;  -- hash of the content of the case; empty in older runs
 
