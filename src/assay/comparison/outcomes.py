@@ -174,7 +174,7 @@ def _latest(store: Store) -> RunRecord:
     for run in newest_first(store):
         if run.status == "finished" and (run.summary or {}).get("totalCases", 1):
             return run
-    raise UsageError("the store has no finished run")
+    raise UsageError("the store has no finished run; `assay run` makes one")
 
 
 def _by_prefix(prefix: str, store: Store) -> RunRecord | None:
