@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
 import msgspec
 
-from assay.errors import Problem, UsageError
+from assay.errors import UsageError
 from assay.model.case import EvalCase, Suite
 from assay.model.context import Context
 from assay.model.message import Message
@@ -40,6 +40,7 @@ from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, Trial
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluationScore
 from assay.model.test_case import NewTestCase, Pin, TestCase, TestCaseChanges, TestCasePage
+from assay.problems import Problem
 from assay.settings import Settings
 
 

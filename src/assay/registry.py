@@ -23,8 +23,10 @@ import os
 import traceback
 from importlib import import_module
 
-from assay.errors import MAX_MESSAGE, AssayError, nearest, printable
+from assay.errors import AssayError, nearest
+from assay.problems import MAX_MESSAGE
 from assay.redaction import cut
+from assay.text import printable
 
 T = TypeVar("T")
 #: Says what is wrong with a loaded object, as the rest of a sentence; empty when it is valid.

@@ -18,11 +18,12 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
 
-from assay.errors import ConfigError, EvalFileErrors, Problem
+from assay.errors import ConfigError, EvalFileErrors
 from assay.model.accepted import AcceptedLoss
 from assay.model.options import RunOptions
 from assay.model.source import AnySource, LiveSource
 from assay.model.target import Price
+from assay.problems import Problem
 from assay.wire import yaml
 from assay.wire.document import Document
 from assay.wire.fields import Empty, Flag, Number, Text

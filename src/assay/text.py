@@ -1,4 +1,4 @@
-"""Numbers in messages and reports: counts with their nouns, and percentages."""
+"""Text of messages and reports: counts with their nouns, percentages, escaped characters."""
 
 from __future__ import annotations
 
@@ -33,3 +33,12 @@ def points(difference: float, sign: Literal["+", "-"] = "-") -> str:
 def exact_points(difference: float) -> str:
     """A difference that the user gave, with all its digits."""
     return f"{100 * difference:.12g}"
+
+
+def printable(text: str) -> str:
+    """Escape what would move the cursor, ring a bell or reverse the text of a terminal."""
+    return (
+        text
+        if text.isprintable()
+        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    )

@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay.errors import (
-    AssayError,
-    ConfigError,
-    EvalFileErrors,
-    nearest,
-    printable,
-    reading_results,
-)
+from assay.errors import AssayError, ConfigError, EvalFileErrors, nearest, reading_results
+from assay.text import printable
 from assay.version import __version__
 
 if TYPE_CHECKING:

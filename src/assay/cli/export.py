@@ -13,13 +13,13 @@ import click
 
 from assay.cli.completion import files
 from assay.cli.report_output import check_writable, open_output, report_to, store_option
-from assay.errors import NotInStore, UsageError, printable
+from assay.errors import NotInStore, UsageError
 from assay.reporters.terminal import escaping
 from assay.service import history
 from assay.service.result import Run
 from assay.service.test_cases import FORMATS as TEST_CASE_FORMATS
 from assay.service.test_cases import export_test_cases
-from assay.text import count
+from assay.text import count, printable
 
 FORMATS = ("jsonl", "csv", "yaml", "observations")
 

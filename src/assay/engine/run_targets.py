@@ -9,11 +9,12 @@ import msgspec
 from assay.engine.plan import Plan, PlannedCase
 from assay.engine.recorded import was_asked
 from assay.engine.run_spec import RunSpec
-from assay.errors import MAX_PROBLEMS, UsageError
+from assay.errors import UsageError
 from assay.model.options import TIMEOUT_SECONDS, WORKERS, RunOptions
 from assay.model.run import TrialRecord
 from assay.model.target import RateLimits
 from assay.ports import Target
+from assay.problems import MAX_PROBLEMS
 from assay.settings import Settings
 from assay.targets.pool.retries import RetryingTarget, RetryPolicy
 from assay.targets.pool.target_pool import TargetPool

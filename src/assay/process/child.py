@@ -21,9 +21,9 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from assay.errors import printable
 from assay.process import watchdog
 from assay.redaction import cut, cut_to_end
+from assay.text import printable
 
 State = Literal["exited", "timed_out", "too_much_output", "not_started"]
 

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw
 
-from assay.errors import EvalFileErrors, ResultFileError, nearest, printable
+from assay.errors import EvalFileErrors, ResultFileError, nearest
 from assay.model.case import CRITICAL_TIERS
 from assay.model.comparison import CaseOutcome, CaseRef, Reasks
 from assay.model.options import narrowing
@@ -35,6 +35,7 @@ from assay.model.score import PASS_FROM, reaches
 from assay.model.suite_result import ResultBody
 from assay.redaction import cut
 from assay.settings import shown_path
+from assay.text import printable
 from assay.wire.document import MAX_FILE_BYTES
 from assay.wire.text_files import open_binary
 

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from assay import registry
-from assay.errors import Problem, UsageError
+from assay.errors import UsageError
 from assay.model.evaluator import Evaluators, EvaluatorSpec
 from assay.model.options import DerivedRun, RunOptions, options_where
 from assay.model.run import RunRecord
+from assay.problems import Problem
 from assay.redaction import MARK
 from assay.settings import OVERRIDES, Settings, environment
 from assay.wire.document import Document

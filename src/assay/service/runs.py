@@ -27,7 +27,7 @@ from assay.engine.plan import DefaultEvaluators
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.engine.run_spec import Compare, RunSpec, project_path
-from assay.errors import Problem, StoreError, UsageError, error_for
+from assay.errors import StoreError, UsageError, error_for
 from assay.model.case import EvalCase, Suite
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Listener, Notice
@@ -35,6 +35,7 @@ from assay.model.options import DerivedRun, RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.ports import Store, Target
+from assay.problems import Problem
 from assay.results.builder import RunResultBuilder
 from assay.seed_manifest import Seeds
 from assay.service import python_suites

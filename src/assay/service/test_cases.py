@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.engine.run_spec import project_path
-from assay.errors import EvalFileErrors, Problem, UsageError
+from assay.errors import EvalFileErrors, UsageError
 from assay.model.case import EvalCase
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.test_case import (
@@ -32,6 +32,7 @@ from assay.model.test_case import (
     storable,
 )
 from assay.ports import Store
+from assay.problems import Problem
 from assay.service.eval_files import Paths, as_paths, load_all
 from assay.service.project import project
 from assay.service.store import open_store, project_store

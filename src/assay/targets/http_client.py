@@ -21,11 +21,12 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from assay.errors import TargetError, printable
+from assay.errors import TargetError
 from assay.model.values import from_json
 from assay.redaction import Redactor, cut
 from assay.targets.address import shown_url
 from assay.targets.reply import require
+from assay.text import printable
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_QUOTED = 300

@@ -14,14 +14,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from assay.errors import (
-    MAX_MESSAGE,
-    ObservationError,
-    TargetError,
-    UsageError,
-    cause_of,
-    printable,
-)
+from assay.errors import ObservationError, TargetError, UsageError, cause_of
 from assay.model.case import EvalCase
 from assay.model.function import Function
 from assay.model.observation import Observation
@@ -29,9 +22,11 @@ from assay.model.target import TargetSpec
 from assay.observations.reading import read
 from assay.observations.validation import checked
 from assay.ports import Request, Target
+from assay.problems import MAX_MESSAGE
 from assay.redaction import cut
 from assay.registry import imported, raised
 from assay.targets.chat import question
+from assay.text import printable
 from assay.threads import TARGETS_LOOP, CallerLoop, CoroutineRunner, Outcome, in_thread
 from assay.wire.fields import Text
 from assay.wire.validation_errors import kind_of

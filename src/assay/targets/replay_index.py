@@ -20,7 +20,8 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, Problems
+from assay.errors import EvalFileErrors
+from assay.problems import MAX_PROBLEMS, Problem, Problems
 from assay.wire.document import MAX_LINE
 from assay.wire.json import Reader
 from assay.wire.text_files import decode, open_binary

@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from assay.errors import MAX_MESSAGE, ObservationError, TargetError, printable
+from assay.errors import ObservationError, TargetError
 from assay.model.observation import Observation
 from assay.observations.interchange import read
 from assay.observations.records import arguments, error_text
+from assay.problems import MAX_MESSAGE
 from assay.redaction import cut
+from assay.text import printable
 from assay.wire.fields import Text
 from assay.wire.shape import Shape
 from assay.wire.validation_errors import problem, shown

@@ -20,7 +20,7 @@ import pytest
 
 import assay
 import preloaded_command
-from assay.errors import SLUGS
+from assay.problems import SLUGS
 from assay.wire.text_files import read_text
 from timeouts import WAIT_SECONDS
 

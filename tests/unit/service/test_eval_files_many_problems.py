@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from assay.errors import MAX_PROBLEMS, Problem, Problems
+from assay.problems import MAX_PROBLEMS, Problem, Problems
 from assay.service import eval_files
 
 if TYPE_CHECKING:

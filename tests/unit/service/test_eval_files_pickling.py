@@ -18,11 +18,11 @@ from assay.errors import (
     EvalFileErrors,
     InvalidText,
     NotInStore,
-    Problem,
     TargetError,
     UnknownName,
 )
 from assay.loaders import jsonl
+from assay.problems import Problem
 from unit.sample_eval_files import SUITE, TIERS
 
 if TYPE_CHECKING:
