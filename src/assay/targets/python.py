@@ -106,7 +106,7 @@ class _Python:
             record = checked(value).to_dict() if isinstance(value, Observation) else value
             return read(json.loads(json.dumps(record, allow_nan=False, default=_dumped)))
         except ObservationError as error:
-            message = f"{self.name} returned no observation: {error}"
+            message = f"{self.name} returned an invalid observation: {error}"
         except (TypeError, ValueError, RecursionError) as error:
             message = f"{self.name} returned a value that cannot be converted to JSON: {error}"
         raise TargetError(printable(cut(message, MAX_MESSAGE, "both")))
@@ -165,7 +165,7 @@ def _is_case(annotation: Any) -> bool:
 
 def _case(request: Request, name: str) -> EvalCase:
     if request.case is None:
-        raise TargetError(f"{name} wants a case, and the question belongs to none")
+        raise TargetError(f"{name} takes a case, and this request has none")
     return request.case
 
 

@@ -79,7 +79,7 @@ class ReplyReader:
 
     def __init__(self, paths: ReplyPaths) -> None:
         self._paths: dict[str, str] = paths.model_dump(exclude_none=True)
-        # If all calls succeed, it is no problem that no error was found.
+        # If all calls succeed, finding no error is not a problem.
         given = paths.model_fields_set - {"tool_error"}
         self._configured = [name for name in self._paths if name in given]
         self._steps = {name: _steps(path) for name, path in self._paths.items()}

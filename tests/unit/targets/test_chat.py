@@ -71,7 +71,7 @@ def file_part(path: Path, value: str) -> ContentPart:
     return ContentPart("file", value, path)
 
 
-def test_openai_sends_the_messages_and_only_what_is_set() -> None:
+def test_openai_sends_the_messages_and_only_given_settings() -> None:
     with ProviderServer(provider.says("Hello")) as server:
         messages = (Message("system", "Be kind"), Message("user", "Hi", name="me"))
         ask(openai(server), Request(messages))
@@ -176,7 +176,7 @@ def test_an_odd_openai_reply_is_an_error_with_words(document: Any, words: str) -
         assert words in error_of(openai(server))
 
 
-def test_openai_is_asked_for_the_schema() -> None:
+def test_openai_is_sent_the_schema() -> None:
     with ProviderServer(provider.says('{"score": 1}')) as server:
         ask(openai(server), JUDGE)
     (body,) = server.bodies
@@ -187,7 +187,7 @@ def test_openai_is_asked_for_the_schema() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_server_without_schemas_is_asked_without_and_remembered(status: int) -> None:
+def test_a_server_that_refuses_schemas_is_sent_none_from_then_on(status: int) -> None:
     refusal = provider.status(status, "response_format is not supported")
     with ProviderServer(refusal, provider.says("{}")) as server:
         answers = ask(openai(server), JUDGE, JUDGE)
@@ -211,7 +211,7 @@ def test_a_request_that_fails_without_the_schema_too_says_nothing_about_schemas(
     assert ["response_format" in body for body in server.bodies] == [True, False, True]
 
 
-def test_another_bad_request_is_not_asked_again() -> None:
+def test_another_bad_request_is_not_retried() -> None:
     with ProviderServer(provider.status(400, "the prompt is too long")) as server:
         assert "the prompt is too long" in error_of(openai(server), JUDGE)
     assert len(server.asked) == 1
@@ -351,7 +351,7 @@ def test_files_that_cannot_be_sent_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("provided", [openai, claude])
-def test_a_provider_that_recovers_is_asked_again(provided: Any) -> None:
+def test_a_provider_that_recovers_is_retried(provided: Any) -> None:
     clock = FakeClock()
     faults = (provider.status(500), provider.status(429, Retry_After="7"), provider.reset)
     with ProviderServer(*faults, provider.says("Hello")) as server:
@@ -436,7 +436,7 @@ def test_settings_are_refused_without_telling_secrets(settings: dict[str, Any]) 
 def test_a_header_name_that_cannot_be_sent_is_an_error_with_words() -> None:
     with ProviderServer(provider.says("Hello")) as server:
         message = error_of(openai(server, headers={"X Team\n": "evals"}))
-    assert "cannot be asked" in message
+    assert "cannot be called" in message
     assert server.asked == []
 
 
@@ -514,7 +514,7 @@ def test_keyed_replies_are_found_by_case_id_then_by_the_question() -> None:
     requests = [asks("in Oslo?", "case-1"), asks("in Oslo?", "case-2"), asks("in Rome?")]
     answers = ["by id", "by question", "by a later key"]
     assert [seen.response for seen in ask(target, *requests)] == answers
-    assert "no scripted reply fits 'Rome?'; the keys are 'Oslo', 'case-1', 'in'" in error_of(
+    assert "no scripted reply matches 'Rome?'; the keys are 'Oslo', 'case-1', 'in'" in error_of(
         target, asks("Rome?")
     )
 
