@@ -180,7 +180,7 @@ def _open_document(file: Path) -> ResultFile:
     suites = [data] if found.cases is not None else found.suites
     if suites is None:
         raise ResultFileError(
-            f"{name}: these are not results: there is neither 'cases', 'suites' nor 'results'"
+            f"{name}: not a result file: it has none of 'cases', 'suites' and 'results'"
         )
     run_id = found.run_id
     options: dict[str, Any] = {}
@@ -201,7 +201,7 @@ def _result_file(
     name: str, run_id: str, cases: list[CaseOutcome], narrowed: str = ""
 ) -> ResultFile:
     if not cases:
-        raise ResultFileError(f"{name}: there is no result of any case")
+        raise ResultFileError(f"{name}: it has no case results")
     return ResultFile(run_id, lambda: iter(cases), narrowed)
 
 

@@ -16,7 +16,7 @@ from unit.conftest import Project
 
 
 def answering(right: dict[str, int]) -> Callable[[str], str]:
-    """Right at the first so many attempts at a question."""
+    """Answers right at the first attempts at a question, then wrong."""
     asked: dict[str, int] = {}
 
     def answer(question: str) -> str:
