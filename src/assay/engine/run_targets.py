@@ -21,14 +21,14 @@ from assay.targets.pool.target_pool import TargetPool
 from assay.text import count
 
 
-def roster_for(
+def pool_for(
     settings: Settings,
     options: RunOptions,
     judge: Target | None = None,
     allowed: Collection[str] | None = None,
     workers: int | None = None,
 ) -> TargetPool:
-    """The roster of a run; a `judge` that is given as an object wins over that of the options."""
+    """The targets of a run; a `judge` that is given as an object overrides that of the options."""
     return TargetPool(
         settings,
         judge or options.judge,
@@ -52,7 +52,7 @@ class RunTargets:
         self._targets: dict[str | None, RetryingTarget] = {}
 
     def target_of(self, planned: PlannedCase) -> RetryingTarget:
-        """A case's target: the option wins over the case, the case over its suite and project."""
+        """A case's target: the option overrides the case, the case its suite and project."""
         name = None
         if self._spec.target is None:
             name = self._spec.options.target or planned.case.target or self._only_target()

@@ -18,7 +18,7 @@ from assay.engine.provenance import environment_of
 from assay.engine.redaction import RedactedJudge, SecretFreeCache
 from assay.engine.resuming import check_cases, reopen
 from assay.engine.run_spec import FileHashes, RunEnding, RunSpec, headers_of, plan_of, project_path
-from assay.engine.run_targets import RunTargets, roster_for
+from assay.engine.run_targets import RunTargets, pool_for
 from assay.engine.runner import Runner
 from assay.engine.sequential_stop import SequentialStop
 from assay.engine.streamed_suites import StreamedSuites
@@ -49,7 +49,7 @@ from assay.text import count
 async def run(spec: RunSpec) -> RunResult:
     """Ask and grade every case, record the results, and compare them with the baseline."""
     plan = spec.plan()
-    pool = roster_for(spec.settings, spec.options, spec.judge, spec.targets, plan.workers)
+    pool = pool_for(spec.settings, spec.options, spec.judge, spec.targets, plan.workers)
     async with pool:
         return await _Session(spec, plan, pool).run()
 
@@ -73,7 +73,7 @@ class _Session:
         self.reasked = 0
 
     def _now(self) -> datetime:
-        """When the session began, plus what has passed on a clock that cannot be set."""
+        """When the session began, plus the time since then on the monotonic clock."""
         return self._began + timedelta(seconds=time.monotonic() - self._began_monotonic)
 
     async def run(self) -> RunResult:
@@ -214,7 +214,7 @@ class _Session:
         return None if compare is None else compare(record.id, self._test)
 
     async def _ask_losses_again(self, runner: Runner, record: RunRecord) -> None:
-        """Ask the cases again that the gate needs to know more about."""
+        """Ask lost cases again, if the gate cannot decide without that."""
         if runner.stopped or self.spec.options.gate != "regression" or not self.run_targets.is_live:
             return
         found = self._compare(record)

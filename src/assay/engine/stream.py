@@ -82,7 +82,7 @@ class ChunkGrader:
     """Parses and grades the cases of chunks; the Worker of a stream.
 
     Trials that are done are read too, to find answers that are used twice. Each step is done for
-    all cases of a part before the next step: that is kinder to the processor's caches. With a
+    all cases of a part before the next step, which makes better use of processor caches. With a
     `store`, it saves the trials itself. `release` closes targets and judges.
     """
 

@@ -23,7 +23,7 @@ from assay.engine.grading import CACHED_OF_STREAM, Preparation
 from assay.engine.plan import Plan
 from assay.engine.redaction import RedactedJudge, SecretFreeCache
 from assay.engine.run_spec import RunSpec
-from assay.engine.run_targets import roster_for
+from assay.engine.run_targets import pool_for
 from assay.engine.stream import ChunkGrader
 from assay.engine.trial import TrialRunner
 from assay.model.events import Notice
@@ -145,7 +145,7 @@ def _grader(
     cache: Store | None,
 ) -> ChunkGrader:
     options = RunOptions.model_validate(order.options)
-    pool = roster_for(settings, options, judge)
+    pool = pool_for(settings, options, judge)
     redactor = Redactor(secrets_of(settings))
     resources = Resources(
         lambda target, model: RedactedJudge(pool.judge(target, model), redactor),
