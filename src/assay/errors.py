@@ -2,7 +2,7 @@
 
 AssayError           3     the base; each has a slug (see docs/errors.md) and an exit code
   UsageError         2     a wrong argument
-    UnknownName      2     a name that no registry, file or command knows
+    UnknownName      2     a name that is not in a registry, a file or the command line
     ToolRegistryError 2    the registry of tools cannot be read
     RunHeld          2     another process is working on the run
   ConfigError        2     assay.yaml or [tool.assay] is wrong
@@ -66,14 +66,14 @@ def _rebuild(cls: type[AssayError], args: tuple[Any, ...], state: dict[str, Any]
 
 
 class UsageError(AssayError):
-    """The caller asked for something that makes no sense."""
+    """An argument is wrong, or the arguments contradict each other."""
 
     slug = "usage"
     exit_code = 2
 
 
 class UnknownName(UsageError):
-    """Nothing has this name; `hint` is the caller's, or else suggests the nearest name."""
+    """Nothing has this name; without a `hint` of the caller, the nearest name is suggested."""
 
     slug = "unknown-name"
 
@@ -210,7 +210,7 @@ class DuplicateId(StoreError):
     def __init__(self, case_id: str) -> None:
         self.id = case_id
         super().__init__(
-            f"there is, or was, a test case {case_id!r}; leave the id out or choose another"
+            f"a test case {case_id!r} exists or was deleted; leave the id out or choose another"
         )
 
 
@@ -235,12 +235,12 @@ class InvalidText(StoreError):
 
     def __init__(self, field: str, code: int, place: int) -> None:
         self.field = field
-        what = f"{field!r} has the character U+{code:04X} at place {place}"
-        super().__init__(f"{what}: it cannot be stored, leave it out")
+        what = f"{field!r} has the character U+{code:04X} at position {place}"
+        super().__init__(f"{what}: it cannot be stored; remove it")
 
 
 class BaselineRefused(AssayError):
-    """A run that does not become the baseline unless that is accepted, for these `reasons`."""
+    """A run is refused as the baseline, for these `reasons`, unless the caller accepts them."""
 
     slug = "baseline-refused"
     exit_code = 1
@@ -361,12 +361,12 @@ def cause_of(error: BaseException) -> str:
 
 @contextmanager
 def reading_results() -> Iterator[None]:
-    """Results are decoded where they are used: if one cannot be decoded, its store is damaged."""
+    """Turns decode errors into a StoreError: results are decoded where they are used."""
     try:
         yield
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         damaged = f"the store is damaged: a result in it cannot be read: {unreadable(error)}"
-        todo = "put a copy of the store in its place, or move it away"
+        todo = "restore the store from a backup, or move it away"
         raise StoreError(f"{damaged}\n{todo}") from error
 
 

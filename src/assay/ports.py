@@ -102,7 +102,7 @@ class CaseStream(Protocol):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What a target is asked: messages, and the case that they belong to, if any.
+    """A request to a target: messages, and the case that they belong to, if any.
 
     `reply_schema` is the JSON Schema of the wanted reply; a target that cannot enforce it ignores
     it. `suite` is the file of the case's suite, named as in the run.
@@ -131,7 +131,7 @@ class Target(Protocol):
       settings.
     """
 
-    #: Its name in results, which also tells two judges apart: `openai:gpt-6-sol`.
+    #: Its name in results, which also distinguishes two judges: `openai:gpt-6-sol`.
     name: str
 
     async def ask(self, request: Request) -> Observation:

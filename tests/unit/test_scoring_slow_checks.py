@@ -212,7 +212,7 @@ def test_a_function_that_hangs_is_left_and_the_next_is_called(
 
 
 @pytest.mark.parametrize("error", [ValueError("7"), SystemExit(7), StopIteration(7)])
-def test_what_a_function_raises_is_an_error_of_its_evaluator(error: BaseException) -> None:
+def test_an_exception_of_a_function_makes_its_evaluator_errored(error: BaseException) -> None:
     def judge(response: str) -> bool:
         raise error
 
