@@ -117,7 +117,7 @@ def test_of_two_processes_one_begins_a_run(url: str) -> None:
             other.begin(make_run())
 
 
-def test_two_that_save_the_same_trials_do_not_end_each_other(url: str) -> None:
+def test_concurrent_saves_of_the_same_trials_do_not_deadlock(url: str) -> None:
     with closing(PostgresStore(url)) as one, closing(PostgresStore(url)) as other:
         one.begin(make_run())
         places = list(range(300))
@@ -183,7 +183,7 @@ def test_a_missing_database_is_reported(postgres: Server) -> None:
         PostgresStore(postgres.url("nowhere"))
 
 
-def test_a_newer_schema_is_left_as_it_is(postgres: Server, url: str) -> None:
+def test_a_newer_schema_is_left_unchanged(postgres: Server, url: str) -> None:
     PostgresStore(url).close()
     known = len(scripts("postgres"))
     postgres.sql(f"UPDATE assay_schema SET version = {known + 1}", url)
@@ -193,7 +193,7 @@ def test_a_newer_schema_is_left_as_it_is(postgres: Server, url: str) -> None:
     assert postgres.sql("SELECT version FROM assay_schema", url) == [(known + 1,)]
 
 
-def test_the_database_of_another_program_is_left_as_it_is(postgres: Server, url: str) -> None:
+def test_the_database_of_another_program_is_left_unchanged(postgres: Server, url: str) -> None:
     postgres.sql("CREATE TABLE trial (verdict TEXT)", url)
     with pytest.raises(StoreError, match="it has tables of another program"):
         PostgresStore(url)
@@ -314,9 +314,7 @@ def test_a_lease_waits_for_a_server_that_restarts(postgres: Server, url: str) ->
         assert store.held("run-1")
 
 
-def test_a_server_that_does_not_come_back_is_waited_for_only_so_long(
-    postgres: Server, url: str
-) -> None:
+def test_waiting_for_an_unreachable_server_is_limited(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url, retry_seconds=0.2)) as store:
         store.begin(make_run())
         postgres.stop()
@@ -482,7 +480,7 @@ def test_a_run_whose_lease_was_lost_takes_nothing_more(postgres: Server, url: st
 @pytest.mark.parametrize(
     "bad", [make_trial(2**70), make_trial(7, case_id="a\0"), make_trial(7, suite=None)]
 )
-def test_a_trial_that_cannot_be_stored_spoils_no_other(bad: TrialRecord, url: str) -> None:
+def test_a_trial_that_cannot_be_stored_does_not_end_the_group(bad: TrialRecord, url: str) -> None:
     with closing(PostgresStore(url)) as store:
         store.begin(make_run())
         futures = [store.save(trial) for trial in (make_trial(0), bad, make_trial(1))]

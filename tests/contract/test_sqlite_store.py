@@ -240,7 +240,7 @@ def test_a_read_only_folder_is_reported(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
-def test_a_store_in_a_read_only_folder_is_left_as_it_is(journal: str, shared: Path) -> None:
+def test_a_store_in_a_read_only_folder_is_left_unchanged(journal: str, shared: Path) -> None:
     file = shared / "store.db"
     with closing(SqliteStore(file)) as store:
         store.begin(make_run())
@@ -309,7 +309,7 @@ def test_a_file_that_is_not_a_database_is_left_unchanged(file: Path) -> None:
     assert file.read_text() == text
 
 
-def test_the_database_of_another_program_is_left_as_it_is(file: Path) -> None:
+def test_the_database_of_another_program_is_left_unchanged(file: Path) -> None:
     with closing(sqlite3.connect(file)) as other:
         other.execute("CREATE TABLE diary (page TEXT)")
     before = file.read_bytes()
@@ -318,7 +318,7 @@ def test_the_database_of_another_program_is_left_as_it_is(file: Path) -> None:
     assert file.read_bytes() == before
 
 
-def test_a_newer_schema_is_left_as_it_is(file: Path) -> None:
+def test_a_newer_schema_is_left_unchanged(file: Path) -> None:
     SqliteStore(file).close()
     query(file, f"PRAGMA user_version = {len(scripts('sqlite')) + 1}")
     before = file.read_bytes()
@@ -410,7 +410,7 @@ def test_trials_are_read_in_the_order_of_their_key_without_sorting(file: Path) -
 @pytest.mark.parametrize(
     "bad", [make_trial(2**70), make_trial(7, case_id="\ud800"), make_trial(7, suite=None)], ids=repr
 )
-def test_a_trial_that_cannot_be_stored_spoils_no_other(bad: TrialRecord, file: Path) -> None:
+def test_a_trial_that_cannot_be_stored_does_not_end_the_group(bad: TrialRecord, file: Path) -> None:
     with closing(SqliteStore(file)) as store:
         store.begin(make_run())
         futures = [store.save(trial) for trial in (make_trial(0), bad, make_trial(1))]

@@ -174,7 +174,7 @@ def test_an_object_of_the_wrong_kind_is_a_plugin_error(
     assert [entry.fault for entry in made.listed()] == [str(caught.value)]
 
 
-def test_objects_and_static_methods_will_do() -> None:
+def test_objects_and_static_methods_are_accepted() -> None:
     assert strange(registry.loaders, "READER").get("odd") is READER
     assert strange(registry.reporters, "Reader").get("odd") is Reader
     assert strange(registry.stores, "Reader").get("odd") is Reader
@@ -192,7 +192,7 @@ def test_required_functions_match_the_ports(known: registry.Registry[Any], port:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_that_is_built_in_is_such_a_thing(kind: str) -> None:
+def test_every_built_in_object_is_valid(kind: str) -> None:
     known: registry.Registry[Any] = getattr(registry, kind)
     assert [entry for entry in known.listed() if entry.fault] == []
 

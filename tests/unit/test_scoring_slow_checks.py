@@ -138,7 +138,7 @@ def built_in() -> Iterator[tuple[str, type[EvaluatorSpec]]]:
             yield name, spec
 
 
-def test_evaluators_of_strangers_run_in_a_thread_and_ours_do_not() -> None:
+def test_plugin_evaluators_run_in_a_thread_and_built_in_ones_do_not() -> None:
     in_threads = {name for name, spec in built_in() if spec.runs_in is EvaluatorSpec.runs_in}
     assert in_threads == {"python"}
 

@@ -292,7 +292,7 @@ def test_a_judge_in_place_is_recorded_without_its_key(project: Project) -> None:
     assert recorded == {"judge": {"provider": "openai", "model": "small"}}
 
 
-def test_a_number_may_stand_in_the_environment(
+def test_a_number_may_be_set_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert Settings.find(tmp_path).config.store_retry_seconds == 30

@@ -28,7 +28,7 @@ def options_of(
 ) -> RunOptions:
     """By precedence: given, of the earlier run, environment, assay.yaml.
 
-    An `derived` does not have all options of the earlier run; a resumed run, None, has.
+    A `derived` run does not inherit all options of the earlier run; a resumed run (None) does.
     """
     defaults = settings.config.defaults
     known = {name: getattr(defaults, name) for name in defaults.model_fields_set}

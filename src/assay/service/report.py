@@ -10,7 +10,7 @@ from assay.registry import reporters
 
 
 def report(run: RunResult, name: str, out: TextIO) -> None:
-    """Write the report. An OSError is passed on: the caller knows what `out` is."""
+    """Write the report. An OSError is raised unchanged: only the caller can name `out`."""
     reporter = reporters.get(name)
     with wrap_errors(f"the reporter {name!r} failed", PluginError, OSError), reading_results():
         reporter.write(run, out)

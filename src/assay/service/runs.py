@@ -202,7 +202,7 @@ def _check_request(request: RunRequest) -> None:
     """Only one earlier run may be named. A bare `--resume` continues a begun `--rerun-failed`."""
     if request.resume and request.rerun_failed is not None:
         both = f"--resume {request.resume} and --rerun-failed {request.rerun_failed}"
-        raise UsageError(f"{both} name two runs to go back to: leave one of them out")
+        raise UsageError(f"{both} name two earlier runs: give only one of them")
 
 
 def _run_spec(
@@ -372,7 +372,7 @@ def _load(
     warnings = [problem for problem in loaded.problems if problem not in ignored]
     _report(warnings, request, options)
     for file, reason in loaded.skipped_files:
-        request.hooks.listen(Notice(f"passed over {file}: {reason}"))
+        request.hooks.listen(Notice(f"skipped {file} ({reason})"))
     return loaded.suites
 
 

@@ -183,7 +183,7 @@ def _validate(
             message = f"the id {imported_case.name!r} is taken by another test case of the import"
             imported_cases.refuse(imported_case.problem("duplicate-id", message))
         elif known.get(str(case.id), case) is None:
-            message = f"the test case {case.id} was deleted, and its id is not given again"
+            message = f"the test case {case.id} was deleted, and its id cannot be used again"
             imported_cases.refuse(imported_case.problem("duplicate-id", message))
         else:
             cases[case.id] = case
@@ -226,7 +226,7 @@ def _tag_problems(imported_case: ImportedCase, added: tuple[str, ...]) -> Iterat
     if len(every) > MAX_TAGS:
         yield imported_case.problem("too-large", f"{len(every)} tags are more than {MAX_TAGS}")
     if not all(1 <= len(tag) <= MAX_TAG and storable(tag) for tag in every):
-        yield imported_case.problem("wrong-value", f"a tag has not 1 to {MAX_TAG} characters")
+        yield imported_case.problem("wrong-value", f"a tag must have 1 to {MAX_TAG} characters")
 
 
 def _new_test_case(

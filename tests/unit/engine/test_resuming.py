@@ -74,7 +74,7 @@ def change_attachment(project: Project) -> None:
         (change_attachment, "its question, expectations or evaluators changed since the run"),
     ],
 )
-def test_cases_that_are_others_now_are_not_gone_on_with(
+def test_a_run_with_changed_cases_is_not_resumed(
     project: Project, change: Callable[[Project], None], words: str
 ) -> None:
     begun("evals")
@@ -83,7 +83,7 @@ def test_cases_that_are_others_now_are_not_gone_on_with(
         resumed("evals")
 
 
-def test_cases_that_are_the_same_are_gone_on_with() -> None:
+def test_a_run_with_unchanged_cases_is_resumed() -> None:
     begun("evals")
     assert resumed("evals").summary.passed == 4
 

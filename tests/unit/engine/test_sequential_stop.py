@@ -122,7 +122,7 @@ def test_files_without_suites_are_found_by_id() -> None:
     assert [test.add(seen(n)) for n in range(7)][-1]
 
 
-def test_an_interrupted_run_goes_on_where_it_was() -> None:
+def test_an_interrupted_run_is_resumed() -> None:
 
     test = early(before(20))
     test.restore([seen(n) for n in range(5)])

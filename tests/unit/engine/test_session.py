@@ -217,7 +217,7 @@ def test_a_resumed_run_is_running_again_while_it_is_at_work(spec: RunSpec) -> No
     assert (done.record.status, done.exit_code) == ("finished", 0)
 
 
-def test_a_cancelled_run_that_is_resumed_is_cancelled_no_more(spec: RunSpec) -> None:
+def test_a_resumed_run_is_no_longer_cancelled(spec: RunSpec) -> None:
     spec.cancellation.request()
     stopped, _ = run_to_end(spec)
     known = stopped.record
@@ -228,7 +228,7 @@ def test_a_cancelled_run_that_is_resumed_is_cancelled_no_more(spec: RunSpec) -> 
     assert done.record.environment == known.environment
 
 
-def test_a_run_that_is_cancelled_while_a_server_takes_it_up_stays_cancelled(spec: RunSpec) -> None:
+def test_a_run_cancelled_while_a_server_resumes_it_stays_cancelled(spec: RunSpec) -> None:
     spec.cancellation.request()
     known = run_to_end(replace(spec, started_by="serve"))[0].record
     spec.store.describe(known.id, known.suites, known.environment | {CANCELLED: 1})

@@ -307,7 +307,7 @@ def test_processes_of_other_runs_survive(marker: str) -> None:
     assert all_die(marker)
 
 
-def test_one_that_cannot_be_found_and_holds_the_pipes_does_not_hold_us(marker: str) -> None:
+def test_a_hidden_descendant_that_holds_the_pipes_does_not_block_us(marker: str) -> None:
     code = GRANDCHILD + "grandchild(start_new_session=True, env={})\nprint('done')"
     done = outcome(python(code, marker))
     (escaped,) = living(marker)

@@ -149,7 +149,7 @@ def test_a_worker_ends_with_its_parent_even_while_it_computes() -> None:
     assert dies(pid)
 
 
-def test_workers_end_with_the_interpreter_without_a_word() -> None:
+def test_workers_end_silently_with_the_interpreter() -> None:
     code = (
         "import asyncio, os, assay.process.workers as w; print(asyncio.run(w.compute(os.getpid)))"
     )

@@ -72,7 +72,7 @@ def test_the_document_has_the_statistics_of_every_suite(repeated: Run) -> None:
         assert shown["statistics"] == json.loads(json.dumps(suite.statistics))
 
 
-def test_the_store_keeps_them(repeated: Run) -> None:
+def test_the_store_keeps_the_statistics(repeated: Run) -> None:
     store = open_store(settings())
     summary = store.run(repeated.id).summary
     store.close()

@@ -1,4 +1,4 @@
-"""Fuzz of all loaders: whatever a file holds, it loads or EvalFileErrors tells why."""
+"""Fuzzing all loaders: any file either loads or raises EvalFileErrors."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_a_judge_no_better_than_chance_corrects_nothing(labels: Confusion) -> No
     assert corrected_rate(50, 100, labels) is None
 
 
-def test_a_judge_that_few_labels_cannot_tell_from_chance_says_nothing() -> None:
+def test_a_judge_near_chance_has_the_widest_interval() -> None:
     """Seen it is just better than chance; drawn towards the middle it is not."""
     assert must(corrected_rate(50, 100, Confusion(1, 90, 0, 1))).interval.width == 1
 

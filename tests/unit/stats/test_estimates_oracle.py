@@ -48,7 +48,7 @@ def close(one: list[float], other: list[float]) -> bool:
 @pytest.mark.parametrize(
     "entry", TABLE, ids=lambda entry: f"{entry['function']}{json.dumps(entry['arguments'])[:40]}"
 )
-def test_our_values_are_theirs(entry: dict[str, Any]) -> None:
+def test_our_values_agree_with_the_oracle(entry: dict[str, Any]) -> None:
     found = ours(entry["function"], entry["arguments"])
     assert close(found, entry["value"]), f"{found} instead of {entry['value']}"
 

@@ -270,7 +270,7 @@ def test_claude_must_call_a_tool_with_the_schema_and_its_input_is_the_answer() -
     assert seen.tool_calls == ()
 
 
-def test_claude_that_answers_a_schema_in_text_is_taken_at_its_word() -> None:
+def test_a_text_answer_of_claude_to_a_schema_is_accepted() -> None:
     with ProviderServer(provider.says('{"score": 1}')) as server:
         (seen,) = ask(claude(server), JUDGE)
     assert seen.response == '{"score": 1}'
@@ -425,7 +425,7 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None
         {"api_key": f"{KEY}\n{KEY}"},
     ],
 )
-def test_settings_are_refused_without_telling_secrets(settings: dict[str, Any]) -> None:
+def test_refused_settings_show_no_secrets(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as caught:
         OpenAITarget.model_validate({"model": "gpt-6-sol", **settings})
     assert KEY not in str(caught.value)
@@ -497,7 +497,7 @@ def test_a_scripted_reply_has_everything_that_a_replay_line_has() -> None:
 
 
 @pytest.mark.parametrize("replies", [["One"], {"Oslo": "One"}, {"Oslo": ["One", "Two"]}])
-def test_scripted_replies_tell_targets_apart_without_a_warning(replies: Any) -> None:
+def test_scripted_replies_distinguish_targets_without_a_warning(replies: Any) -> None:
     spec = ScriptedTarget.model_validate({"provider": "scripted", "replies": replies})
     assert "One" in spec.identity
 

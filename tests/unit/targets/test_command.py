@@ -94,7 +94,7 @@ def test_files_are_given_in_the_format_that_is_set(tmp_path: Path) -> None:
     assert received(asked, "<{FILES}>", "{PROMPT}")[0][0] == f"<{first} {second}>"
 
 
-def test_files_stand_in_the_prompt_when_they_are_not_given(tmp_path: Path) -> None:
+def test_files_are_in_the_prompt_unless_they_are_arguments(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("data")
     parts = (file_part(tmp_path / "a.txt", "a.txt"),)
     assert received(request(messages=(Message("user", parts),)))[1] == "File a.txt:\ndata"

@@ -311,7 +311,7 @@ def test_a_call_in_the_old_form_is_answered_in_the_new_one() -> None:
     assert (entry["id"], entry["function"]["name"]) == ("call_1_0", "get_time")
 
 
-def test_a_custom_call_comes_back_as_it_was() -> None:
+def test_a_custom_call_is_sent_back_unchanged() -> None:
     entry = {"id": "c1", "type": "custom", "custom": {"name": "get_time", "input": "now"}}
     first = provider.sends(provider.openai({"tool_calls": [entry]}))
     _, (_, sent) = run(openai, first, provider.says("Noon"), stubs=STUBS)
@@ -338,7 +338,7 @@ def test_a_reply_without_content_is_an_unknown_answer(stubs: Any) -> None:
 
 
 @PROVIDERS
-def test_a_turn_that_fails_fails_the_question(provided: Any) -> None:
+def test_a_failed_turn_fails_the_request(provided: Any) -> None:
     with ProviderServer(calls(("get_time", {})), provider.status(500)) as server:
         error = fault(provided(server), request(stubs=STUBS))
     assert error.retryable

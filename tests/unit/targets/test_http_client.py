@@ -56,7 +56,7 @@ def test_a_good_reply_is_its_json_and_the_request_is_json_with_our_headers() -> 
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
-def test_these_statuses_are_worth_another_try(status: int) -> None:
+def test_retryable_statuses(status: int) -> None:
     error = fault(provider.status(status, "come back later"))
     assert error.retryable
     assert f"answered {status}" in str(error)
@@ -64,7 +64,7 @@ def test_these_statuses_are_worth_another_try(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-def test_these_statuses_are_not(status: int) -> None:
+def test_statuses_that_are_not_retryable(status: int) -> None:
     error = fault(provider.status(status, "no", Retry_After="3"))
     assert not error.retryable
     assert error.retry_after is None
@@ -111,13 +111,13 @@ def test_a_refused_connection_is_retryable() -> None:
     assert caught.value.retryable
 
 
-def test_a_reset_connection_is_worth_another_try() -> None:
+def test_a_reset_connection_is_retryable() -> None:
     error = fault(provider.reset)
     assert error.retryable
     assert "no answer from" in str(error)
 
 
-def test_a_body_that_is_cut_by_the_network_is_worth_another_try() -> None:
+def test_a_body_cut_by_the_network_is_retryable() -> None:
     assert fault(provider.cut).retryable
 
 

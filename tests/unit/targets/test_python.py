@@ -73,7 +73,7 @@ def test_the_text_is_of_all_user_messages_with_their_files(agent: Write, tmp_pat
         "case, retries=3, *, mood='good'",
     ],
 )
-def test_a_case_is_given_to_whom_it_is_for(agent: Write, signature: str) -> None:
+def test_a_function_with_a_case_parameter_gets_the_case(agent: Write, signature: str) -> None:
     name = signature.split(":")[0].split(",")[0]
     code = f"from assay import EvalCase\ndef ask({signature}): return {name}.metadata['city']"
     agent(code)
@@ -91,7 +91,7 @@ def test_annotations_that_are_not_evaluated_are_understood(agent: Write) -> None
     assert answer(connected(), request()).response == "one"
 
 
-def test_messages_are_given_to_whom_they_are_for(agent: Write) -> None:
+def test_a_function_with_a_messages_parameter_gets_the_messages(agent: Write) -> None:
     agent("def ask(messages): return ' '.join(m['role'] for m in messages)")
     messages = (Message("system", "Be kind"), Message("user", "Hi"))
     assert answer(connected(), request(messages=messages)).response == "system user"
@@ -105,7 +105,7 @@ def test_a_function_that_takes_a_case_cannot_be_a_judge(agent: Write) -> None:
 
 
 @pytest.mark.parametrize("name", ["Agent().ask", "bound", "Bots.ask", "partial", "built_in", "any"])
-def test_everything_that_can_be_called_will_do(agent: Write, name: str) -> None:
+def test_any_callable_is_accepted(agent: Write, name: str) -> None:
     agent("""
         from functools import partial as make
         class Agent:

@@ -145,7 +145,9 @@ def test_models_are_called_through_the_matching_provider(
     assert {key: found[key] for key in wanted} == wanted
 
 
-def test_variables_stand_for_values(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_are_replaced_by_their_values(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_MODEL", "${{ NOT_AGAIN }}")
     found = settings(project, provider="openai", model="${{ MY_MODEL }}")
     assert found["model"] == "${{ NOT_AGAIN }}"
@@ -221,6 +223,6 @@ def test_the_other_suffix_is_found_too(project: Project) -> None:
     assert answer(known.target("mine"), request("Hi")).response == "Hi"
 
 
-def test_a_provider_of_ours_may_stand_there(project: Project) -> None:
+def test_a_built_in_provider_may_be_used(project: Project) -> None:
     found = settings(project, provider="http", url="http://localhost:1/ask")
     assert found["url"] == "http://localhost:1/ask"

@@ -91,7 +91,7 @@ def test_an_overload_halves_the_limit_and_answers_raise_it_again() -> None:
     assert max(seen) == 8
 
 
-def test_those_in_flight_that_fail_together_count_as_one() -> None:
+def test_concurrent_overloads_count_as_one() -> None:
     async def run() -> list[float]:
         wide = gate(8)
         await asyncio.gather(*(fails(wide, busy(), takes=1) for _ in range(8)))
@@ -166,7 +166,7 @@ def test_a_request_that_waits_for_a_slot_also_waits_for_the_retry_after_time() -
     assert times(run) == [7]
 
 
-def test_no_target_closes_the_gate_for_an_hour() -> None:
+def test_a_long_retry_after_is_capped() -> None:
     async def run() -> list[float]:
         wide = gate()
         await fails(wide, busy(after=3600))
@@ -219,7 +219,7 @@ def test_further_requests_of_an_attempt_are_charged_too() -> None:
     assert times(run) == [5]
 
 
-def test_one_gate_serves_one_loop_after_the_other() -> None:
+def test_a_rate_limiter_can_be_used_in_several_loops_in_turn() -> None:
     class Still(LoopClock):
         def monotonic(self) -> float:
             return 0.0

@@ -326,7 +326,7 @@ def test_a_pausing_request_frees_its_slot() -> None:
     assert at_once(run()) == pytest.approx(4)  # four attempts; the pauses overlap
 
 
-def test_an_overload_closes_the_gate_for_others_too() -> None:
+def test_an_overload_delays_other_requests_too() -> None:
     effort = Effort()
 
     async def run() -> None:

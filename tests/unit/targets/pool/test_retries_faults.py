@@ -105,7 +105,7 @@ def fault(provided: Any, *replies: Answer, **settings: Any) -> tuple[TargetError
         (provider.stall, "did not answer within 0.2 s", 1, True),
     ],
 )
-def test_every_fault_of_a_server_ends_in_words(
+def test_every_server_error_has_a_message(
     provided: Any, bad: Answer, words: str, attempts: int, unreachable: bool
 ) -> None:
     hangs = bad in (provider.hang, provider.stall)

@@ -381,7 +381,7 @@ def limits(known: TargetPool, name: str) -> list[float | None]:
     return [gate.limit, *(bucket and bucket._rate * 60 for bucket in buckets)]
 
 
-def test_limits_stand_in_the_entry_and_those_of_the_run_win(tmp_path: Path) -> None:
+def test_limits_of_the_run_override_those_of_the_target(tmp_path: Path) -> None:
     config = f"targets: [{{name: t, provider: echo, {LIMITS}}}, {{name: free, provider: echo}}]\n"
     known = pool(tmp_path, config)
     assert limits(known, "t") == [3, 30, 6000]
@@ -411,7 +411,7 @@ def test_a_target_has_the_time_that_it_says_it_needs(
         assert asked._policy.timeout == all_attempts
 
 
-def test_a_target_that_judges_too_has_one_gate(tmp_path: Path) -> None:
+def test_a_target_that_is_also_the_judge_has_one_rate_limiter(tmp_path: Path) -> None:
     known: Any = pool(tmp_path, JUDGES)
     assert known.target("mine")._limiter is known.judge(None, None)._limiter
     assert known.target("mine")._limiter is not known.target("gpt")._limiter
@@ -462,7 +462,7 @@ def test_a_variable_that_is_not_set_hides_no_other_problem(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("written", ["${{ MY_MODEL }}", "{{ env.MY_MODEL }}", "${{MY_MODEL}}"])
-def test_environment_variables_stand_in_settings(
+def test_settings_may_refer_to_environment_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
     monkeypatch.setenv("MY_MODEL", "gpt-9")

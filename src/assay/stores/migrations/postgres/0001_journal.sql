@@ -25,12 +25,12 @@ CREATE TABLE trial (  -- one case asked and graded once; never changed once it i
     cost_usd DOUBLE PRECISION,  -- what the target cost; empty when that is not known
     judge_cost_usd DOUBLE PRECISION,  -- what its judges cost; empty when that is not known
     comparability TEXT NOT NULL,  -- key of the case's content; trials compare when it is the same
-    critical BOOLEAN NOT NULL,  -- true when the gate watches the case by itself
+    critical BOOLEAN NOT NULL,  -- true when the gate checks the case individually
     cluster TEXT,  -- cases of one cluster are not independent; empty for most
     min_pass_rate DOUBLE PRECISION NOT NULL,  -- the share of repeats that must pass for the case to pass
     skipped_assertions BIGINT NOT NULL,  -- assertions that had no seed or snapshot data
     confirms BOOLEAN NOT NULL,  -- true when it asked again whether a regression is one
-    final BOOLEAN NOT NULL,  -- false when it was not asked or reached nobody; resuming asks
+    final BOOLEAN NOT NULL,  -- false when it was not asked, or the target could not be reached; a resumed run asks again
     result BYTEA NOT NULL,  -- JSON object: the case's entry in the result file, but for the answer
     observation BYTEA NOT NULL,  -- JSON object: what the target did
     PRIMARY KEY (run_id, position, repeat)

@@ -33,7 +33,7 @@ CREATE TABLE test_case_version (  -- a test case as it was from one write to the
     PRIMARY KEY (number, version)
 );
 
-CREATE TABLE test_case_count (  -- one row, so that nobody has to count
+CREATE TABLE test_case_count (  -- one row, so that the total need not be counted
     total BIGINT NOT NULL  -- how many test cases there are that were not deleted
 );
 

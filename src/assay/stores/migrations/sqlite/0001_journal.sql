@@ -25,12 +25,12 @@ CREATE TABLE trial (  -- one case asked and graded once; never changed once it i
     cost_usd      REAL,              -- what the target cost; empty when that is not known
     judge_cost_usd REAL,             -- what its judges cost; empty when that is not known
     comparability TEXT NOT NULL,     -- key of the case's content; trials compare when it is the same
-    critical      INTEGER NOT NULL,  -- 1 when the gate watches the case by itself
+    critical      INTEGER NOT NULL,  -- 1 when the gate checks the case individually
     cluster       TEXT,              -- cases of one cluster are not independent; empty for most
     min_pass_rate REAL NOT NULL,     -- the share of repeats that must pass for the case to pass
     skipped_assertions INTEGER NOT NULL,  -- assertions that had no seed or snapshot data
     confirms      INTEGER NOT NULL,  -- 1 when it asked again whether a regression is one
-    final         INTEGER NOT NULL,  -- 0 when it was not asked or reached nobody; resuming asks
+    final         INTEGER NOT NULL,  -- 0 when it was not asked, or the target could not be reached; a resumed run asks again
     result        BLOB NOT NULL,     -- JSON object: the case's entry in the result file, but for the answer
     observation   BLOB NOT NULL,     -- JSON object: what the target did
     PRIMARY KEY (run_id, position, repeat)
