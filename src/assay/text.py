@@ -1,4 +1,4 @@
-"""Numbers in messages and reports: counts with their nouns, percentages, money and durations."""
+"""Text of messages and reports: counts with their nouns, percentages, money, durations."""
 
 from __future__ import annotations
 
@@ -52,3 +52,12 @@ def duration(milliseconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {seconds} s"
     return f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def printable(text: str) -> str:
+    """Escape what would move the cursor, ring a bell or reverse the text of a terminal."""
+    return (
+        text
+        if text.isprintable()
+        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    )

@@ -35,12 +35,13 @@ from tables import (
 import assay
 from assay.cli.app import app
 from assay.comparison.decision import decide
-from assay.errors import MAX_PROBLEMS, SLUGS, AssayError
+from assay.errors import AssayError
 from assay.evaluators.prompt import VARIABLES
 from assay.evaluators.python import CONTEXT
 from assay.loaders import csv, jsonl
 from assay.model import expect, message, suite, tiers
 from assay.model.comparison import SignificanceTest
+from assay.problems import MAX_PROBLEMS, SLUGS
 from assay.registry import evaluators
 from assay.results.run import PRECEDENCE
 from assay.service import eval_files

@@ -16,9 +16,9 @@ from assay.errors import (
     EvalFileErrors,
     FilterError,
     nearest,
-    printable,
     reading_results,
 )
+from assay.text import printable
 from assay.version import __version__
 
 if TYPE_CHECKING:

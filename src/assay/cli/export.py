@@ -13,7 +13,7 @@ import click
 
 from assay.cli.completion import files, filters
 from assay.cli.report_output import check_writable, open_output, report_to, store_option
-from assay.errors import NotInStore, UsageError, printable
+from assay.errors import NotInStore, UsageError
 from assay.model.case_filter import parse_filter
 from assay.model.comparison import CaseRef
 from assay.reporters.terminal import escaping
@@ -22,7 +22,7 @@ from assay.service.result import Run
 from assay.service.showing import matching, narrowed
 from assay.service.test_cases import FORMATS as TEST_CASE_FORMATS
 from assay.service.test_cases import export_test_cases
-from assay.text import count
+from assay.text import count, printable
 
 FORMATS = ("jsonl", "csv", "yaml", "observations")
 

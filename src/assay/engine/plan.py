@@ -70,7 +70,7 @@ def _trial(number: int) -> tuple[int, int]:
 
 
 class DefaultEvaluators:
-    """Other default evaluators than those that loaders choose; none if it is empty."""
+    """Default evaluators that replace those chosen by loaders; none if it is empty."""
 
     def __init__(self, specs: tuple[EvaluatorSpec, ...]) -> None:
         self._specs = specs
@@ -90,9 +90,9 @@ class DefaultEvaluators:
         if not case.added_defaults:
             return case
         own = case.evaluators[: -case.added_defaults]
-        return case.replace(evaluators=(*own, *self._beside(own)), added_defaults=len(self._specs))
+        return case.replace(evaluators=(*own, *self._renamed(own)), added_defaults=len(self._specs))
 
-    def _beside(self, own: Sequence[EvaluatorSpec]) -> Iterator[EvaluatorSpec]:
+    def _renamed(self, own: Sequence[EvaluatorSpec]) -> Iterator[EvaluatorSpec]:
         """The evaluators as required ones, under names that the author's do not have."""
         taken = {spec.name for spec in own}
         for spec in self._required:

@@ -12,12 +12,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, field
 
-from assay.errors import printable
 from assay.model.case import Tier
 from assay.model.result import CaseResult, Count, decode_case
 from assay.model.run import SuiteMetadata, TrialRecord
 from assay.model.score import Amount, Share
 from assay.record import Record
+from assay.text import printable
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -11,8 +11,8 @@ from typing import IO, Any, BinaryIO, TextIO, cast
 import msgspec
 
 from assay import redaction
-from assay.errors import printable
 from assay.settings import environment
+from assay.text import printable
 
 #: The width when the output is not a terminal.
 WIDTH = 100

@@ -300,7 +300,7 @@ def recorded_summary(
     narrowed: bool = False,
     unreported: bool = False,
 ) -> dict[str, Any]:
-    """The counts and the verdict as they are stored, so that the run can be shown again.
+    """The counts and the verdict in the form that is stored, to show the run again.
 
     If the run was `narrowed` to some of the cases, the removed ones are stored too: they cannot
     be computed later.

@@ -73,7 +73,7 @@ def _cases_by_id(ids: list[str], store: Store) -> list[TestCase]:
     for case_id in ids:
         case = found.get(case_id)
         if case is None:
-            raise invalid(f"Field 'test_cases' names {case_id}, which is no test case")
+            raise invalid(f"Field 'test_cases' names {case_id}, which is not a test case")
         cases.append(case)
     return cases
 

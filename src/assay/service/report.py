@@ -10,7 +10,7 @@ from assay.registry import reporters
 
 
 def report(run: RunResult, name: str, out: TextIO, **options: Any) -> None:
-    """Write the report. An OSError is passed on: the caller knows what `out` is.
+    """Write the report. An OSError is raised unchanged: only the caller can name `out`.
 
     `options` are arguments of this reporter, such as the `detail` of `text`.
     """

@@ -27,7 +27,7 @@ from assay.engine.plan import DefaultEvaluators
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.engine.run_spec import Compare, RunSpec, project_path
-from assay.errors import Problem, StoreError, UsageError, error_for
+from assay.errors import StoreError, UsageError, error_for
 from assay.model.case import Suite
 from assay.model.comparison import Comparison
 from assay.model.events import Listener, Notice
@@ -35,6 +35,7 @@ from assay.model.options import DerivedRun, RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.ports import Store, Target
+from assay.problems import Problem
 from assay.results.builder import RunResultBuilder
 from assay.seed_manifest import Seeds
 from assay.service import python_suites, selection
@@ -201,7 +202,7 @@ def _check_request(request: RunRequest) -> None:
     """Only one earlier run may be named. A bare `--resume` continues a begun `--rerun-failed`."""
     if request.resume and request.rerun_failed is not None:
         both = f"--resume {request.resume} and --rerun-failed {request.rerun_failed}"
-        raise UsageError(f"{both} name two runs to go back to: leave one of them out")
+        raise UsageError(f"{both} name two earlier runs: give only one of them")
 
 
 def _run_spec(
@@ -360,7 +361,7 @@ def _load(
     warnings = [problem for problem in loaded.problems if problem not in ignored]
     _report(warnings, request, options)
     for file, reason in loaded.skipped_files:
-        request.hooks.listen(Notice(f"passed over {file}: {reason}"))
+        request.hooks.listen(Notice(f"skipped {file} ({reason})"))
     return loaded.suites
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import ConfigError, Problem, Problems, ToolRegistryError, nearest
+from assay.errors import ConfigError, ToolRegistryError, nearest
 from assay.model.case import Suite
 from assay.model.run import SuiteMetadata
 from assay.model.tool import ToolEntry
+from assay.problems import Problem, Problems
 from assay.settings import Settings
 from assay.suites.discovery import cases_file
 from assay.suites.sources import document_of

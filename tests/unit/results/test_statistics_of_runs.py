@@ -16,7 +16,7 @@ from unit.conftest import Project
 
 
 def answering(right: dict[str, int]) -> Callable[[str], str]:
-    """Right at the first so many attempts at a question."""
+    """Answers right at the first attempts at a question, then wrong."""
     asked: dict[str, int] = {}
 
     def answer(question: str) -> str:
@@ -73,7 +73,7 @@ def test_the_document_has_the_statistics_of_every_suite(repeated: Run) -> None:
         assert shown["statistics"] == json.loads(json.dumps(suite.statistics))
 
 
-def test_the_store_keeps_them(repeated: Run) -> None:
+def test_the_store_keeps_the_statistics(repeated: Run) -> None:
     store = open_store(settings())
     summary = store.run(repeated.id).summary
     store.close()

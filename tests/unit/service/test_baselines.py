@@ -64,7 +64,7 @@ def test_update_creates_a_baseline_and_moves_it() -> None:
     stays(lambda: update_baseline("main"), f"{second.id} is this baseline already")
 
 
-def test_update_does_not_follow_an_agent_down() -> None:
+def test_update_does_not_follow_a_decline() -> None:
     """Five cases are lost at every step: the first step is caught, and stays caught."""
     run()
     update_baseline("main")
