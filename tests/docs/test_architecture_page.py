@@ -65,6 +65,15 @@ def test_every_file_and_name_on_the_page_exists() -> None:
     assert unknown_words(page) == ["cli/walk.py", "strolling"]
 
 
+def test_every_file_and_test_of_the_how_tos_exists() -> None:
+    page = Page.read(ROOT / "CONTRIBUTING.md", ROOT)
+    tests = "".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
+    words = {word for _, line in page.prose for word in code_words(line)}
+    files = {word for word in words if "/" in word and "NAME" not in word}
+    assert [f for f in sorted(files) if not (ROOT / f).exists() and not (SOURCE / f).exists()] == []
+    assert [w for w in words if w.startswith("test_") and f"def {w}(" not in tests] == []
+
+
 def test_records_are_defined_in_the_file_beside_them() -> None:
     for row in PAGE.table("The records of a case"):
         file = SOURCE / code_words(row["File"])[0]
