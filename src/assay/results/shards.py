@@ -78,7 +78,7 @@ def _checked(shard: _Shard, name: str) -> Iterator[ShardTrial]:
             decode_trial(trial.result)
             result: dict[str, Any] = msgspec.json.decode(trial.result)
             observation = msgspec.json.decode(trial.observation, type=dict[str, Any])
-        # A file may have been laid out anew. Stores expect compact JSON, with the details last.
+        # A file may have been reformatted. Stores expect compact JSON, with the details last.
         ordered = result | {"details": result.pop("details")}
         yield replace(
             trial,

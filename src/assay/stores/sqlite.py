@@ -80,7 +80,7 @@ class SqliteDatabase:
         cast("sqlite3.Connection", connection).executemany(_INSERT_TRIAL, map(_row, trials))
 
     def lock_test_cases(self, connection: Connection) -> None:
-        """Nothing to do: a transaction locks the whole file."""
+        """Does nothing: a transaction locks the whole file."""
 
     def translating_errors(self) -> AbstractContextManager[None]:
         return self._file.translating_errors()
