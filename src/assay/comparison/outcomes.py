@@ -105,7 +105,7 @@ def stored(run: RunRecord, store: Store, label: str = "") -> Outcomes:
 
 
 def _with_missing_reasks(cases: Iterator[CaseOutcome], run: RunRecord) -> Iterator[CaseOutcome]:
-    """The cases of a run that goes on, or was killed, while it asks losses again.
+    """The cases of a run that is asking losses again, or was killed while it did.
 
     It has not recorded the re-asks that it has yet to make; they count as errored.
     """

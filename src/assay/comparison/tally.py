@@ -149,7 +149,7 @@ class _Tally(msgspec.Struct):
             self._add_pair(before, now, accepted)
 
     def _fails_without_baseline(self, now: CaseOutcome, accepted: bool) -> bool:
-        """Does a case fail that counts as if there were no baseline?"""
+        """Does the case fail, and count as one without a baseline?"""
         if accepted:
             return False
         self.watched.judged_without_baseline += now.outcome in JUDGED

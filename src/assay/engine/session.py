@@ -148,7 +148,7 @@ class _Session:
         )
 
     def _new_id(self) -> str:
-        """An id after those in the store: their order is that of the runs, whatever clocks say."""
+        """An id after those in the store: ids are in the order of runs, even if clocks are not."""
         began_ms = int(self._began.timestamp() * 1000)
         newest = self.spec.store.runs(1)
         after = id_time_ms(newest[0].id) if newest else None
@@ -218,7 +218,7 @@ class _Session:
         if runner.stopped or self.spec.options.gate != "regression" or not self.run_targets.is_live:
             return
         found = self._compare(record)
-        if found is None or found.is_worse:  # then the gate fails whatever they would show
+        if found is None or found.is_worse:  # the gate fails in any case
             return
         files = [header.file for header in record.suites]
         known = open_losses(found, self.plan, files.__getitem__, self._confirm_times)

@@ -169,7 +169,7 @@ class _Process:
 
 
 def _enlarge(pipe: Connection) -> None:
-    """Let a pipe hold a whole result, where the system can."""
+    """Let a pipe hold a whole result, if the system supports it."""
     with suppress(ImportError, AttributeError, OSError):
         import fcntl
 

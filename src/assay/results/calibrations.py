@@ -50,7 +50,7 @@ def save(root: Path, calibration: Calibration) -> Path:
 def state_of(
     use: JudgeUse, known: Iterable[Calibration]
 ) -> tuple[CalibrationState, Calibration | None]:
-    """Whether a judge is calibrated as it is now. A calibration holds under any evaluator name."""
+    """Whether the current judge is calibrated. A calibration applies under any evaluator name."""
     stale: Calibration | None = None
     for calibration in known:
         if calibration.judge_id == use.id:

@@ -80,7 +80,7 @@ def _checked(shard: _Shard, name: str) -> Iterator[ShardTrial]:
             result: dict[str, Any] = msgspec.json.decode(trial.result)
             observation = msgspec.json.decode(trial.observation, type=dict[str, Any])
             content = msgspec.json.decode(trial.content, type=CaseContent | None)
-        # A file may have been laid out anew. Stores expect compact JSON, with the details last.
+        # A file may have been reformatted. Stores expect compact JSON, with the details last.
         ordered = result | {"details": result.pop("details")}
         yield replace(
             trial,

@@ -123,7 +123,7 @@ class PostgresServer:
                 return result
 
     def reached(self) -> None:
-        """The server answered: the next time that it cannot be reached, the wait begins anew."""
+        """The server answered: the next time that it cannot be reached, the wait starts over."""
         self._gone_since = None
 
     @staticmethod
@@ -132,7 +132,7 @@ class PostgresServer:
         return _fault(error) in _PASSING
 
     def may_retry(self, error: psycopg.Error) -> bool:
-        """Pauses, and is true, if the error may be gone at another attempt.
+        """Pause and return True if another attempt may succeed.
 
         All threads together wait for `retry_seconds`, so that each call fails at once after that.
         """

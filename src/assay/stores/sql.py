@@ -391,7 +391,7 @@ class SqlStore:
         return self._writer.submit(act)
 
     def _commit(self, group: list[Write[Work]]) -> None:
-        """Commit a group. After a commit in doubt, only what is not Repeatable fails."""
+        """Commit a group. After a commit in doubt, only actions that are not Idempotent fail."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._database.commit(partial(self._perform_all, group))

@@ -100,7 +100,7 @@ class SqliteDatabase:
         return re.sub(r"[\[?]", r"[\g<0>]", pattern)
 
     def lock_test_cases(self, connection: Connection) -> None:
-        """Nothing to do: a transaction locks the whole file."""
+        """Does nothing: a transaction locks the whole file."""
 
     def translating_errors(self) -> AbstractContextManager[None]:
         return self._file.translating_errors()

@@ -33,7 +33,7 @@ from assay.wire.validation_errors import kind_of
 
 
 class PythonTarget(TargetSpec):
-    """Asks a function; it is imported when the target is connected."""
+    """Calls a function; it is imported when the target is connected."""
 
     inline_key: ClassVar[str] = "callable"
 

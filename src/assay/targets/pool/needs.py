@@ -15,7 +15,7 @@ def program_path(program: str) -> str | None:
 
 
 def shortfall(need: Need) -> tuple[str, str]:
-    """What is missing, and what to do about it; empty when nothing is, or only asking can tell."""
+    """What is missing, and what to do about it; empty if nothing is known to be."""
     if need.kind == "key" and not need.given:
         fix = f"set the environment variable {need.what}, or 'api_key' of the target in assay.yaml"
         return "has no API key", fix

@@ -1,4 +1,4 @@
-"""The gate in front of a target limits concurrent attempts, and requests and tokens per minute.
+"""Rate limits of a target: concurrent attempts, and requests and tokens per minute.
 
 When a target is overloaded, the concurrency is halved, and no attempt begins before the time that
 it asked for. After that, each round of answers adds one.
@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from assay.errors import TargetError
 from assay.targets.pool.retries import LONGEST_ASKED, Clock
 
-#: Tolerance for rounding errors, so that nobody waits for them.
+#: Tolerance for rounding errors, so that no attempt waits because of them.
 _EPSILON = 1e-6
 
 

@@ -1,7 +1,7 @@
 """Retries: a target that wraps another one and repeats requests after transient errors.
 
 The timeout of a question covers all of its attempts and the pauses between them. Time spent on
-rate limits does not count: waiting at the gate, and for as long as the target asked to wait.
+rate limits does not count: waiting for a slot, and for as long as the target asked to wait.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Limiter(Protocol):
 
 
 class NoLimits:
-    """A gate without limits."""
+    """A limiter without limits."""
 
     def attempt(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()

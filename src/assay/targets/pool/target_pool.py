@@ -178,7 +178,7 @@ class TargetPool:
         )
 
     def _limiter(self, identity: str, limits: RateLimits) -> RateLimiter:
-        """The gate of a target; shared if the same target is also the judge."""
+        """The rate limiter of a target; shared if the same target is also the judge."""
         if identity not in self._limiters:
             own, run = limits, self._limits
             self._limiters[identity] = RateLimiter(
