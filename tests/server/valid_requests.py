@@ -36,7 +36,7 @@ BEYOND = (
     # Evaluators
     "does not compile",  # a regular expression
     "two evaluators are called",
-    "names no member",  # a weight of an aggregator
+    "is not the name of a member",  # a weight of an aggregator
     "above its maximum",
     "above max",
     "two rubric items have the id",

@@ -978,7 +978,7 @@ def test_composite_weights_name_members(project: Project) -> None:
         "5:87 wrong-value",
         "5:105 wrong-value",
     ]
-    assert "'is_jsn' names no member; members: is_json" in problems[0].message
+    assert "'is_jsn' is not the name of a member; members: is_json" in problems[0].message
 
 
 def test_a_member_that_needs_an_expected_output(project: Project) -> None:
@@ -1037,7 +1037,7 @@ def fields(text: str) -> str:
         (
             fields("{path: a, match: date, formats: [@x]}"),
             "wrong-value",
-            "'x' in it has no meaning",
+            "'x' is not a letter code for a part of a date",
         ),
         (fields("{path: a, match: date, formats: [@'1.1']}"), "wrong-value", "no day, month or"),
         (fields("{path: a, match: date, formats: [@'HH:mm']}"), "wrong-value", "no day, month or"),

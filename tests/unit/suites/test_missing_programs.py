@@ -30,7 +30,7 @@ def said(project: Project, script: str) -> list[tuple[str, str, str]]:
     [
         ("[python3, chek.py]", "the file 'chek.py' does not exist", "did you mean 'check.py'?"),
         ("python3 -u chek.py --fast", "the file 'chek.py' does not exist", "did you mean"),
-        ("[env, run, deep/check.ts]", "the file 'deep/check.ts' does not exist", "looked for in"),
+        ("[env, run, deep/check.ts]", "the file 'deep/check.ts' does not exist", "relative to"),
         ("[./chek.py]", "the program './chek.py' does not exist", "did you mean 'check.py'?"),
         ("[./check.py]", "the program './check.py' is not executable", "chmod +x ./check.py"),
     ],
