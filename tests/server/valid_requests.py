@@ -35,7 +35,7 @@ BEYOND = (
     "has no model that could be",  # the judge of the project
     # Evaluators
     "does not compile",  # a regular expression
-    "two evaluators are called",
+    "two evaluators have the name",
     "is not the name of a member",  # a weight of an aggregator
     "above its maximum",
     "above max",

@@ -327,7 +327,7 @@ def test_many_unique_items_are_checked_quickly() -> None:
     answer = json.dumps([*({"a": n} for n in range(20_000)), {"a": 5.0}])
     started = time.process_time()
     (miss,) = judged("json_schema", answer, value={"uniqueItems": True}).misses
-    assert miss == "the item [20000] is there twice"
+    assert miss == "the item [20000] appears twice"
     assert time.process_time() - started < 5
     for distinct in ('[1, true, "1", [1], [true], {"a": 1}, {"a": true}, null]', "[]"):
         assert judged("json_schema", distinct, value={"uniqueItems": True}).score == 1
@@ -338,7 +338,7 @@ def test_properties_that_match_a_pattern_are_not_additional() -> None:
     assert judged("json_schema", '{"x1": 1}', value=schema).score == 1
     assert judged("json_schema", '{"x1": "a"}', value=schema).score == 0
     (miss,) = judged("json_schema", '{"x1": 1, "y": 2}', value=schema).misses
-    assert miss == "'y' must not be there"
+    assert miss == "unexpected: the key 'y'"
     typed = {"properties": {"a": {}}, "additionalProperties": {"type": "integer"}}
     assert judged("json_schema", '{"a": "x", "b": 1}', value=typed).score == 1
     assert judged("json_schema", '{"a": "x", "b": "y"}', value=typed).misses == (
@@ -364,14 +364,14 @@ def test_a_schema_whose_pattern_takes_too_long_is_errored(monkeypatch: pytest.Mo
         ("{properties: {a: {type: 5}}}", "properties.a.type: 5"),
         ("{pattern: '('}", "pattern: '(' is not a 'regex'"),
         ("{patternProperties: {'(': {}}}", "'(' is not a 'regex'"),
-        ("{$ref: 'https://example.com/s.json'}", "nothing is fetched"),
-        ("{$ref: 'file:///etc/passwd'}", "nothing is fetched"),
-        ("{properties: {a: {$ref: other.json}}}", "'other.json' is not in it"),
-        ("{$ref: '#/definitions/b', definitions: {b: {$ref: '#/c'}}}", "'#/c' is not in it"),
+        ("{$ref: 'https://example.com/s.json'}", "references are not fetched"),
+        ("{$ref: 'file:///etc/passwd'}", "references are not fetched"),
+        ("{properties: {a: {$ref: other.json}}}", "'other.json' is not in the schema"),
+        ("{$ref: '#/definitions/b', definitions: {b: {$ref: '#/c'}}}", "'#/c' is not in the schema"),
         ("{$schema: 'https://example.com/mine'}", "not known"),
         ("{$schema: 7}", "not known"),
         ("{items: {$schema: 'http://json-schema.org/draft-07/schema'}}", "whole schema"),
-        ("{patternProperties: {a: {}}, unevaluatedProperties: false}", "does not go together"),
+        ("{patternProperties: {a: {}}, unevaluatedProperties: false}", "cannot be combined"),
     ],
 )
 def test_an_invalid_schema_is_rejected_when_loaded(

@@ -75,7 +75,7 @@ def test_paths_are_relative_to_the_suite(project: Project) -> None:
     assert case_.origin.file == "evals/data/c.jsonl"
 
 
-def test_problems_have_the_place_in_their_own_file(project: Project) -> None:
+def test_problems_have_the_position_in_their_own_file(project: Project) -> None:
     project.write("c.jsonl", '{"id": "a", "input": "x"}\n{"id": "a", "inpt": "x"}\n{"id"\n')
     found = project.problems(naming("c.jsonl"))
     assert {(p.file, p.line) for p in found} == {("c.jsonl", 2), ("c.jsonl", 3)}

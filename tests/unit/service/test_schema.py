@@ -57,7 +57,7 @@ ONLY_THE_LOADER_SAYS = re.compile(
             # names among others
             "is not the name of a member",
             "the path .* is not in 'args'",
-            "two evaluators are called",
+            "two evaluators have the name",
             "two rubric items",
             "the dimension .* appears twice",
             "looks like a typo",

@@ -64,7 +64,7 @@ def test_a_function_is_called(project: Project, module: str) -> None:
     assert captured(project, f"snapshot: {{callable: '{module}:later'}}\n") == {"price": 3}
 
 
-def test_it_works_beside_a_running_loop(project: Project, module: str) -> None:
+def test_it_works_inside_a_running_loop(project: Project, module: str) -> None:
     async def main() -> tuple[object, object]:
         config = "snapshot: command:echo '{}'\n"
         return captured(project, config), captured(project, f"snapshot: python:{module}:later\n")
@@ -85,7 +85,7 @@ def test_it_works_beside_a_running_loop(project: Project, module: str) -> None:
         ("asks", "raised TypeError"),
     ],
 )
-def test_a_function_that_fails_is_told(
+def test_a_function_that_fails_is_reported(
     project: Project, module: str, function: str, told: str
 ) -> None:
     message = failure(project, f"snapshot: python:{module}:{function}\n")
@@ -100,13 +100,13 @@ def test_a_function_that_fails_is_told(
         ("nothing", "has no 'nothing'"),
     ],
 )
-def test_a_function_that_is_not_there_is_a_wrong_configuration(
+def test_a_missing_function_is_a_configuration_error(
     project: Project, module: str, function: str, told: str
 ) -> None:
     assert told in failure(project, f"snapshot: python:{module}:{function}\n", code=2)
 
 
-def test_a_module_that_is_missing_or_broken_is_told(
+def test_a_missing_or_broken_module_is_reported(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -116,7 +116,7 @@ def test_a_module_that_is_missing_or_broken_is_told(
     assert "there is no module 'no_such_capture'" in told
 
 
-def test_a_function_that_hangs_does_not_hang_us(project: Project, module: str) -> None:
+def test_a_function_that_hangs_is_abandoned(project: Project, module: str) -> None:
     config = f"snapshot: {{callable: '{module}:waits', timeout_seconds: 0.05}}\n"
     assert failure(project, config).endswith("took longer than 0.05 s")
 
@@ -127,7 +127,7 @@ def test_a_program_is_run_in_the_project(project: Project) -> None:
     assert captured(project, "snapshot: command:cat data.json | cat\n") == {"price": 3}
 
 
-def test_arguments_are_not_for_a_shell(project: Project) -> None:
+def test_arguments_are_not_interpreted_by_a_shell(project: Project) -> None:
     project.write("assay.yaml", "snapshot: {command: [echo, '{}', '; touch hacked']}\n")
     with pytest.raises(SnapshotError):
         capture(Settings.find(project.root))
@@ -158,7 +158,7 @@ def test_a_program_sees_only_the_variables_that_are_named(
         ("head -c 3000000 /dev/zero", "wrote more than 1,048,576 bytes"),
     ],
 )
-def test_a_program_that_fails_is_told(project: Project, script: str, told: str) -> None:
+def test_a_program_that_fails_is_reported(project: Project, script: str, told: str) -> None:
     quoted = script.replace("'", "''")
     config = f"snapshot:\n  command: '{quoted}'\n  max_output_mb: 1\n"
     assert told in failure(project, config)
@@ -176,5 +176,5 @@ def test_a_program_that_hangs_is_stopped(project: Project) -> None:
         ("{command: [ls], cwd: nowhere}", "to run in does not exist"),
     ],
 )
-def test_a_program_that_cannot_start_is_told(project: Project, source: str, told: str) -> None:
+def test_a_program_that_cannot_start_is_reported(project: Project, source: str, told: str) -> None:
     assert told in failure(project, f"snapshot: {source}\n", code=2)
