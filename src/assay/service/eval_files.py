@@ -28,7 +28,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """The valid suites, all problems, and the files that were passed over, with the reason."""
+    """The valid suites, all problems, and the skipped files with the reason."""
 
     suites: tuple[Suite, ...]
     problems: tuple[Problem, ...]

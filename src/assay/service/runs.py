@@ -371,7 +371,7 @@ def _load(
     warnings = [problem for problem in loaded.problems if problem not in ignored]
     _report(warnings, request, options)
     for file, reason in loaded.skipped_files:
-        request.hooks.listen(Notice(f"passed over {file}: {reason}"))
+        request.hooks.listen(Notice(f"skipped {file} ({reason})"))
     return loaded.suites
 
 

@@ -73,7 +73,7 @@ def load_registry(settings: Settings) -> ToolRegistry | None:
         raise ConfigError(problems)
     if problems:
         lines = "\n".join(f"  {problem.place}: {problem.message}" for problem in problems)
-        raise ToolRegistryError(f"{source.label} gave no registry of tools:\n{lines}")
+        raise ToolRegistryError(f"{source.label} returned no valid registry of tools:\n{lines}")
     return ToolRegistry(tools)
 
 

@@ -454,7 +454,7 @@ def told(path: str = "a.eval.jsonl", *, resume: str | None = None, **options: An
     notices: list[str] = []
 
     def listen(event: Any) -> None:
-        if isinstance(event, Notice) and "passed over" not in event.text:
+        if isinstance(event, Notice) and not event.text.startswith("skipped "):
             notices.append(event.text)
 
     order = RunRequest(path, REPLAY, resume=resume, hooks=RunHooks(listen))

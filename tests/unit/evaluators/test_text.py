@@ -367,7 +367,10 @@ def test_a_schema_whose_pattern_takes_too_long_is_errored(monkeypatch: pytest.Mo
         ("{$ref: 'https://example.com/s.json'}", "references are not fetched"),
         ("{$ref: 'file:///etc/passwd'}", "references are not fetched"),
         ("{properties: {a: {$ref: other.json}}}", "'other.json' is not in the schema"),
-        ("{$ref: '#/definitions/b', definitions: {b: {$ref: '#/c'}}}", "'#/c' is not in the schema"),
+        (
+            "{$ref: '#/definitions/b', definitions: {b: {$ref: '#/c'}}}",
+            "'#/c' is not in the schema",
+        ),
         ("{$schema: 'https://example.com/mine'}", "not known"),
         ("{$schema: 7}", "not known"),
         ("{items: {$schema: 'http://json-schema.org/draft-07/schema'}}", "whole schema"),

@@ -841,7 +841,7 @@ def test_an_empty_list_of_evaluators_leaves_the_default(project: Project) -> Non
 def test_expected_messages_without_an_answer_get_their_own_message(project: Project) -> None:
     text = "- id: a\n  input: x\n  expected_output: [{role: user, content: y}]\n"
     _, message = project.refused(text)
-    assert "no assistant message is in its expected output" in message
+    assert "its expected output has no message of the assistant" in message
 
 
 def test_a_skipped_case_may_assert_nothing(project: Project) -> None:
@@ -1283,7 +1283,7 @@ def test_a_folder_is_not_a_file(project: Project, value: str) -> None:
 def test_a_path_that_leaves_the_root_is_refused(fenced: Project, value: str) -> None:
     place, message = fenced.refused(with_file(value))
     assert place == "8:16 outside-root"
-    assert f"{value!r} leaves the project root" in message
+    assert f"{value!r} is outside the project root" in message
     assert "allow_outside_root" in message
 
 

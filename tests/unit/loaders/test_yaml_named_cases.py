@@ -143,7 +143,7 @@ def test_a_directory_has_named_cases_once(project: Project, name: str) -> None:
         shown = invoke("validate", *paths)
         assert shown.exit_code == 0
         assert "1 suite with 2 cases loaded" in shown.stderr
-        assert f"passed over evals/data/{name}: it has the cases of suite.yaml" in shown.stderr
+        assert f"skipped evals/data/{name} (has the cases of suite.yaml)" in shown.stderr
 
 
 def test_two_suites_may_name_one_file(project: Project) -> None:

@@ -585,7 +585,7 @@ def test_all_keys_that_belong_inside_any_of_are_reported(project: Project) -> No
 @pytest.mark.parametrize("condition", ["{tolerance: @1}", "{approx: null, tolerance: @1}"])
 def test_a_tolerance_needs_approx(project: Project, condition: str) -> None:
     message = refuse(project, steps(f"{{tool: t, args: {{q: {condition}}}}}"), "missing-key")
-    assert "'tolerance' belongs to 'approx'" in message
+    assert "'tolerance' is only allowed together with 'approx'" in message
 
 
 def test_all_minimums_above_their_maximums_are_reported(project: Project) -> None:

@@ -47,13 +47,13 @@ def test_without_ids_results_are_paired_by_name_and_order() -> None:
 
 def test_a_result_with_an_id_is_not_given_to_a_call_with_another_id() -> None:
     seen = read([call("t", id="1"), result("x", tool_call_id="2")])
-    assert seen.notes == ("a result with the id '2' belongs to no call",)
+    assert seen.notes == ("a result with the id '2' has no matching call",)
     assert [c.notes for c in seen.tool_calls or ()] == [(NO_RESULT,)]
 
 
 def test_a_result_without_a_call_is_noted_and_kept_as_a_message() -> None:
     seen = read([result("x", name="t"), call("t")])
-    assert seen.notes == ("a result of 't' belongs to no call",)
+    assert seen.notes == ("a result of 't' has no matching call",)
     assert seen.messages[0] == Message("tool", "x", name="t")
 
 

@@ -23,7 +23,7 @@ from assay.observations.pairing import (
 from assay.observations.reading import FORMATS, read
 
 HERE = Path(__file__).parent / "formats"
-CUT = "the answer was cut at the limit of tokens"
+CUT = "the answer was cut off at the token limit"
 HIDDEN = "the spans have no messages (was content capture switched off?)"
 
 

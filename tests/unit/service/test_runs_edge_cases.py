@@ -217,7 +217,7 @@ def test_warnings_and_files_passed_over_are_told() -> None:
     order = RunRequest(["."], target=good_but(), hooks=RunHooks(seen.append))
     asyncio.run(execute(order, {"evaluators": ["equals"]}))
     told = [event.text for event in seen if isinstance(event, Notice)]
-    assert any("passed over plain.yaml" in text for text in told)
+    assert any("skipped plain.yaml" in text for text in told)
     assert any("ignored-alias" in text for text in told)
     with pytest.raises(EvalFileErrors) as refused:
         asyncio.run(execute(order, {"strict": True}))

@@ -1,4 +1,4 @@
-"""Which files of a directory are eval files, which are passed over and why, and in which order."""
+"""Which files of a directory are eval files, which are skipped and why, and in which order."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def problems(*paths: str) -> list[tuple[str, str]]:
     return [(p.file, p.code) for p in discovered([Path(path) for path in paths]).problems]
 
 
-# Always, when recognised, passed over
+# Eval files by name or content, and skipped files
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_other_yaml_with_cases_or_a_list_of_inputs(
         ("# nothing\n", "no cases"),
         ("name: x\n", "no cases"),
         ("[]\n", "no cases"),
-        ("- 1\n", "it is a list, but not of cases with an input"),
-        ("- {name: x}\n", "it is a list, but not of cases with an input"),
+        ("- 1\n", "a list, but not of cases with an input"),
+        ("- {name: x}\n", "a list, but not of cases with an input"),
         ("text\n", "no cases"),
         ("nested:\n  cases: []\n", "no cases"),
         (CASE, "no cases"),
@@ -203,7 +203,7 @@ def test_names_are_case_sensitive(project: Project, name: str) -> None:
     assert found() == []
 
 
-# A slip must not make a suite disappear
+# A typo must not make a suite disappear
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_a_sidecar_is_skipped_and_applied(project: Project, suffix: str) -> None
     project.write("a.jsonl", LINE)
     project.write(f"a.{suffix}", "execution: {threshold: 0.25}\n")
     assert found() == ["a.jsonl"]
-    assert skipped_files() == {f"a.{suffix}": "it is the sidecar of a.jsonl"}
+    assert skipped_files() == {f"a.{suffix}": "sidecar of a.jsonl"}
     assert assay.load(".")[0].cases[0].threshold == 0.25
 
 
@@ -587,14 +587,14 @@ def test_named_companions_of_eval_files_are_skipped(project: Project) -> None:
         "evals/t.regression.json",
     ]
     assert dict(loaded.skipped_files) == {
-        "assay.yaml": "it is the configuration",
-        "pyproject.toml": "it is the configuration",
-        "evals/a.eval.yaml": "it is the sidecar of a.eval.jsonl",
-        "evals/b.yml": "it is the sidecar of b.jsonl",
-        "evals/eval.schema.json": "it is a JSON Schema",
-        "evals/seed-manifest.json": "it is the seed manifest",
-        "evals/t.regression.archive.json": "it is the archive of t.regression.json",
-        "evals/t.regression.lock.json": "it is the lock of t.regression.json",
+        "assay.yaml": "configuration",
+        "pyproject.toml": "configuration",
+        "evals/a.eval.yaml": "sidecar of a.eval.jsonl",
+        "evals/b.yml": "sidecar of b.jsonl",
+        "evals/eval.schema.json": "a JSON Schema",
+        "evals/seed-manifest.json": "seed manifest",
+        "evals/t.regression.archive.json": "archive of t.regression.json",
+        "evals/t.regression.lock.json": "lock of t.regression.json",
     }
 
 
@@ -690,5 +690,5 @@ def test_skipped_files_are_listed_on_stderr(project: Project) -> None:
     done = preloaded_command.assay("validate", ".", cwd=project.root)
     assert done.returncode == 0
     assert "notes.yaml" not in done.stdout
-    assert "passed over notes.yaml: it has no cases" in done.stderr
-    assert "passed over table.csv: " in done.stderr
+    assert "skipped notes.yaml (no cases)" in done.stderr
+    assert "skipped table.csv (" in done.stderr

@@ -344,8 +344,8 @@ def test_the_description_gets_its_prefix(file: Path, said: str) -> None:
         ({"expect": {"responseNonEmpty": False}}, "asserts nothing"),
         ({"expect": {"toolCalled": ["a"]}}, "toolCalled"),
         ({"expect": {"responseContains": ["{{snapshot:x}}"]}}, "snapshot-token"),
-        ({"expect": {"maxLatencyMs": float("nan")}}, "cannot be written as JSON"),
-        ({"expect": {"responseContains": {"a"}}}, "cannot be written as JSON"),
+        ({"expect": {"maxLatencyMs": float("nan")}}, "cannot be converted to JSON"),
+        ({"expect": {"responseContains": {"a"}}}, "cannot be converted to JSON"),
     ],
 )
 def test_a_case_that_would_not_load_is_not_added(

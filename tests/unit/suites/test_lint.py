@@ -130,7 +130,7 @@ def test_prompts_of_a_streamed_file_are_not_kept_in_memory(monkeypatch: pytest.M
     finally:
         tracemalloc.stop()
     assert (problem.code, problem.line) == ("duplicate-prompt", 400)
-    assert "asks the same as 0 (big.jsonl:1:1)" in problem.message
+    assert "has the same prompt as 0 (big.jsonl:1:1)" in problem.message
     assert peak < Path("big.jsonl").stat().st_size / 4
 
 

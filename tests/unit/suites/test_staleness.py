@@ -204,7 +204,7 @@ def test_an_invalid_registry_is_reported_with_its_source(project: Project) -> No
     with pytest.raises(ToolRegistryError) as caught:
         loaded(project, "tools: command:echo '[{}]'\n")
     assert str(caught.value) == (
-        "command \"echo '[{}]'\" gave no registry of tools:\n"
+        "command \"echo '[{}]'\" returned no valid registry of tools:\n"
         "  command \"echo '[{}]'\":1:2: the key 'name' is missing"
     )
     assert (caught.value.exit_code, caught.value.slug) == (2, "tool-registry")

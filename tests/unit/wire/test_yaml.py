@@ -615,9 +615,9 @@ def test_the_longest_text(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "position", "word"),
     [
-        ("a: [1, 2\nb: 3\n", "2", "'[' before is not closed"),
-        ("a: {b: 2\nc: 3\n", "2", "'{' before is not closed"),
-        ("a: 1\nb: 'x\n", "2:4", "no quote closes"),
+        ("a: [1, 2\nb: 3\n", "2", "an earlier '[' is not closed"),
+        ("a: {b: 2\nc: 3\n", "2", "an earlier '{' is not closed"),
+        ("a: 1\nb: 'x\n", "2:4", "this quote is never closed"),
         ("a: 1\nb\nc: 1\n", "2:1", "followed by ': '"),
         ("a:\n    b: 1\n  c: 2\n", "3:3", "same column"),
         ("- a: 1\n - b: 1\n", "2:2", ""),
