@@ -160,7 +160,7 @@ def test_what_was_passed_over_is_on_stderr() -> None:
     Path("good.eval.yaml").write_text(GOOD)
     Path("compose.yaml").write_text("services: {}\n")
     done = assay("validate", ".")
-    assert "passed over compose.yaml: it has no cases" in done.stderr
+    assert "skipped compose.yaml (no cases)" in done.stderr
     assert "compose" not in done.stdout
 
 

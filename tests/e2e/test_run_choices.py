@@ -144,8 +144,8 @@ def test_a_repeated_case_passes_with_its_rate_and_errored_trials_are_left_out(
         "lenient": "passed",
     }
     found = cases_of(document)
-    assert "1 of 2 trials passed, all must" in found["strict"]["error"]
-    assert "1 of 2 trials passed, 99.6 % must" in found["almost"]["error"]
+    assert "1 of 2 trials passed (all must pass)" in found["strict"]["error"]
+    assert "1 of 2 trials passed (99.6 % must pass)" in found["almost"]["error"]
     assert [trial["outcome"] for trial in found["errs"]["details"]["trials"]] == [
         "passed",
         "errored",
@@ -356,7 +356,7 @@ def test_a_limit_of_the_file_that_is_none_is_refused(home: Project, key: str) ->
         ("--min-pass-rate", "50", "Error: --min-pass-rate is 50.0; it must be <= 1 (did you"),
         ("--tag", "", "Error: --tag is ''; it must not be empty\n"),
         ("--timeout", "-1", "Error: --timeout is -1.0; it must be > 0\n"),
-        ("--shard", "0/4", "Error: --shard: '0/4' is not a part of the cases (for example 1/4"),
+        ("--shard", "0/4", "Error: --shard: '0/4' is not a shard (for example 1/4"),
     ],
 )
 def test_an_option_that_is_wrong_is_called_as_it_was_written(

@@ -315,24 +315,24 @@ FILE = "{role: user, content: [{type: file, value: s.txt}]}"
 ONE = "cases: [{id: a, input: x, expected_output: x}]"
 #: Files of a suite below the served root; `OUT` stands for a link to what is in the folder outside.
 LINKS: list[tuple[dict[str, str], str, str]] = [
-    ({"lk/x.eval.yaml": "OUT/one.eval.yaml"}, "lk", "x.eval.yaml: this link leaves"),
-    ({"lk/deep": "OUT"}, "lk", "deep: this link leaves"),
-    ({"lk/x.jsonl": "OUT/lines.jsonl"}, "lk", "x.jsonl: this link leaves"),
-    ({"lk/x.yaml": "OUT/one.eval.yaml"}, ".", "x.yaml: this link leaves"),
+    ({"lk/x.eval.yaml": "OUT/one.eval.yaml"}, "lk", "x.eval.yaml: this link leads outside"),
+    ({"lk/deep": "OUT"}, "lk", "deep: this link leads outside"),
+    ({"lk/x.jsonl": "OUT/lines.jsonl"}, "lk", "x.jsonl: this link leads outside"),
+    ({"lk/x.yaml": "OUT/one.eval.yaml"}, ".", "x.yaml: this link leads outside"),
     (
         {"x.jsonl": '{"input": "x", "expected_output": "x"}\n', "x.yml": "OUT/keys.yml"},
         "x.jsonl",
-        "x.yml: this link leaves",
+        "x.yml: this link leads outside",
     ),
     (
         {"t.regression.json": "[]", "t.regression.lock.json": "OUT/one.eval.yaml"},
         "t.regression.json",
-        "t.regression.lock.json: this link leaves",
+        "t.regression.lock.json: this link leads outside",
     ),
     (
         {"t.regression.lock.json": "{}", "t.regression.archive.json": "OUT/one.eval.yaml"},
         ".",
-        "t.regression.archive.json: this link leaves",
+        "t.regression.archive.json: this link leads outside",
     ),
     (
         {
@@ -340,7 +340,7 @@ LINKS: list[tuple[dict[str, str], str, str]] = [
             "s.txt": "OUT/secret.txt",
         },
         "x.eval.yaml",
-        "'s.txt' leaves the served root",
+        "'s.txt' is outside the served root",
     ),
 ]
 

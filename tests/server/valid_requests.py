@@ -36,8 +36,8 @@ BEYOND = (
     "has no model that could be",  # the judge of the project
     # Evaluators
     "does not compile",  # a regular expression
-    "two evaluators are called",
-    "names no member",  # a weight of an aggregator
+    "two evaluators have the name",
+    "is not the name of a member",  # a weight of an aggregator
     "above its maximum",
     "above max",
     "two rubric items have the id",

@@ -133,7 +133,8 @@ PORTO = entry(
     "porto",
     "failed",
     "contains: expected the answer to contain '23.5', found 'It is warm'",
-    'tool_trajectory: get_weather(city="Porto") was called otherwise: city is "Oporto"',
+    'tool_trajectory: get_weather(city="Porto") was called with different arguments: '
+    'city = "Oporto"',
     "the score 0.25 is below the threshold 0.8",
     line=9,
     description="A city with two names",

@@ -149,7 +149,7 @@ def test_a_sidecar_that_is_not_a_file_is_a_problem(project: Project, impostor: s
 def test_a_broken_link_is_called_one(project: Project) -> None:
     (project.root / "a.eval.yaml").symlink_to("nowhere")
     (problem,) = eval_files.validate("a.eval.yaml").problems
-    assert problem.message == "the symbolic link leads to nothing"
+    assert problem.message == "the target of the symbolic link does not exist"
 
 
 def test_a_project_without_config_and_seeds_is_fine(project: Project) -> None:

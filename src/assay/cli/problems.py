@@ -47,7 +47,7 @@ def report(
         for problem in loaded.problems:
             echo_problem(problem)
     for file, reason in loaded.skipped_files:
-        click.echo(printable(f"passed over {file}: {reason}"), err=True)
+        click.echo(printable(f"skipped {file} ({reason})"), err=True)
     click.echo(_summary(loaded), err=True)
     failed = loaded.errors or (strict and loaded.problems)
     raise SystemExit(2 if failed else 0)

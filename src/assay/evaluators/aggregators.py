@@ -29,7 +29,7 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> bool:
-        """Does it count towards the score? With weight 0 it only runs and reports."""
+        """Does it count towards the score? With weight 0 it runs and is reported, no more."""
         return self.weight > 0 and self.score.score is not None
 
     @property
@@ -80,7 +80,7 @@ def share_of_passes(kind: str, threshold: float | None) -> Combine:
         words = f"{len(passed)} of {len(counted)} evaluators passed"
         if threshold is not None:
             words += (
-                f", a share of {rounded(share, threshold, 3)} by weight; {threshold:g} is needed"
+                f", a weighted share of {rounded(share, threshold, 3)}; {threshold:g} is required"
             )
         return EvaluationScore(float(enough), reasoning=words)
 
@@ -119,7 +119,7 @@ def _by_name(members: Sequence[Member]) -> dict[str, dict[str, Any]]:
 def settle(
     context: Context, members: Sequence[Member], combine: Combine
 ) -> EvaluationScore | Awaitable[EvaluationScore]:
-    """The composite's score: an error if a member erred, else what the aggregator says."""
+    """The composite's score: errored if a member errored, otherwise the aggregator's result."""
     gates = [gate for member in members if (gate := failed_gate(member.spec, member.score))]
     errors = [f"{member.spec.name}: {member.score.error}" for member in members if _breaks(member)]
     details = {"members": _results(members)}
@@ -156,7 +156,7 @@ def _combined(
         if not gates:
             words = f"the aggregator failed: {combined.error}"
             return EvaluationScore(error=words, details=details, skipped_assertions=skipped)
-        # A gate has failed it anyway; its score is then that of the members alone.
+        # A failed gate decides the verdict anyway; the score is that of the members alone.
         combined = by_weight(context, members)
     return EvaluationScore(
         combined.score,

@@ -25,7 +25,7 @@ def highest_share(
 
     `solve(p, q)` maximises q * satisfied - p * total. That maximum is 0 if p / q is the highest
     share, so each solution gives the p / q of a better one until there is none (Dinkelbach).
-    `fixed` says that `total` is the same for every solution: the first one is the best then.
+    With `fixed`, `total` is the same for every solution, so the first one is the best.
     """
     best = solve(1, 1)
     satisfied, total = share(best)

@@ -83,9 +83,9 @@ def _json_schema(key: str, schema: dict[str, Any], block: Expect) -> Assertion:
             raise Unjudged(SLOW_PATTERN) from None
         except RecursionError:
             raise Unjudged(TOO_DEEP) from None
-        return f"{key}: expected what the schema accepts, found {'; '.join(found)}" if found else ""
+        return f"{key}: the answer does not match the schema: {'; '.join(found)}" if found else ""
 
-    return Assertion(f"{key}: the schema accepts the answer", judge)
+    return Assertion(f"{key}: the answer matches the schema", judge)
 
 
 ON_ANSWERS: dict[str, Maker] = {

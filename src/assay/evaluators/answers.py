@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from assay.ports import Check
 
 SLOW_PATTERN = f"the pattern took longer than {TIME_LIMIT:g} s"
-TOO_DEEP = "the schema refers to itself without end, or the answer is nested too deeply for it"
+TOO_DEEP = "the schema refers to itself endlessly, or the answer is nested too deeply"
 NO_EXPECTED_OUTPUT = "the case has no expected output to compare with"
 
 
@@ -71,13 +71,15 @@ def inverted(check: TextCheck, hit: str, miss: str) -> TextCheck:
 
 def other_case(text: str, value: str) -> str:
     """A hint if the value occurs with other capitalisation."""
-    return "; it is there in another case" if value.casefold() in text.casefold() else ""
+    return (
+        "; it is there with different capitalisation" if value.casefold() in text.casefold() else ""
+    )
 
 
 def _json_hint(text: str) -> str:
     """A hint if an answer that is not JSON contains some."""
     if parse_json(text) is MISSING and find_json(text) is not MISSING:
-        return "; there is JSON in it, but the answer must be nothing else"
+        return "; it contains JSON, but the whole answer must be JSON"
     return ""
 
 
@@ -120,5 +122,5 @@ def equality(value: Any, negate: bool) -> TextCheck:
 
 def _case_only(text: str, value: Any) -> str:
     if isinstance(value, str) and text.strip().casefold() == value.strip().casefold():
-        return "; only the case differs"
+        return "; only the capitalisation differs"
     return ""

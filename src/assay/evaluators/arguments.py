@@ -80,7 +80,7 @@ def _value(expected: Any, match: str, path: str) -> Comparison:
 def _mapping(
     expected: dict[str, Any], match: str, path: str, *, or_none: bool = False
 ) -> Comparison:
-    """With `or_none`, null is taken as an empty mapping."""
+    """With `or_none`, null counts as an empty mapping."""
     partial, closed = match == "subset", match in ("exact", "subset")
     # Most arguments are texts, for which `==` will do: that saves a function call for each.
     texts = [(k, v, _join(path, k)) for k, v in expected.items() if isinstance(v, str)]
@@ -146,12 +146,12 @@ def _join(path: str, key: str | int) -> str:
 
 
 def is_condition(value: Any) -> bool:
-    """Is it a mapping with names of conditions only? (`equals` quotes a literal that looks so.)"""
+    """Are all its keys names of conditions? (Authors quote such a literal with `equals`.)"""
     return isinstance(value, dict) and bool(value) and CONDITIONS.issuperset(value)
 
 
 def _condition(expected: dict[str, Any], path: str) -> Comparison:
-    # null is as good as absent, except where it is a value to compare with
+    # null counts as absent, except where it is a value to compare with
     asked = {k for k, v in expected.items() if v is not None or k in ("contains", "equals")}
     tests = [make(expected, path) for key, make in _TESTS.items() if key in asked]
     present = expected.get("exists") is not False

@@ -66,7 +66,7 @@ def _needs_one(*limits: str) -> tuple[Rule, ...]:
 
 
 class TokenUsageEvaluator(_BudgetSpec, Ruled):
-    """The answer took at most so many tokens."""
+    """Limits on the tokens of an answer: in total, of the input, of the output."""
 
     rules: ClassVar[tuple[Rule, ...]] = _needs_one("max_total", "max_input", "max_output")
     in_expect: ClassVar[dict[str, str]] = {"maxTokens": "max_output"}

@@ -1,4 +1,4 @@
-"""`code_judge`: a program of the author gives the score."""
+"""`code_judge`: the author's program gives the score."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ CodeJudgeEvaluator.key_names.add("command", "script")
 
 
 def contract(context: Context) -> dict[str, Any]:
-    """The payload of a program: our keys in snake_case, the author's data as it is."""
+    """The payload of a program: our keys in snake_case, the author's data unchanged."""
     case, observation = context.case, context.observation
     parts = [p for m in case.input_messages if isinstance(m.content, tuple) for p in m.content]
     return {
@@ -168,12 +168,12 @@ async def ask_program(
 ) -> EvaluationScore:
     """The score that a program prints, given the payload as JSON on stdin.
 
-    `env` names variables that it may see besides the harmless ones.
+    `env` names the variables that it may see in addition to the harmless ones.
     """
     try:
         stdin = json.dumps(payload, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        return EvaluationScore.errored(f"the program was not asked: no JSON can be made: {error}")
+        return EvaluationScore.errored(f"the program was not run: its input is not JSON: {error}")
     own = environment(env)
     async with cpu_slot():
         done = await run(
@@ -184,7 +184,7 @@ async def ask_program(
 
 
 def _redacted(done: FinishedProcess, secrets: frozenset[str]) -> FinishedProcess:
-    """What the program wrote without the values of the variables that it was given."""
+    """The program's output without the values of the variables that it was given."""
     if not secrets:
         return done
     redactor, text = _redactor(secrets), done.stderr_tail.decode("utf-8", "replace")
@@ -210,7 +210,7 @@ def _printed_score(done: FinishedProcess) -> EvaluationScore:
     except EvalFileErrors as error:
         reply, problems = None, list(error.problems)
     if problems:
-        return _broken(done, f"printed no proper JSON: {problems[0].place}: {problems[0].message}")
+        return _broken(done, f"printed invalid JSON: {problems[0].place}: {problems[0].message}")
     fault = _reply_fault(reply)
     if fault:
         return _broken(done, fault)
@@ -229,8 +229,8 @@ def _reply_fault(reply: Any) -> str:
     if not isinstance(reply, dict):
         return f"printed {shown(reply)}, not an object with a 'score'"
     if "score" not in reply:
-        found = ", ".join(map(shown, list(reply)[:5])) or "an empty object"
-        return f"printed no 'score', but {found}"
+        found = ", ".join(map(shown, list(reply)[:5])) or "none"
+        return f"printed an object without 'score'; its keys: {found}"
     if wrong := wrong_key(reply):
         key, right = wrong
         return f"printed {shown(reply[key])} as {key!r}, not {right}"

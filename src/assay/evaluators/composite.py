@@ -88,7 +88,7 @@ class CompositeEvaluator(EvaluatorSpec):
     @model_validator(mode="after")
     def _weights_name_members(self) -> CompositeEvaluator:
         names = [member.name for member in self.members]
-        message = "names no member; members: " + ", ".join(names)
+        message = "is not the name of a member; members: " + ", ".join(names)
         raise_all(
             problem("wrong-value", message, at=("aggregator", "weights", name))
             for name in self.aggregator.weights
@@ -97,7 +97,7 @@ class CompositeEvaluator(EvaluatorSpec):
         return self
 
     def missing_dependencies(self, folder: str) -> Iterator[MissingDependency]:
-        """What its own program lacks; members are looked at by themselves."""
+        """Those of its own program; members report theirs separately."""
         script = self.aggregator.script
         return iter(()) if script is None else missing_program(script, folder)
 

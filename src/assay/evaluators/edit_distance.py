@@ -6,7 +6,7 @@ from assay.deadlines import check_deadline
 
 #: Only this many leading characters are compared; that takes half a second.
 MAX_COMPARED = 50_000
-#: The deadline is checked before every so many characters.
+#: The deadline is checked once per this many characters.
 _CHARACTERS_AT_ONCE = 64
 
 

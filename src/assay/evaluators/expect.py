@@ -22,7 +22,7 @@ from assay.wire.rules import Rule
 
 
 class ExpectEvaluator(Expect, EvaluatorSpec):
-    """All assertions run; the score is held / all; a failed one fails the case."""
+    """Runs all assertions; the score is the share that hold, and a failed one fails the case."""
 
     rules: ClassVar[tuple[Rule, ...]] = (*Expect.rules, ASSERTED)
     depends_on_case: ClassVar[bool] = True
@@ -38,7 +38,7 @@ class ExpectEvaluator(Expect, EvaluatorSpec):
         return ""
 
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
-        """The whole block, also what this answer gets right."""
+        """The whole block, including what this answer gets right."""
         keys = {*self.asserted(), "toolsCalledMode"} & Expect.model_fields.keys()
         return self.model_dump(mode="json", include=keys, exclude_defaults=True)
 

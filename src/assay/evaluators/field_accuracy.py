@@ -84,7 +84,7 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
     def evaluate(self, context: Context) -> EvaluationScore:
         expected = _structured(expected_output(context))
         if expected is MISSING:
-            return EvaluationScore.errored("the expected output holds no JSON to compare with")
+            return EvaluationScore.errored("the expected output contains no JSON to compare with")
         kind = type(expected) if isinstance(expected, (dict, list)) else object
         answer = answer_in(context.observation.response, kind, self.fields)
         try:
@@ -102,7 +102,7 @@ class FieldAccuracyEvaluator(EvaluatorSpec):
             score,
             hits=tuple(found.message for _, found in counted if found.agrees),
             misses=tuple(found.message for _, found in counted if not found.agrees),
-            reasoning="the answer holds no JSON" if answer is MISSING else "",
+            reasoning="the answer contains no JSON" if answer is MISSING else "",
         )
 
 

@@ -25,13 +25,13 @@ class Incomparable(Exception):
 
 
 class Unreadable(Exception):
-    """The value in the answer is not what the comparison is about; the text says what it is not."""
+    """The value in the answer has the wrong form; the message completes `which is ...`."""
 
 
 def near(wanted: Any, found: Any, tolerance: float, relative: bool) -> bool:
     """Is the difference within the tolerance, absolute or as a share of the wanted number?
 
-    A share of 0 would allow no difference at all: the tolerance is absolute then.
+    For a wanted number of 0 the tolerance is absolute: a share of 0 would allow no difference.
     """
     exact, other = read_number(wanted), read_number(found)
     if exact is None:
@@ -75,7 +75,7 @@ def read_date(text: Any, formats: Sequence[str]) -> date | None:
         return next((day for form in formats if (day := _by_format(text, form))), None)
     parts = _AMBIGUOUS.match(text)
     if parts and int(parts[1]) != int(parts[3]) and max(int(parts[1]), int(parts[3])) <= 12:
-        raise Incomparable(f"{text!r} may be two different days; say which with 'formats'")
+        raise Incomparable(f"{text!r} is ambiguous: it can be two different days; set 'formats'")
     try:
         if parts := _NAMED_MONTH.match(text):
             month = _MONTHS.index(parts[2].lower()) + 1
@@ -106,18 +106,18 @@ _LETTERS = {
     "T": "T",
     "Z": "%z",
 }
-#: JSON Schema for formats; it does not find all that `directives` refuses.
+#: The pattern of formats in JSON Schema; it accepts some that `directives` rejects.
 FORMAT_PATTERN = rf"^(?=.*[DMYdmy])([^A-Za-z%]|{'|'.join(_LETTERS)})+$|%[dmbByYjxcG]"
 _LETTER_RUN = re.compile(r"([A-Za-z])\1*")
 _DIRECTIVE = re.compile(r"%(.)")
 _MIXED = re.compile(r"YYYY|yyyy|MMM+|MM|DD|dd")
-#: The directives that say something about the day.
+#: The directives for parts of a date.
 _OF_A_DAY = frozenset("dmbByYjxcG")
 
 
 @lru_cache(maxsize=256)
 def directives(form: str) -> str:
-    """A date format as `strptime` takes it; raises ValueError with what is wrong with it."""
+    """A date format for `strptime`; raises ValueError if it is not one."""
     if "%" not in form:
         # `mm` are minutes after hours; elsewhere the author means months.
         form = _LETTER_RUN.sub(_directive, form if "H" in form else form.replace("mm", "MM"))
@@ -137,4 +137,4 @@ def _directive(run: re.Match[str]) -> str:
     try:
         return _LETTERS[run[0]]
     except KeyError:
-        raise ValueError(f"{run[0]!r} in it has no meaning") from None
+        raise ValueError(f"{run[0]!r} is not a letter code for a part of a date") from None

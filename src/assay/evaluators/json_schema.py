@@ -47,7 +47,7 @@ def _schema(raw: Any) -> Any:
 
 
 class JsonSchemaEvaluator(NegatableSpec):
-    """The answer is JSON that the schema accepts."""
+    """The answer is JSON that matches the schema."""
 
     reads: ClassVar[frozenset[Expectation]] = NOTHING
     allowed_in_requests: ClassVar[bool] = True
@@ -69,10 +69,11 @@ class JsonSchemaEvaluator(NegatableSpec):
     def prepare(self, resources: Resources) -> Check:
         faults = answer_schema(self.value).faults
         negate = self.negate
-        accepted = EvaluationScore(1.0, hits=("the schema accepts it",))
+        accepted = EvaluationScore(1.0, hits=("matches the schema",))
         if negate:
-            accepted = EvaluationScore(0.0, misses=("expected the schema not to accept it",))
-        refused = EvaluationScore(1.0, hits=("the schema does not accept it",))
+            miss = "expected the answer not to match the schema, but it does"
+            accepted = EvaluationScore(0.0, misses=(miss,))
+        rejected = EvaluationScore(1.0, hits=("does not match the schema",))
 
         def judge(context: Context) -> EvaluationScore:
             text = context.observation.response
@@ -85,6 +86,6 @@ class JsonSchemaEvaluator(NegatableSpec):
                 return EvaluationScore.errored(TOO_DEEP)
             if not found:
                 return accepted
-            return refused if negate else EvaluationScore(0.0, misses=tuple(found))
+            return rejected if negate else EvaluationScore(0.0, misses=tuple(found))
 
         return judge

@@ -1,4 +1,4 @@
-"""Asking a judge: it replies with one JSON object, in up to three attempts; costs are added up.
+"""Asks a judge for one JSON object, in up to three attempts, and adds up the costs.
 
 A `Form` describes the reply. A reply that does not fit is sent back with what is wrong. Only the
 judge's own object counts: one that it quotes from the material amid other text is not a verdict.
@@ -36,7 +36,7 @@ _MAX_OBJECTS = 200
 
 
 class Form(Protocol):
-    """What a judge has to fill in. It belongs to one question, and keeps the replies it took."""
+    """The reply that a judge has to give to one question; it keeps the replies it accepted."""
 
     #: The form of the reply, in words and with an example.
     described: str
@@ -121,8 +121,8 @@ class Judge(msgspec.Struct, frozen=True):
         return spending.to_dict(self.target.name)
 
     def errored(self, fault: JudgeFault, spending: Spending) -> EvaluationScore:
-        said = {"reply": cut(fault.reply, KEPT)} if fault.reply else {}
-        return EvaluationScore.errored(str(fault), **said, judge=self.spent(spending))
+        reply = {"reply": cut(fault.reply, KEPT)} if fault.reply else {}
+        return EvaluationScore.errored(str(fault), **reply, judge=self.spent(spending))
 
     async def fill_in(self, question: Question, spending: Spending) -> None:
         """Ask until the form is complete; raises JudgeFault if it stays incomplete."""
@@ -212,9 +212,9 @@ def _fill_from_cache(form: Form, cached: dict[str, Any]) -> bool:
 
 
 def _send_back(text: str, wrong: str) -> tuple[Message, Message]:
-    said = cut(text, SENT_BACK) or "(an empty reply)"
-    words = f"Something is wrong with that reply: {wrong}. Reply with one JSON object, no more."
-    return Message("assistant", said), Message("user", words)
+    reply = cut(text, SENT_BACK) or "(an empty reply)"
+    words = f"This reply is not valid: {wrong}. Reply with one JSON object and nothing else."
+    return Message("assistant", reply), Message("user", words)
 
 
 def own_object(text: str, form: Form, material: Material) -> dict[str, Any] | str:
@@ -237,7 +237,7 @@ def own_object(text: str, form: Form, material: Material) -> dict[str, Any] | st
         return form.fault(own[-1])
     if found:
         return "the only JSON objects in it are quoted from the material"
-    return "no proper JSON object was found in it"
+    return "no valid JSON object was found in it"
 
 
 def _without_fence(text: str) -> str:

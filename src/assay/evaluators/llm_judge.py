@@ -42,7 +42,7 @@ def _may_be_path(prompt: str) -> bool:
 
 
 def _may_be_words(prompt: str) -> bool:
-    """Several words may be a question that ends with a file name; the file must exist then."""
+    """Several words may be a question that ends with a file name: a path only if it exists."""
     return len(prompt.split()) > 1
 
 
@@ -85,6 +85,7 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     """Asks a judge for a score; `prompt` is text or the path of a file with it."""
 
     allowed_in_requests: ClassVar[bool] = True
+    version: ClassVar[int] = 2
     type: str = "llm_judge"
     prompt: Prompt | None = Key(None, aliases=("value",))
     model: Text | None = None
@@ -123,20 +124,20 @@ class LlmJudgeEvaluator(EvaluatorSpec):
         return prompt_text(self.name, self.prompt or DEFAULT_PROMPT)
 
 
-DEFAULT_PROMPT = """Judge how well the answer of the agent serves what it was asked.
+DEFAULT_PROMPT = """Judge how well the agent's answer does what the agent was asked to do.
 
-Where an expected outcome is given, judge how far the answer achieves it. Where a reference \
-answer is given, the answer must agree with it in substance; other words are as good. Length, \
-style and confidence earn nothing by themselves."""
+If an expected outcome is given, judge how far the answer achieves it. If a reference answer is \
+given, the answer must agree with it in substance; different wording is fine. Length, style and \
+confidence alone earn no credit."""
 
 
 class ScoreForm:
     """Asks for one score from 0 to 1 and the reasons for it."""
 
     described = """{"reasoning": "...", "hits": ["..."], "misses": ["..."], "score": 0.0}
-`score` is a number from 0 (useless or wrong) to 1 (nothing is left to wish for). `hits` are what \
-the answer gets right and `misses` what it gets wrong or leaves out, each one short sentence, at \
-most four. `reasoning` is one or two sentences."""
+`score` is a number from 0 (useless or wrong) to 1 (correct and complete). `hits` lists what the \
+answer gets right and `misses` what it gets wrong or leaves out: at most four entries each, one \
+short sentence per entry. `reasoning` is one or two sentences."""
 
     def __init__(self) -> None:
         self.reply: dict[str, Any] = {}
@@ -204,20 +205,20 @@ def _mean_of(votes: list[EvaluationScore], spent: dict[str, Any]) -> EvaluationS
     if len(scores) * 2 <= len(votes):
         reason = next(vote.error for vote in votes if vote.error)
         failed = len(votes) - len(scores)
-        words = f"{failed} of {len(votes)} samples gave no score; the first of them: {reason}"
+        words = f"{failed} of {len(votes)} samples gave no score; first error: {reason}"
         return EvaluationScore.errored(words, **details)
     mean = sum(scores) / len(scores)
     usual, count = Counter(map(verdict_of, scores)).most_common(1)[0]
     details["agreement"] = count / len(scores)
     nearest = min(scored, key=lambda pair: abs(pair[0] - mean))[1]
-    words = f"{count} of {len(scores)} samples say {usual}"
+    words = f"the verdict of {count} of {len(scores)} samples is {usual}"
     if len(scores) < len(votes):
         words += f", {len(votes) - len(scores)} of {len(votes)} gave no score"
     return EvaluationScore(
         mean,
         hits=nearest.hits,
         misses=nearest.misses,
-        reasoning=f"{words}; the nearest to the mean: {nearest.reasoning or 'no reason given'}",
+        reasoning=f"{words}; closest to the mean: {nearest.reasoning or 'no reason given'}",
         details=details,
     )
 

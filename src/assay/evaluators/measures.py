@@ -61,7 +61,7 @@ def _reported(value: N | None, what: str) -> N:
 
 
 def within(value: float, limit: float) -> bool:
-    """Is the value at most the limit? A float rounding error above it is allowed."""
+    """Is the value at most the limit, allowing for float rounding?"""
     return value <= limit or math.isclose(value, limit, rel_tol=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""Programs that evaluators run: what of them does not exist, as far as their arguments tell."""
+"""Finds programs and scripts of evaluators that do not exist, judging by their arguments."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from assay.settings import HARMLESS, environment
 
 #: The endings of files that an interpreter is given: `python3 checks/units.py`.
 _SCRIPT = re.compile(r".+\.(py|[cm]?[jt]s|tsx|jsx|sh|bash|rb|pl|php|lua|jl|[rR])")
-#: After one of these comes code or the name of a module, and then arguments of that.
+#: These are followed by code or the name of a module, and then its arguments.
 _CODE_OPTIONS = ("-c", "-m", "-e", "--eval", "-p", "--print")
 #: A shell text with any of these is more than a program and its arguments.
 _SHELL = re.compile(r"[|&;<>()$`*?\[\]{}~#=!\\\n]")
 
 
 def missing_program(script: Sequence[str], folder: str) -> Iterator[MissingDependency]:
-    """The program, or the file that it is to run, if there is no such thing."""
+    """The program, or the script that it is given, if it does not exist."""
     words = _words(script)
     if not words or not os.path.isdir(folder):
         return
@@ -41,12 +41,12 @@ def _words(script: Sequence[str]) -> list[str]:
         return list(script)
     try:
         return [] if _SHELL.search(script[-1]) else shlex.split(script[-1])
-    except ValueError:  # the shell will say what is wrong
+    except ValueError:  # the shell will report what is wrong
         return []
 
 
 def _script_in(arguments: Sequence[str]) -> str:
-    """The file that an interpreter is to run; empty if none is among the arguments."""
+    """The script that an interpreter is given; empty if the arguments contain none."""
     for argument in arguments:
         if argument in _CODE_OPTIONS:
             return ""
@@ -62,7 +62,7 @@ def _missing_file(
     if not os.path.isfile(path):
         parent = os.path.dirname(path)
         others = os.listdir(parent) if os.path.isdir(parent) else ()
-        hint = nearest(os.path.basename(path), others) or f"it is looked for in {folder!r}"
+        hint = nearest(os.path.basename(path), others) or f"the path is relative to {folder!r}"
         yield MissingDependency(f"the {kind} {name!r} does not exist", hint)
     elif executable and not os.access(path, os.X_OK):
         yield MissingDependency(f"the program {name!r} is not executable", f"chmod +x {name}")

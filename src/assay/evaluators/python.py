@@ -82,7 +82,7 @@ class FunctionSpec(EvaluatorSpec):
 
 
 async def _awaited(returned: Awaitable[Any]) -> EvaluationScore:
-    """The score of a coroutine, which may block its event loop: not ours, if we started that."""
+    """The score of a coroutine, run outside our event loop, which it could block."""
     runner = EVALUATORS_LOOP if is_our_loop() else CallerLoop()
     value, error, _ = await runner.outcome(lambda: returned)
     if error is not None:
@@ -107,7 +107,7 @@ def evaluator(function: Any = None, *, name: str = "", reads: Collection[str] = 
 def _register(function: F, name: str, reads: Collection[str]) -> F:
     if not inspect.isroutine(function) and not hasattr(function, "__wrapped__"):
         found = type(function).__name__
-        raise FunctionError(f"assay.evaluator decorates functions; this is of the type {found}")
+        raise FunctionError(f"assay.evaluator decorates functions, got an object of type {found}")
     spec = spec_class(function)
     spec.reads = _expectations(reads)
     setattr(function, "__assay_spec__", spec)  # noqa: B010 - a function has no such attribute
@@ -123,7 +123,7 @@ def _expectations(names: Collection[str]) -> frozenset[Expectation]:
         if name not in EVERYTHING:
             known = sorted(EVERYTHING)
             hint = nearest(str(name), known) or f"known: {', '.join(known)}"
-            raise FunctionError(f"'reads' of an evaluator has {name!r}: {hint}")
+            raise FunctionError(f"unknown expectation {name!r} in 'reads' ({hint})")
     return cast("frozenset[Expectation]", frozenset(names))
 
 
@@ -141,7 +141,11 @@ def spec_class(function: Callable[..., Any]) -> type[FunctionSpec]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY or key in EvaluatorSpec.model_fields:
-            why = "is positional only" if key not in EvaluatorSpec.model_fields else "is taken"
+            why = (
+                "is positional only"
+                if key not in EvaluatorSpec.model_fields
+                else "has a reserved name"
+            )
             raise FunctionError(f"the parameter {key!r} of {named.__qualname__} {why}")
         if key in CONTEXT:
             wanted.append(key)
@@ -183,22 +187,22 @@ def score_of(returned: Any) -> EvaluationScore:
     if isinstance(returned, str):
         if returned not in _LABELS:
             known = ", ".join(_LABELS)
-            return EvaluationScore.errored(f"it returned {returned!r}, which is none of {known}")
+            return EvaluationScore.errored(f"it returned {returned!r}, expected one of {known}")
         return EvaluationScore(_LABELS[returned], cast(Verdict, returned))
     if isinstance(returned, (list, tuple)):
         return _mean_of([score_of(item) for item in returned])
     return EvaluationScore.errored(
-        f"it returned {type(returned).__name__}, "
-        "neither a bool, a number, a label, an EvaluationScore nor a list of them"
+        f"it returned an object of type {type(returned).__name__}, "
+        "expected a bool, a number, a label, an EvaluationScore or a list of these"
     )
 
 
 def _checked(score: EvaluationScore) -> EvaluationScore:
-    """The score, or an errored one if it cannot be written as JSON, which would stop the run."""
+    """The score, or an errored one if it cannot be converted to JSON, which would stop the run."""
     try:
         score.to_dict()
     except Exception as error:  # a project's object may raise anything when it is encoded
-        return EvaluationScore.errored(f"its score cannot be written as JSON: {cause_of(error)}")
+        return EvaluationScore.errored(f"its score cannot be converted to JSON: {cause_of(error)}")
     return score
 
 
@@ -239,7 +243,7 @@ def _reference(value: str) -> str:
 
 
 class PythonEvaluator(EvaluatorSpec):
-    """Calls the function; keys besides the common ones are its arguments."""
+    """Calls the function; all keys except the common ones are its arguments."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -250,7 +254,7 @@ class PythonEvaluator(EvaluatorSpec):
     ]
 
     def prepare(self, resources: Resources) -> Check:
-        """Import the function; loading a file never runs a project's code, preparing does."""
+        """Import the function: only now, because loading a file never runs a project's code."""
         made = spec_class(imported(self.type.removeprefix("python:"), FunctionError))
         given = {"type": self.type, "name": self.name, **(self.model_extra or {})}
         try:

@@ -18,7 +18,7 @@ from assay.wire.fields import Text
 from assay.wire.key_names import Key
 from assay.wire.validation_errors import shown
 
-#: A graded item is met from this share of its maximum, unless it sets a minimum itself.
+#: A graded item is met from this share of its maximum, unless it sets `required_min_score`.
 MET_FROM = 0.6
 _SHOWN = 100
 
@@ -28,6 +28,7 @@ class RubricEvaluator(EvaluatorSpec):
 
     reads: ClassVar[frozenset[Expectation]] = SHOWN
     allowed_in_requests: ClassVar[bool] = True
+    version: ClassVar[int] = 2
     type: str = "rubric"
     rubrics: Rubrics = Key(aliases=("criteria",))
     model: Text | None = None
@@ -37,7 +38,7 @@ class RubricEvaluator(EvaluatorSpec):
         return "loop"
 
     def instructions(self) -> bytes:
-        """Without the items, which belong to the case, like the question."""
+        """Without the items: they belong to the case, like the question."""
         return self.settings_but({"name", "weight", "required", "rubrics"}) + TASK.encode()
 
     def judge_sees(self, context: Context) -> list[tuple[str, str]]:
@@ -60,8 +61,9 @@ class RubricEvaluator(EvaluatorSpec):
         return check
 
 
-TASK = """Check the answer of the agent against each of these items, each for itself. An item is \
-satisfied only if the material shows that it is; in doubt it is not.
+TASK = """Check the agent's answer against each of these items. Evaluate each item independently. \
+An item is satisfied only if the material shows that it is; if you are unsure, mark it as not \
+satisfied.
 
 {items}
 
@@ -87,9 +89,9 @@ class ChecksForm:
 
     described = """{"checks": [{"id": "...", "reasoning": "...", "satisfied": true}, \
 {"id": "...", "reasoning": "...", "score": 0}], "overall_reasoning": "..."}
-There is one check for each item that you are asked about, with its id exactly as given. \
-`satisfied` is true or false; items on a scale have `score`, a number on that scale, instead. \
-`reasoning` is one sentence."""
+Give one check for each requested item, with its id exactly as given. `satisfied` is true or \
+false; items on a scale have `score` instead, a number on that scale. `reasoning` is one \
+sentence."""
 
     def __init__(self, items: tuple[Rubric, ...]) -> None:
         self.items = items
@@ -140,7 +142,7 @@ There is one check for each item that you are asked about, with its id exactly a
         if not self.open:
             return ""
         left_out = ", ".join(repr(item.id) for item in self.open)
-        return f"it leaves out the items {left_out}; give the checks of these only"
+        return f"it has no check for {left_out}; reply with the checks of these items only"
 
     def score(self, **details: Any) -> EvaluationScore:
         """The weighted mean of the items; a required item that is not met is a failed gate."""
@@ -220,7 +222,7 @@ def _sentence(item: Rubric, result: dict[str, Any]) -> str:
     words = cut(" ".join(cut(item.description, 4 * _SHOWN).split()), _SHOWN)
     if is_graded(item):
         words += f", {result['score']:g} of {item.max_score:g}"
-    reason = result["reasoning"] or ("it is met" if result["met"] else "it is not met")
+    reason = result["reasoning"] or ("met" if result["met"] else "not met")
     return f"{item.id} ({words}): {reason}"
 
 

@@ -39,12 +39,16 @@ class Option(msgspec.Struct):
 
     def differences(self, call: ToolCall) -> list[Difference]:
         """How a call of the same tool differs; empty if it satisfies the option."""
-        found: list[Difference] = []
-        if (compare := self.compare_args) is not None:
-            compare(call.input, found)
+        found = self.argument_differences(call)
         if self.compare_output is not None:
             # A result that the target does not report counts as missing.
             self.compare_output(MISSING if call.output is None else call.output, found)
+        return found
+
+    def argument_differences(self, call: ToolCall) -> list[Difference]:
+        found: list[Difference] = []
+        if (compare := self.compare_args) is not None:
+            compare(call.input, found)
         return found
 
     def distance(self, call: ToolCall) -> int:
@@ -85,7 +89,7 @@ class ExpectedStep(msgspec.Struct, frozen=True):
 
     @property
     def plain(self) -> tuple[str, Texts | None]:
-        """Its tool, and the expected texts if it asks for nothing else, otherwise None."""
+        """Its tool, and the expected texts; None for these if it expects anything else."""
         first = self.options[0]
         if len(self.options) > 1 or self.limited or first.compare_output:
             return first.tool, None
@@ -94,7 +98,7 @@ class ExpectedStep(msgspec.Struct, frozen=True):
     def fulfilled(self) -> Callable[[ToolCall], bool]:
         """A test whether a call fully satisfies the step, with a known duration if it is limited.
 
-        Always false if there are several options, some with a time limit: that takes the alignment.
+        Always false for several options of which some have a time limit: that needs the alignment.
         """
         first, several = self.options[0], len(self.options) > 1
         tool, compare = first.tool, first.compare_args

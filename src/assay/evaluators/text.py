@@ -71,6 +71,8 @@ class _TextSpec(NegatableSpec, Ruled):
 
     #: What a right answer does, for messages: "contain", "contains".
     verb: ClassVar[tuple[str, str]]
+    #: Follows the value in messages.
+    remark: ClassVar[str] = ""
     #: The same as a regular expression, with `%s` for the value.
     pattern: ClassVar[str] = "%s"
 
@@ -94,7 +96,7 @@ class _TextSpec(NegatableSpec, Ruled):
 
     def text_check(self, value: str) -> TextCheck:
         """The check for one value."""
-        do, shown_value = self.verb[0], quoted(value)
+        do, shown_value = self.verb[0], quoted(value) + self.remark
         if self.negate:
             miss = f"expected the answer not to {do} {shown_value}, but it does"
             return TextCheck(self.holder(value), self.hit(value), lambda text: miss)
@@ -115,7 +117,8 @@ class _TextSpec(NegatableSpec, Ruled):
     def hit(self, value: str) -> str:
         """The message if the check holds."""
         do, does = self.verb
-        return f"does not {do} {quoted(value)}" if self.negate else f"{does} {quoted(value)}"
+        verb = f"does not {do}" if self.negate else does
+        return f"{verb} {quoted(value)}{self.remark}"
 
 
 class ContainsEvaluator(_TextSpec):
@@ -136,9 +139,10 @@ class ContainsEvaluator(_TextSpec):
 
 
 class IContainsEvaluator(_TextSpec):
-    """The answer contains the text, whatever the case."""
+    """The answer contains the text, ignoring case."""
 
-    verb = "contain in any case", "contains in any case"
+    verb = "contain", "contains"
+    remark = " (ignoring case)"
     pattern = "(?i)%s"
     allowed_in_requests: ClassVar[bool] = True
     type: str = "icontains"
@@ -164,7 +168,7 @@ class StartsWithEvaluator(_TextSpec):
 
     def hint(self, text: str, value: str) -> str:
         if text.lstrip().startswith(value):
-            return "; it does after some space"
+            return "; it does if leading whitespace is ignored"
         return other_case(text[: 2 * len(value)], value)
 
 
@@ -181,7 +185,7 @@ class EndsWithEvaluator(_TextSpec):
 
     def hint(self, text: str, value: str) -> str:
         if text.rstrip().endswith(value):
-            return "; it does before some space"
+            return "; it does if trailing whitespace is ignored"
         return other_case(text[-2 * len(value) :], value)
 
 
@@ -267,7 +271,7 @@ class ContainsAnyEvaluator(_ManySpec):
 
 
 class IContainsAnyEvaluator(_ManySpec):
-    """The answer contains at least one of the texts, whatever the case."""
+    """The answer contains at least one of the texts, ignoring case."""
 
     allowed_in_requests: ClassVar[bool] = True
     type: str = "icontains_any"
@@ -345,7 +349,7 @@ class EqualsEvaluator(_ComparingSpec):
         return "loop"
 
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
-        """Only for a text: data may stand anywhere in an answer, which no key can say."""
+        """Only for text: JSON may occur anywhere in an answer, which no key can express."""
         wanted = self.value if self.is_given("value") else expected.output
         if self.negate or self.values is not None or not isinstance(wanted, str):
             return {}
@@ -375,7 +379,7 @@ _EQUALITY = {False: "equals the expected output", True: "does not equal the expe
 
 
 class SimilarityEvaluator(_ComparingSpec):
-    """How near the answer is to the value by edit distance; no value: to the expected output."""
+    """Similarity by edit distance to the value, or to the expected output when none is given."""
 
     allowed_in_requests: ClassVar[bool] = True
     type: str = "similarity"
@@ -395,11 +399,11 @@ class SimilarityEvaluator(_ComparingSpec):
         answer = context.observation.response.strip()
         found = [similarity(answer, value.strip()) for value in wanted]
         scores = [1 - near if self.negate else near for near in found]
-        said = [
-            f"{rounded(near, PASS_FROM, 3)} near to {quoted(v)}"
+        messages = [
+            f"similarity {rounded(near, PASS_FROM, 3)} to {quoted(v)}"
             for near, v in zip(found, wanted, strict=True)
         ]
-        pairs = list(zip(scores, said, strict=True))
+        pairs = list(zip(scores, messages, strict=True))
         details: dict[str, Any] = {"similarity": [round(near, 6) for near in found]}
         if max(len(answer), *map(len, wanted)) > MAX_COMPARED:
             details["comparedCharacters"] = MAX_COMPARED

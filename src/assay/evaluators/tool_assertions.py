@@ -33,9 +33,9 @@ def _difference(wanted: list[str], called: list[str], mode: str) -> str:
     extra = list((Counter(called) - Counter(wanted)).elements())
     if mode == "set":
         extra = [tool for tool in extra if tool not in wanted]
-    said = f"; missing {_names(missing)}" if missing else ""
-    said += f"; unexpected {_names(extra)}" if extra else ""
-    return said or "; the order differs"
+    words = f"; missing {_names(missing)}" if missing else ""
+    words += f"; unexpected {_names(extra)}" if extra else ""
+    return words or "; the order differs"
 
 
 def _note_repeats(wanted: list[str], called: list[str], notes: Notes) -> None:

@@ -61,7 +61,7 @@ class Predicate(Ruled):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:
-        """The schema of an expected value: conditions may stand anywhere inside it."""
+        """The schema of an expected value, which can contain conditions at any depth."""
         schema = super().__get_pydantic_json_schema__(core, handler)
         body = handler.resolve_ref_schema(schema)
         condition = dict(body)
@@ -221,7 +221,7 @@ def _above_maximum(spec: ToolTrajectoryEvaluator) -> Sequence[AnyValidationError
 
 
 def _ignored_and_forbidden(spec: ToolTrajectoryEvaluator) -> Sequence[AnyValidationError]:
-    """A call that is left out cannot be forbidden as well."""
+    """An ignored tool cannot be forbidden as well."""
     if not spec.ignore or not spec.forbidden:
         return ()
     return [
@@ -269,7 +269,7 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
         return cls.model_validate(entry | ({"required": True} if required else {}))
 
     def reads_of(self, expected: Expected) -> frozenset[Expectation]:
-        """Expected calls of the case, if its own steps name all their tools."""
+        """The expected calls of the case, if the steps name all their tools."""
         calls = [call for step in self.expected for call in (step.any_of or [step])]
         named = {call.tool for call in calls}
         return self.reads if all(call.tool in named for call in expected.calls) else NOTHING
@@ -314,7 +314,7 @@ class ToolTrajectoryEvaluator(EvaluatorSpec, Ruled):
 
 
 _NO_TRACE = EvaluationScore.errored(
-    "no trace available: the target reports no tool calls (an empty list says that it made none)"
+    "no trace available: the target reports no tool calls (an empty list means that it made none)"
 )
 
 

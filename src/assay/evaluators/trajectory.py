@@ -259,12 +259,12 @@ class Alignment:
         if step in self.pairs:
             return True, _called(self.steps[step])
         if step in self.near:
-            return False, f"{text} was called otherwise: {self._first_difference(step)}"
+            return False, f"{text} was called with {self._near_difference(step)}"
         fits = self.grid.fits[step]
         if not fits:
             return False, f"{text} was not called"
         if set(fits).issubset(self.pairs.values()):
-            return False, f"{text} was not called once more"
+            return False, f"{text} was not called again"
         return False, f"{text} was called out of order"
 
     def _allowed_call(self, call: int, step: int | None) -> Aspect:
@@ -280,17 +280,24 @@ class Alignment:
         if place >= len(self.places):
             return (
                 False,
-                f"call {place + 1} is {call_text(_written(self.calls[place]))}, one too many",
+                f"call {place + 1} is {call_text(_written(self.calls[place]))}, expected no more",
             )
         step = self.places[place]
         if step in self.pairs:
             return True, _in_place(place, self.steps[step])
-        expected = f"call {place + 1} is not {self.steps[step].text}"
+        text = self.steps[step].text
         if step in self.near:
-            return False, f"{expected}: {self._first_difference(step)}"
+            return False, f"call {place + 1} is not {text}: {self._first_difference(step)}"
         if place >= len(self.calls):
-            return False, f"{expected}: there is none"
-        return False, f"{expected} but {call_text(_written(self.calls[place]))}"
+            return False, f"call {place + 1} is missing, expected {text}"
+        actual = call_text(_written(self.calls[place]))
+        return False, f"call {place + 1} is {actual}, expected {text}"
+
+    def _near_difference(self, step: int) -> str:
+        call = self.calls[self.near[step]]
+        arguments_differ = self.steps[step].nearest(call).argument_differences(call)
+        what = "different arguments" if arguments_differ else "a different result"
+        return f"{what}: {self._first_difference(step)}"
 
     def _first_difference(self, step: int) -> str:
         return difference_text(self._differences(step)[0])

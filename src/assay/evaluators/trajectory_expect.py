@@ -1,4 +1,4 @@
-"""What an agent's calls lack of an expected path, as keys of an `expect` block."""
+"""The parts of an expected path that an agent's calls fail, as keys of an `expect` block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ASSERTIONS = {"equals": "equals", "regex": "matches", "one_of": "oneOf", "conta
 
 
 def failed_steps(trajectory: Trajectory, calls: tuple[ToolCall, ...] | None) -> dict[str, Any]:
-    """The keys that these calls fail; empty if none can say what is wrong with them.
+    """The keys that these calls fail; empty if no key can express what is wrong.
 
     A step with arguments becomes `toolParams`. A missing one without arguments becomes
     `toolsCalled` with all required tools, unless the agent called others, which the path allows
@@ -68,7 +68,7 @@ def _is_unwanted(tool: str, trajectory: Trajectory) -> bool:
 
 
 def _params(step: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The arguments of a step as `toolParams`, as far as these can say it."""
+    """The arguments of a step as `toolParams`, as far as these can express them."""
     args, match = step.get("args"), step.get("args_match", "superset")
     if not isinstance(args, dict) or match in ("ignore", "subset"):
         return []
@@ -79,7 +79,7 @@ def _params(step: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"tool": step["tool"], "paramName": path} | assertion
         for path, value in pairs
-        if value_at(args, path) is value  # not so if a key inside has a dot in it
+        if value_at(args, path) is value  # false if a key inside has a dot in it
         for assertion in _assertions(value)
     ]
 

@@ -1,4 +1,4 @@
-"""Validates the verdict of a judging model or program: a score and words about it, in JSON."""
+"""Validates the verdict of a judging model or program: a JSON object with score and reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KEYS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 
 
 def shortened(value: Any) -> Any:
-    """A copy of a verdict with long texts and lists of texts truncated: all of it is stored."""
+    """A copy of a verdict with long texts and lists truncated, because all of it is stored."""
     if isinstance(value, str):
         return cut(value, MAX_TEXT)
     if isinstance(value, list):
@@ -42,7 +42,7 @@ def shortened(value: Any) -> Any:
 def wrong_key(verdict: dict[str, Any]) -> tuple[str, str] | None:
     """The first key with a wrong value, and what its value should be.
 
-    Null is as good as absent, except for the score.
+    Null counts as absent, except for the score.
     """
     for key, is_right, right in _KEYS:
         value = verdict.get(key)

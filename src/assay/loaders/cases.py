@@ -36,8 +36,8 @@ def validation_context(file: Path, settings: Settings) -> ValidationContext:
 class CaseReader:
     """Turns the raw cases of one file into EvalCases and collects their problems.
 
-    It is `incomplete` when keys of the suite or columns could not be read: they may have what a
-    case seems to lack. Paths are relative to `eval_file`, if it is another file than that of the
+    It is `incomplete` when keys of the suite or columns could not be read: these may contain what
+    a case seems to lack. Paths are relative to `eval_file`, if it is another file than that of the
     cases.
     """
 
@@ -202,8 +202,8 @@ def _asserts_nothing_problem(
     message = f"{name} has nothing that could fail"
     hint = "give it an expected_output, expected_outcome, rubrics, evaluators or expect"
     if expected:
-        message += ": no assistant message is in its expected output"
-        hint = "an answer is expected in the role 'assistant'"
+        message += ": its expected output has no message of the assistant"
+        hint = "give the expected answer the role 'assistant'"
     return document.problem(path, "asserts-nothing", message, hint)
 
 

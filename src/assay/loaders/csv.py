@@ -69,7 +69,7 @@ def cases_of(
 
 def recognises(file: Path) -> str:
     """A CSV file in a directory must be named `*.eval.csv`."""
-    return "" if ".eval." in file.name else "it is not named *.eval.csv"
+    return "" if ".eval." in file.name else "not named *.eval.csv"
 
 
 class _Row(NamedTuple):
@@ -128,8 +128,8 @@ def _syntax_problem(file: str, line: int, text: str, message: str) -> Problem:
             return problem_at(file, mark, "too-large", message)
     if match := _TEXT_AFTER_QUOTES.match(text):
         mark = LineIndex(text, line).mark(match.end())
-        return problem_at(file, mark, "csv-syntax", "text behind the quote that closes a cell")
-    hint = "a quote opens a cell that no quote closes" if "end of data" in message else ""
+        return problem_at(file, mark, "csv-syntax", "text after the closing quote of a cell")
+    hint = "the quote at the start of a cell is never closed" if "end of data" in message else ""
     return Problem(file, line, 1, "error", "csv-syntax", message, hint)
 
 

@@ -37,11 +37,11 @@ class FileFinder:
                 if target is not None and fits(target):
                     return target
             elif not tried or fits(target):
-                outside = True  # the path itself leaves it, or the file that it means does
+                outside = True  # the path is outside, or the file that it resolves to
             tried.append(shown_path(candidate))
         if outside:
             root, hint = self.settings.permitted_root()
-            raise problem("outside-root", f"{value!r} leaves {root}", hint)
+            raise problem("outside-root", f"{value!r} is outside {root}", hint)
         hint = "looked for " + ", ".join(tried[:4])
         raise problem("file-not-found", f"there is no {kind} {value!r}", hint)
 

@@ -80,7 +80,7 @@ def recognises(file: Path) -> str:
             except EvalFileErrors:  # a case with a syntax error must not be skipped
                 case = _INPUT_KEY.search(line.data) is not None
             return "" if case else "its first line has no input"
-    return "it is empty"
+    return "empty"
 
 
 class _Line(NamedTuple):
@@ -137,7 +137,7 @@ class CaseLines:
 
     @cached_property
     def _readers(self) -> tuple[CaseReader, Reader]:
-        """Those of `at`: they know evaluators of earlier cases."""
+        """The readers of `at`; they cache the evaluators of earlier cases."""
         return self.new_reader(), Reader(self.name)
 
     def validate(self, *, keep: bool) -> _Validated:
@@ -326,13 +326,13 @@ class UncheckedCases(Sequence[EvalCase]):
         return sum(1 for _ in self)
 
     def __getitem__(self, index: Any) -> Any:
-        raise TypeError("the cases of a stream have no numbers: read them in their order")
+        raise TypeError("the cases of a stream cannot be indexed: iterate over them")
 
 
 class StreamedCases(Sequence[EvalCase]):
     """The cases of a large file, which is opened once; each case is read on every access."""
 
-    #: They were validated by `load`, and need not be read once more for that.
+    #: `load` has validated them.
     checked = True
 
     def __init__(self, lines: CaseLines, index: _CaseIndex) -> None:
@@ -340,7 +340,7 @@ class StreamedCases(Sequence[EvalCase]):
         self._lock = threading.Lock()
 
     def __reduce__(self) -> Any:
-        """Another process opens the file anew."""
+        """Another process opens the file itself."""
         return StreamedCases, (self.lines, self._index)
 
     def __len__(self) -> int:

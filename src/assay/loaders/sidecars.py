@@ -43,10 +43,10 @@ class SuiteKeys(msgspec.Struct):
 
 
 def sidecar_of(file: Path, settings: Settings) -> SuiteKeys:
-    """Suite-level keys from `NAME.yaml` or `NAME.yml` beside `NAME.jsonl`, if there is one."""
+    """Suite-level keys from `NAME.yaml` or `NAME.yml` next to `NAME.jsonl`, if there is one."""
     # Without validation, as most files have no sidecar.
     found = SuiteKeys(SuiteFile.model_construct())
-    sidecars = _beside(file)
+    sidecars = _existing_sidecars(file)
     if len(sidecars) > 1:
         found.problems.append(_second_sidecar(file, sidecars[1], sidecars[0]))
     elif sidecars:
@@ -61,12 +61,12 @@ def other_sidecars(file: Path, suite: Path) -> list[Problem]:
     """A problem for every sidecar of a file of cases that a suite names."""
     return [
         _second_sidecar(file, each, suite)
-        for each in _beside(file)
+        for each in _existing_sidecars(file)
         if file.suffix == ".jsonl" and not _has_cases(each)
     ]
 
 
-def _beside(file: Path) -> list[Path]:
+def _existing_sidecars(file: Path) -> list[Path]:
     return [each for each in map(file.with_suffix, SIDECAR_SUFFIXES) if not is_absent(each)]
 
 
@@ -93,5 +93,5 @@ def _read(sidecar: Path, file: Path, settings: Settings, found: SuiteKeys) -> No
     found.problems += [*document.problems, *problems]
     names_file = isinstance(found.keys.cases, Path) and found.keys.cases.samefile(file)
     if isinstance(data, dict) and not names_file and (key := cases_key(data)):
-        message = f"a sidecar has no cases: they stand in {file.name}"
+        message = f"a sidecar cannot have cases: they are in {file.name}"
         found.problems.append(document.problem((key,), "conflicting-keys", message))

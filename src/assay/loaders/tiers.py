@@ -59,7 +59,7 @@ class _TierReader:
                 cases.append(case)
         # A regression file may be empty: its cases are archived one by one.
         if not entries and not self.problems and self.tier != "regression":
-            self._note(base, "no-cases", "the file holds no case")
+            self._note(base, "no-cases", "the file has no case")
         if self.problems.errors:
             raise EvalFileErrors(self.problems.sorted())
         return Suite(
@@ -78,7 +78,7 @@ class _TierReader:
         if isinstance(data, list):
             return TierMetadata(), (), data
         if not isinstance(data, dict):
-            self._note((), "wrong-type", f"the file holds {shown(data)}, not a list of cases")
+            self._note((), "wrong-type", f"the file contains {shown(data)}, not a list of cases")
             return TierMetadata(), (), []
         envelope, problems = check(TierFile, self.document, (), data, self.context)
         self.problems += problems
@@ -87,7 +87,7 @@ class _TierReader:
         # Taken from the raw metadata, which may have other errors; the shape refuses unknown tiers.
         tier = self.document.get(("metadata", "tier"))
         if tier != self.tier and isinstance(tier, str) and tier in TIERS:
-            message = f"the metadata says tier {tier!r}; the file's name says {self.tier!r}"
+            message = f"the tier is {tier!r} in the metadata, but {self.tier!r} in the file name"
             self._note(("metadata", "tier"), "wrong-value", message)
         return metadata, ("cases",), entries if isinstance(entries, list) else []
 

@@ -90,7 +90,7 @@ def _named_cases(
         return (), reader.problems
     reader.problems += document.problems
     if not isinstance(document.data, list) or not document.data:
-        message = f"the file holds {shown(document.data)} instead of a list of cases"
+        message = f"the file contains {shown(document.data)} instead of a list of cases"
         hint = "a file that a suite names has no keys of a suite"
         reader.problems.append(document.problem((), "no-cases", message, hint))
         return (), reader.problems
@@ -120,17 +120,17 @@ def recognises(file: Path) -> str:
     except EvalFileErrors as error:
         # A suite with a syntax error must not be skipped.
         text = file.read_bytes().decode("utf-8", "replace")
-        wrong = f"it is not valid YAML: {error.problems[0].message}"
+        wrong = f"not valid YAML: {error.problems[0].message}"
         return "" if _SUITE_WORDS.search(text) else wrong
     if isinstance(data, dict) and cases_key(data):
         return ""
     if sidecar:
-        return f"it is the sidecar of {file.stem}.jsonl"
+        return f"sidecar of {file.stem}.jsonl"
     if isinstance(data, list) and data:
         # One case with an input is enough: a mistake in another must not hide them all.
         cases = any(_has_input(item) for item in data)
-        return "" if cases else "it is a list, but not of cases with an input"
-    return "it has no cases"
+        return "" if cases else "a list, but not of cases with an input"
+    return "no cases"
 
 
 def _has_input(raw: Any) -> bool:
@@ -170,6 +170,6 @@ def _check_root(document: Document) -> list[Problem]:
     elif data is None:
         message = "the file is empty"
     else:
-        message = f"the file holds {shown(data)} instead of cases"
+        message = f"the file contains {shown(data)} instead of cases"
     hint = "a suite has 'cases', a list of mappings with 'id' and 'input'"
     return [document.problem((key,) if key else (), "no-cases", message, hint)] if message else []

@@ -40,8 +40,8 @@ class EvalCase(Record, frozen=True, eq=False):
     """One input with its expectations, whatever file it came from.
 
     `evaluators` is the effective list: it includes those of the inline `rubrics` and `expect`,
-    and the default ones if the author named none; then `has_default_evaluators` is true. The last
-    `added_defaults` of a list of the author's are defaults, for expectations that it does not read.
+    and the default ones if the author named none; then `has_default_evaluators` is true. If the
+    author's list leaves expectations unread, the last `added_defaults` are defaults for these.
     `eval_file` is the suite that names the file of the case; empty when the case is in the suite.
     """
 

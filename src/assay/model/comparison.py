@@ -15,7 +15,7 @@ from assay.record import Record
 from assay.stats.estimates import INFINITE_IS_NULL, Estimate, PValue
 
 Decision = Literal["improved", "unchanged", "regressed", "inconclusive", "not_comparable"]
-#: What the gate says of a run.
+#: The decision of the gate about a run.
 GateVerdict = Literal["passed", "failed", "inconclusive"]
 #: What asking again has shown about a loss.
 LossStatus = Literal["repeated", "unconfirmed", "excused"]
@@ -61,7 +61,7 @@ class Reasks(msgspec.Struct, frozen=True):
         return self.passed > self.failed + self.errored if critical else self.passed > 0
 
     def repeat(self, *, critical: bool) -> bool:
-        """Did the loss repeat, whatever the errored ones would have shown?"""
+        """Did the loss repeat, no matter what the errored ones would have shown?"""
         if critical:
             return self.failed > 0 and self.failed >= self.passed + self.errored
         return self.failed > 0 and not self.passed and not self.errored
@@ -127,7 +127,7 @@ class AcceptedCase(_OfCase, frozen=True, omit_defaults=True):
 class SignificanceTest(msgspec.Struct, frozen=True, rename="camel"):
     """Whether the pass rates differ, by the cases `discordant`: lost ones and gained ones.
 
-    A run that was to stop once it is decided has an `e_value`.
+    `e_value` is set for a run with `stop_when: decided`.
     """
 
     name: str
@@ -168,7 +168,7 @@ class Comparison(Record, frozen=True, rename="camel"):
     `test` its significance test, `worse` the one-sided test of the gate, and `scores` the
     difference of graded scores, which does not affect the decision.
 
-    `gate_failures` say why the gate fails, `undecided` why it cannot tell.
+    `gate_failures` are the reasons why the gate fails, `undecided` those why it cannot decide.
     """
 
     base: str

@@ -47,13 +47,13 @@ def call_text(call: Mapping[str, Any]) -> str:
 
 
 def difference_text(difference: Mapping[str, Any]) -> str:
-    """`query is "y", not "x"`."""
+    """`query = "y", expected "x"`."""
     path = printable(difference["path"]) or "the value"
     expected, actual = value_text(difference["expected"]), value_text(difference["actual"])
     absent = difference.get("absent")
     if absent == "actual":
         return f"{path} is missing, expected {expected}"
-    return f"{path} is {actual}, " + ("not expected" if absent else f"not {expected}")
+    return f"{path} = {actual}, " + ("not expected" if absent else f"expected {expected}")
 
 
 def value_text(value: Any) -> str:

@@ -128,7 +128,7 @@ class EvaluatorSpec(Shape):
     def runs_in(self) -> CheckPlace:
         """Where its check runs, so that a slow one does not delay the trials in flight.
 
-        `thread`: in a thread, one check of a run at a time; for code of which nothing is known.
+        `thread`: in a thread, one check of a run at a time; for code that may do anything.
         `loop`: on the event loop, for a check that is always quick. `worker`: on the event loop if
         it is quick, else again in a worker process; for a check whose loops call `check_deadline`
         and that needs nothing but this record, the observation and the expected output.
@@ -140,7 +140,7 @@ class EvaluatorSpec(Shape):
         return self.settings_but(_NAME)
 
     def instructions(self) -> bytes:
-        """What its judge is told for every case; a calibration is valid while it is equal."""
+        """What its judge gets for every case; a calibration is valid while this is equal."""
         return self.settings_but(_UNSEEN_BY_JUDGE)
 
     def settings_but(self, left_out: set[str]) -> bytes:
@@ -153,7 +153,7 @@ class EvaluatorSpec(Shape):
     def missing_dependencies(self, folder: str) -> Iterator[MissingDependency]:
         """What it needs and this machine does not have; `folder` is that of the eval file.
 
-        A run is refused for it. Members of a composite are asked separately.
+        A run with any of these is refused. Members of a composite report theirs separately.
         """
         return iter(())
 
@@ -168,7 +168,7 @@ class EvaluatorSpec(Shape):
     def as_expect(self, expected: Expected, seen: Observation) -> dict[str, Any]:
         """What it requires of an answer that it failed, as keys of an `expect` block.
 
-        Empty if no key can say it. The keys may leave out what this answer gets right.
+        Empty if no key can express it. The keys may leave out what this answer gets right.
         """
         return {}
 
@@ -192,7 +192,7 @@ def resolve_type(raw: dict[str, Any], known: Container[str] = ()) -> dict[str, A
         name = TYPE_ALIASES.get(name, name)
     if name.startswith("not_") and name not in known:
         negate = raw.get("negate", False)
-        if type(negate) is bool:  # validation will refuse anything else
+        if type(negate) is bool:  # validation rejects anything else
             negate = not negate
         return {**raw, "type": TYPE_ALIASES.get(name[4:], name[4:]), "negate": negate}
     return raw if name == written else {**raw, "type": name}
@@ -219,7 +219,7 @@ def _validate_by_type(raw: Any, info: ValidationInfo) -> EvaluatorSpec:
 
 
 def _rubric_of(criteria: list[str], context: ValidationContext) -> EvaluatorSpec:
-    """The evaluator of criteria that are entries of their own."""
+    """One evaluator for all entries that are just criteria."""
     entry = {"type": "rubric", "rubrics": criteria}
     cls = context.find_evaluator("rubric")
     spec: EvaluatorSpec = cls.__pydantic_validator__.validate_python(entry, context=context)
@@ -238,7 +238,7 @@ def _missing_type_hint(raw: dict[str, Any], context: ValidationContext | None) -
     known = () if context is None else context.evaluators
     for key in raw:
         if key.replace("-", "_").removeprefix("not_") in known:
-            return f"write 'type: {key}', and what it takes under keys of their own"
+            return f"write 'type: {key}', and its settings as separate keys"
     return "for example 'type: contains'"
 
 
@@ -317,7 +317,7 @@ def _set_name(spec: EvaluatorSpec, name: str) -> None:
 
 
 def _duplicate_names(entries: Any) -> Iterator[AnyValidationError]:
-    return repeated(entries, "two evaluators are called {}", "name")
+    return repeated(entries, "two evaluators have the name {}", "name")
 
 
 def _validate_entries(

@@ -61,17 +61,17 @@ def _bad_tokens(value: Any) -> Iterator[AnyValidationError]:
 
 
 def refuse_tokens(value: str) -> str:
-    """Refuse tokens where they are not replaced: no agent would say or call them."""
+    """Reject tokens where they are not replaced: no answer would contain them."""
     for token in tokens.find(value) if "{{" in value else ():
         if token.source in tokens.SOURCES:
-            hint = f"tokens stand in {', '.join(RESPONSE_TEXTS)} and values of toolParams"
+            hint = f"use tokens in {', '.join(RESPONSE_TEXTS)} and values of toolParams"
             raise problem("bad-token", f"{token.text!r} is not replaced here", hint)
     return value
 
 
 def _check_set(tools: list[str]) -> list[str]:
     if NO_TOOL in tools and len(tools) > 1:
-        message = f"{NO_TOOL!r} means no tool and must stand alone in its set"
+        message = f"{NO_TOOL!r} means no tool and must be the only item of its set"
         raise problem("wrong-value", message, at=(tools.index(NO_TOOL),))
     return tools
 
@@ -298,9 +298,9 @@ class GoldenExpect(ExpectBase):
 
 
 def merged(blocks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Blocks as one: lists of assertions are joined, of other keys the first counts.
+    """Merge blocks: lists of assertions are joined, and of other keys the first value counts.
 
-    Of `toolsCalled` and `toolsAcceptable`, which exclude each other, the first counts too.
+    Of `toolsCalled` and `toolsAcceptable`, which exclude each other, the first is kept.
     """
     found: dict[str, Any] = {}
     for block in blocks:

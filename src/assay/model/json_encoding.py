@@ -1,4 +1,4 @@
-"""Records as JSON, which is valid whatever targets and evaluators of plugins put in."""
+"""Encodes records as JSON, which is valid even if plugins put in values that are not JSON."""
 
 from __future__ import annotations
 

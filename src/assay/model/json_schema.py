@@ -90,7 +90,7 @@ def _compile(text: str) -> AnswerSchema:
     if "$schema" in used:
         raise ValueError("'$schema' is for the whole schema, not for a part of it")
     if used >= {"patternProperties", "unevaluatedProperties"}:
-        raise ValueError("'unevaluatedProperties' does not go together with 'patternProperties'")
+        raise ValueError("'unevaluatedProperties' cannot be combined with 'patternProperties'")
     return AnswerSchema(validator)
 
 
@@ -105,7 +105,7 @@ def _dialect(schema: Any) -> Any:
     dialect = validator_for(schema, default=None) if isinstance(named, str) else None  # type: ignore[arg-type]
     if dialect is None:
         known = Draft202012Validator.META_SCHEMA["$id"]
-        raise ValueError(f"'$schema' is {named!r}, which is not known, for example {known!r}")
+        raise ValueError(f"'$schema' is {named!r}, which is not known; write for example {known!r}")
     return dialect
 
 
@@ -212,7 +212,8 @@ def _additional_properties(validator: Any, rule: Any, instance: Any, schema: Any
         for key in others:
             yield from validator.descend(instance[key], rule, path=key)
     elif others:
-        yield _validation_error(f"{', '.join(map(repr, others))} must not be there")
+        keys = "the keys" if len(others) > 1 else "the key"
+        yield _validation_error(f"unexpected: {keys} {', '.join(map(repr, others))}")
 
 
 def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> Iterator[Any]:
@@ -222,7 +223,7 @@ def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> It
             check_deadline()
             text = json.dumps(_normalized(item), sort_keys=True)
             if text in seen:
-                yield _validation_error(f"the item [{index}] is there twice")
+                yield _validation_error(f"the item [{index}] appears twice")
                 return
             seen.add(text)
 

@@ -90,7 +90,7 @@ class ToolCall(_Record, frozen=True):
     """A call an assistant made, or is expected to make. None means not given.
 
     `success`, `error` and `notes` belong to observed calls and cannot be written in a file. `notes`
-    say what is odd about the record of the call: it has no result, its input is not JSON.
+    report what is unusual about the call: it has no result, or its input is not JSON.
     `has_null_input` is true if `input: null` was written, which is not the same as no input.
     """
 
@@ -116,9 +116,9 @@ class ToolCall(_Record, frozen=True):
 
 
 class ContentPart(_Record, frozen=True, eq=False):
-    """A piece of a message: text, or a file, which `path` locates; nobody writes that.
+    """A piece of a message: text, or a file. The loader sets `path` to the location of the file.
 
-    Parts are equal wherever their project is: `path` has no say in that, nor is it shown.
+    Comparison and repr ignore `path`, so that parts are equal wherever their project is.
     """
 
     keys = ("type", "value")
@@ -193,14 +193,17 @@ class Message(_Record, frozen=True):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
-        """As `_validate_message`: there is content or a tool call, which only assistants make."""
+        """As `_validate_message`: content or a tool call is required; only assistants call."""
         schema: dict[str, Any] = handler(core)
         calls = {"required": ["tool_calls"], "properties": {"tool_calls": {"minItems": 1}}}
-        says = {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}}
+        has_content = {
+            "required": ["content"],
+            "properties": {"content": {"not": {"type": "null"}}},
+        }
         assistant = {"properties": {"role": {"const": "assistant"}}}
         body = handler.resolve_ref_schema(schema)
         KeyNames(frozenset(cls.keys)).describe(body)
-        body |= {"anyOf": [says, calls], "if": calls, "then": assistant}
+        body |= {"anyOf": [has_content, calls], "if": calls, "then": assistant}
         return schema
 
     def to_dict(self) -> dict[str, Any]:
@@ -292,7 +295,7 @@ def expand_input(raw: Any) -> Any:
             raise problem("wrong-value", "the text is empty")
         return (Message("user", raw),)
     if isinstance(raw, dict):
-        hint = "for one message write a list with it" if "role" in raw else ""
+        hint = "write a list with this message" if "role" in raw else ""
         raise problem("wrong-type", "is a mapping, neither text nor a list of messages", hint)
     if not isinstance(raw, (list, tuple)):
         raise problem("wrong-type", f"is {shown(raw)}, neither text nor a list of messages")

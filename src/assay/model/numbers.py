@@ -12,7 +12,7 @@ _ABBREVIATIONS = ("ms", "USD")
 
 
 def rounded(value: float, unlike: float | None = None, digits: int = 4) -> str:
-    """The number with so many significant digits: `671.9`, `12,346`, `0.0512`.
+    """The number with `digits` significant digits: `671.9`, `12,346`, `0.0512`.
 
     It gets more digits where it would look like `unlike`, the limit that it misses. The digits
     before the decimal point are never rounded away.

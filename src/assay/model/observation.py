@@ -36,7 +36,7 @@ class Observation(Record, frozen=True, eq=False):
 
     `tool_calls` is None when the target does not report its calls, and empty when it made none.
     Other fields are None when not reported. If there is an `error`, there is no answer, and
-    `response` says nothing. `raw` is what the observation was made from.
+    `response` has no meaning. `raw` is what the observation was made from.
     """
 
     response: str = ""

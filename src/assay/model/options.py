@@ -37,8 +37,8 @@ def parse_shard(value: str) -> tuple[int, int] | None:
 
 def _check_shard(value: str) -> str:
     if parse_shard(value) is None:
-        message = f"{value!r} is not a part of the cases"
-        raise problem("wrong-value", message, "for example 1/4, the first of four parts")
+        message = f"{value!r} is not a shard"
+        raise problem("wrong-value", message, "for example 1/4, the first of four")
     return value
 
 
@@ -85,13 +85,13 @@ _ALL_DERIVED: tuple[DerivedRun, ...] = ("rerun", "regrade")
 
 
 class OptionTraits(NamedTuple):
-    """What is known of an option besides its type, its default and its help text.
+    """The properties of an option in addition to its type, default and help text.
 
     `interfaces` offer it: `assay run`, `assay regrade`, and the `options` of a request over REST.
-    `inherited_by` says which runs take it over from the run that they are based on: a rerun or a
+    `inherited_by` names the runs that inherit it from the run that they are based on: a rerun or a
     merged run, and a regraded one. It `plans` if it decides which trials there are and what is
     asked, and `narrows` if it selects some of the cases. `flag` is its name on the command line.
-    If `once`, it may be given only once: a user may well mean both, and click takes the last.
+    If `once`, it may be given only once: click would silently use the last value.
     """
 
     flag: str
@@ -122,7 +122,7 @@ def options_where(holds: Callable[[OptionTraits], bool]) -> tuple[str, ...]:
 
 
 class RunOptions(Shape):
-    """How a run goes. What is None is left to the case, the suite or the target."""
+    """The options of a run. None leaves the decision to the case, the suite or the target."""
 
     target: Text | None = Option(
         None,
@@ -143,7 +143,7 @@ class RunOptions(Shape):
     workers: Several | None = Option(None, "How many trials run at once (10).")
     executor: Text | None = Option(
         None,
-        "What grades large suites of recorded answers (processes).",
+        "The executor that grades large suites of recorded answers (processes).",
         metavar="NAME",
         interfaces=("run",),
         inherited_by=("rerun",),

@@ -42,7 +42,7 @@ class TrialEntry(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
 
 class TrialDetails(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The details of a result, but for the answer."""
+    """The details of a result, without the answer."""
 
     outcome: Outcome
     score: Share | None

@@ -169,7 +169,7 @@ class RunRecord(msgspec.Struct, frozen=True):
 
     @property
     def narrowed(self) -> str:
-        """Which cases it was to ask, if not all; else empty."""
+        """Which cases it was restricted to; empty if it was not."""
         if chosen := narrowing(self.plan):
             return f"it asked only the cases of {chosen}"
         return "it asked only the cases that had failed" if "rerunFailed" in self.plan else ""
@@ -296,7 +296,7 @@ def new_run_id(now_ms: int, random: Callable[[int], int]) -> str:
     """
     global _last
     with _lock:
-        # A clock that stands still or jumps back must not sort a run before an older one.
+        # A clock that stops or jumps back must not sort a run before an older one.
         _last = max(now_ms << _RANDOM_BITS | random(_RANDOM_BITS), _last + 1)
         number = _last
     head, random_62 = number >> 62, number & (1 << 62) - 1

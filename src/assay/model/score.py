@@ -37,7 +37,7 @@ def _check_verdict(verdict: str, score: float) -> None:
     """A verdict may be stricter than the score, but not more lenient."""
     if verdict not in _VERDICTS:
         known = ", ".join(_VERDICTS)
-        raise ValueError(f"the verdict is {verdict!r}, which is none of {known}")
+        raise ValueError(f"the verdict is {verdict!r}, expected one of {known}")
     usual = verdict_of(score)
     if _VERDICTS.index(verdict) < _VERDICTS.index(usual):
         raise ValueError(f"the verdict is {verdict!r}, but the score {score:.3g} is a {usual!r}")
@@ -58,7 +58,7 @@ def weighted(pairs: Iterable[tuple[float, float]]) -> float:
 
 
 def _as_texts(given: Any) -> tuple[str, ...]:
-    """Accept any iterable, or a single text; what is not text becomes it."""
+    """Accept any iterable, or a single text; other items are converted to text."""
     return (given,) if isinstance(given, str) else tuple(map(str, given))
 
 
@@ -85,7 +85,8 @@ class EvaluationScore(Record, frozen=True):
     Exactly one of `score`, `error` and `skipped` is given: an evaluator that raised is not a zero,
     nor is one that had nothing to check. The verdict follows from the score unless a stricter one
     is given. `failed_gate` is a requirement of the evaluator that was not met; it fails the case
-    whatever the score. `skipped_assertions` could not be checked for lack of seed or snapshot data.
+    regardless of the score. `skipped_assertions` could not be checked for lack of seed or snapshot
+    data.
     """
 
     score: float | None = None
@@ -120,13 +121,13 @@ class EvaluationScore(Record, frozen=True):
                 _check_verdict(self.verdict, score)
 
     def _check(self) -> None:
-        """Refuse invalid values; convert an int, and clip rounding errors."""
+        """Reject invalid values; convert an int, and clip rounding errors."""
         score = self.score
         if (score is not None) + bool(self.error) + bool(self.skipped) != 1:
-            raise ValueError("a score, an error or a reason to skip: exactly one is given")
+            raise ValueError("expected exactly one of 'score', 'error' and 'skipped'")
         if score is None:
             if self.verdict is not None or self.failed_gate:
-                raise ValueError("without a score there is no verdict")
+                raise ValueError("a verdict needs a score")
             return
         if type(score) is bool or not isinstance(score, (int, float)):
             raise ValueError(f"the score is {score!r}, not a number")

@@ -110,7 +110,7 @@ def named_cases(value: str, find_file: Callable[[str], Path]) -> Path:
     """The file of cases that a suite names; raises a validation error."""
     file = find_file(value.removeprefix("file://"))
     if file.suffix not in _CASE_FILES:
-        hint = f"its name ends with one of {', '.join(_CASE_FILES)}"
+        hint = f"the name must end with one of {', '.join(_CASE_FILES)}"
         raise problem("unknown-format", f"{value!r} is not a file of cases", hint)
     return file
 

@@ -21,7 +21,7 @@ class Price(Shape):
 
 
 class RateLimits(Shape):
-    """How much a target is asked; None is not limited here."""
+    """Limits on the requests to a target; None means no limit here."""
 
     workers: Several | None = None
     requests_per_minute: Positive | None = None
@@ -33,7 +33,7 @@ class RateLimits(Shape):
 class Need(NamedTuple):
     """Something that a target requires, and that can be checked before it is asked.
 
-    A key is named by its environment variable; `given` says whether it is set.
+    A key is named by its environment variable; `given` is whether it is set.
     """
 
     kind: Literal["program", "address", "key"]
@@ -75,7 +75,7 @@ class TargetSpec(RateLimits):
         return self.name or self.provider
 
     def needs(self) -> Iterator[Need]:
-        """What `assay doctor` checks, besides the settings themselves."""
+        """What `assay doctor` checks in addition to the settings."""
         return iter(())
 
     @property

@@ -96,7 +96,7 @@ def first_version(new: NewTestCase, case_id: str, now: datetime) -> TestCase:
 def next_version(
     newest: TestCase, changes: TestCaseChanges, now: datetime, known: str | None = None
 ) -> TestCase:
-    """The version after a change; its time is later than the last one, whatever the clock says.
+    """The version after a change; its time is later than the last one, even if the clock is not.
 
     Raises Outdated when the time of the last version is not the `known` one.
     """

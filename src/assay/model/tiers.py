@@ -36,7 +36,7 @@ class TierInput(Shape):
 
 
 class TierCase(Shape):
-    """What the cases of all tiers may carry."""
+    """The keys that the cases of all tiers share."""
 
     id: CaseId
     description: str
@@ -130,7 +130,7 @@ class RubricEvalCase(TierCase):
 
 
 class TierMetadata(Shape):
-    """What the tool was like when the cases were written; other keys are kept."""
+    """The state of the tool when the cases were written; other keys are kept."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -144,7 +144,7 @@ class TierMetadata(Shape):
 
 
 class TierFile(Shape):
-    """The envelope of a tier file; a bare list of cases will do too."""
+    """The envelope of a tier file; a bare list of cases is accepted too."""
 
     metadata: TierMetadata = TierMetadata()
     cases: list[SkipValidation[TierCase]]

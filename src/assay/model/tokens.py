@@ -19,7 +19,7 @@ _START = re.compile(r"\{\{\s*(?:(?:seed|snapshot)(?![\w-])|:)[^{}]{0,60}\}{0,2}"
 _PATH = re.compile(r"[^.\[\]]+(?:\[[0-9]{1,9}\])*(?:\.[^.\[\]]+(?:\[[0-9]{1,9}\])*)*\Z")
 
 
-#: No value; null is one.
+#: Marks a missing value; null is a value.
 MISSING: Final[Any] = object()
 _STEP = re.compile(r"[^.\[\]]+")
 _INDEX = re.compile(r"[0-9]{1,9}")

@@ -124,4 +124,4 @@ def _pass_count(trials: Sequence[TrialRecord]) -> str:
     judged = passed + sum(trial.outcome == "failed" for trial in trials)
     least = trials[0].min_pass_rate
     share = "all" if least >= 1 else exact_percent(least)
-    return f"{passed} of {judged} trials passed, {share} must"
+    return f"{passed} of {judged} trials passed ({share} must pass)"

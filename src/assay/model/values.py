@@ -1,6 +1,6 @@
 """JSON values: equality, access by path, and finding them in texts.
 
-The texts come from models, so nothing here may take long or recurse deeply, whatever they are.
+The texts come from models, so nothing here may take long or recurse deeply, for any text.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def message(record: RecordReader) -> Message:
 
 
 def _content(raw: Any) -> Any:
-    """A list of parts as ContentParts; any other value as it is."""
+    """A list of parts as ContentParts; any other value unchanged."""
     if isinstance(raw, list) and raw and all(map(_is_part, raw)):
         return tuple(
             ContentPart("text", part)

@@ -1,4 +1,4 @@
-"""ATIF, the trajectories of Harbor: steps, each with its calls and what came back."""
+"""ATIF, the trajectories of Harbor: steps, each with its calls and their results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _result(record: RecordReader) -> Result:
 
 
 def _replies(steps: list[RecordReader]) -> int:
-    """How many replies a model gave; some agents act without one, and say so."""
+    """The number of model replies; a step without one has an `llm_call_count` of 0."""
     return sum(step.get("source") == "agent" and step.get("llm_call_count") != 0 for step in steps)
 
 

@@ -24,11 +24,11 @@ from assay.observations.records import RecordReader, as_text, joined, outcome
 from assay.redaction import cut
 
 _TEXTS = ("text", "input_text", "output_text", "refusal")
-#: Kinds that are neither said, called nor returned. The AI SDK has data for pages in `data-NAME`.
+#: Kinds that are neither text, call nor result. The AI SDK has data for pages in `data-NAME`.
 _SILENT = re.compile("(redacted_)?thinking|reasoning.*|step-start|source.*|data-.*|compaction")
 _CALL = re.compile(".*tool_use|(server_)?tool_call|tool-call|function_call")
 _RESULT = re.compile(".*tool_result|(server_)?tool_call_response|tool-(result|error)")
-#: What has no text, but is content: it is kept as it is.
+#: Content without text, which is kept unchanged.
 _MEDIA = re.compile("image|audio|video|file|document|blob|uri|media|inline", re.IGNORECASE)
 #: Blocks without a type, by their only key.
 _NESTED = {

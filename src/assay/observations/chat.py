@@ -29,7 +29,7 @@ _LANGCHAIN_TYPES = frozenset({"human", "ai", "system", "tool", "function"})
 
 
 def is_message(value: Any) -> bool:
-    """Has it a role, or a type that LangChain has instead?"""
+    """Does it have a role, or the type that LangChain has instead?"""
     if not isinstance(value, dict):
         return False
     if "role" in value:
@@ -53,7 +53,7 @@ def unwrapped(raw: Any) -> Any:
 
 
 def read(value: Any) -> Observation:
-    """A list of messages, alone or with measures beside it."""
+    """A list of messages, alone or in a mapping with measures."""
     record = RecordReader(value if isinstance(value, dict) else {})
     messages = [step for raw in message_list(value) or [] for step in _steps(unwrapped(raw))]
     entries = records(messages, "messages")
@@ -74,7 +74,7 @@ def _steps(raw: Any) -> list[Any]:
             steps.append([])
         else:
             steps[-1].append(part)
-    # Beside the parts, all texts and calls are repeated.
+    # The other keys repeat the texts and calls of the parts.
     repeated = ("parts", "content", "toolInvocations")
     common = {key: value for key, value in raw.items() if key not in repeated}
     return [{**common, "parts": step} for step in steps if step] or [raw]
@@ -127,7 +127,7 @@ def _without_text(record: RecordReader, notes: list[str]) -> Any:
 
 
 def _listed(record: RecordReader, known: list[ToolCall]) -> list[ToolCall]:
-    """The calls beside the content, but those that are in it too."""
+    """The calls outside the content, except those that are also in it."""
     listed = [
         read_chat_call(call)
         for name in ("tool_calls", "toolCalls", "toolInvocations")

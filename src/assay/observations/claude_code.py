@@ -23,7 +23,7 @@ def read(value: Any) -> Observation:
     lines = [
         line
         for line in records(message_list(value) or [], "lines")
-        # Subagents have their own conversation, and some lines are notes of the program to itself.
+        # Subagents have their own conversation, and some lines are internal notes of the program.
         if not line.get("isSidechain") and not line.get("parent_tool_use_id")
     ]
     spoken = [line for line in lines if _is_spoken(line.raw) and not line.get("isMeta")]

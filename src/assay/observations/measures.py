@@ -17,7 +17,7 @@ _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens", "cached")
 
 
 class Measures(msgspec.Struct, frozen=True):
-    """What a record reports besides its messages; None if not reported."""
+    """What a record reports in addition to its messages; None if not reported."""
 
     usage: Usage | None = None
     cost_usd: float | None = None

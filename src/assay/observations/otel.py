@@ -166,7 +166,7 @@ def _says_anything(replies: list[Turn]) -> bool:
 
 
 def _is_of_model(span: Span) -> bool:
-    """Is it certain? Spans of frameworks have attributes of `gen_ai` too."""
+    """Is it certainly the span of a model? Spans of frameworks have `gen_ai` attributes too."""
     names = ("gen_ai.request.model", "gen_ai.response.model")
     operation = span.attributes.get("gen_ai.operation.name")
     return operation in _MODEL_OPERATIONS or any(name in span.attributes for name in names)

@@ -1,4 +1,4 @@
-"""The messages that a `gen_ai` span has, wherever its instrumentation has put them.
+"""The messages of a `gen_ai` span, in all the places that instrumentations use.
 
 | Where | Written by |
 |---|---|

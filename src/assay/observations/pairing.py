@@ -20,7 +20,7 @@ from assay.observations.records import RecordReader, as_text, broken
 NO_RESULT = "no result is recorded for this call"
 
 REFUSED = "the model refused to answer"
-_CUT = "the answer was cut at the limit of tokens"
+_CUT = "the answer was cut off at the token limit"
 _ENDINGS = {
     "length": _CUT,
     "max_tokens": _CUT,
@@ -42,7 +42,7 @@ ROLES: dict[str, Role] = {
     "model": "assistant",
 }
 
-USER_SPOKE_LAST = "the user spoke last: the answer is what the assistant said before that"
+USER_SPOKE_LAST = "the last message is the user's: the answer is the assistant's message before it"
 ENDS_WITH_RESULT = "the record ends with the result of a tool: no answer follows it"
 NO_REPLY = "the record has no message of the assistant"
 NO_CONTENT = "the last message of the assistant has neither text nor tool calls"
@@ -59,7 +59,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """One message of any provider: what was said, called and returned in it."""
+    """One message of any provider: its content, calls and results."""
 
     role: Role
     content: Any = None
@@ -103,7 +103,7 @@ class Pairs(msgspec.Struct):
         if index is None:
             name = f" of {result.tool!r}" if result.tool else ""
             mark = f" with the id {result.id!r}" if result.id else ""
-            self.notes.append(f"a result{name}{mark} belongs to no call")
+            self.notes.append(f"a result{name}{mark} has no matching call")
             return False
         self.open.remove(index)
         call = self.calls[index]
@@ -127,7 +127,7 @@ class Pairs(msgspec.Struct):
         return None
 
     def finish(self) -> None:
-        """Add a note to calls that have no result, unless they say how they ended."""
+        """Add a note to calls that have neither a result nor a status."""
         for index in self.open:
             call = self.calls[index]
             if call.success is None and call.error is None:
@@ -135,7 +135,7 @@ class Pairs(msgspec.Struct):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer in a record. If it is not in there, `unknown` says why."""
+    """The answer in a record; `unknown` is the reason if the record does not contain it."""
 
     text: str = ""
     notes: tuple[str, ...] = ()
@@ -158,8 +158,8 @@ def observe(
 ) -> Observation:
     """The observation of a transcript; `llm_calls` defaults to the number of assistant turns.
 
-    `is_reply`: the record is the whole reply of a model, so that without text nothing was said.
-    `unknown`: why the answer is not in the record, if the format says so.
+    `is_reply`: the record is the whole reply of a model, so without text the answer is empty.
+    `unknown`: why the answer is not in the record, if the format reports that.
     """
     # Turns with the indices of their calls: results may complete those later.
     pairs, kept, replies = Pairs(), list[tuple[Turn, list[int]]](), 0

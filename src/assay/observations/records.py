@@ -75,7 +75,7 @@ class RecordReader:
         if value is None or is_measure(value):
             # Stores cannot keep larger integers.
             return float(value) if type(value) is int and value > MAX_WHOLE else value
-        raise broken(self.place(name), f"is {shown(value)}, not a number from 0")
+        raise broken(self.place(name), f"is {shown(value)}, not a number >= 0")
 
     def count(self, *names: str) -> int | None:
         value = self.number(*names)
@@ -116,7 +116,7 @@ def records(items: list[Any], at: str = "") -> list[RecordReader]:
 
 def broken(at: str, fault: str) -> ObservationError:
     """The error for a record of a known shape with something invalid in it."""
-    message = f"the observation is broken: {repr(at) if at else 'it'} {fault}"
+    message = f"invalid observation: {repr(at) if at else 'it'} {fault}"
     return ObservationError(printable(cut(message, MAX_MESSAGE, "both")))
 
 
@@ -125,7 +125,7 @@ def as_json(value: Any, at: str = "") -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise broken(at, f"cannot be written as JSON: {error}") from None
+        raise broken(at, f"cannot be converted to JSON: {error}") from None
 
 
 def as_text(value: Any, at: str = "") -> str:
@@ -148,7 +148,7 @@ def arguments(value: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def free_text(value: Any) -> tuple[Any, tuple[str, ...]]:
-    """The input of a tool that takes text: never parsed as JSON, whatever it looks like."""
+    """The input of a tool that takes text: never parsed, even if it looks like JSON."""
     return value, (PLAIN_TEXT,) if isinstance(value, str) else ()
 
 
@@ -176,7 +176,7 @@ def error_text(value: Any) -> str | None:
 
 
 def joined(content: Any) -> Any:
-    """Content blocks as one text; blocks without any text are returned as they are."""
+    """Content blocks as one text; blocks without any text are returned unchanged."""
     if not isinstance(content, (list, tuple)):
         return content
     texts = [text for text in map(_block_text, content) if text is not None]

@@ -1,4 +1,4 @@
-"""OpenAI Responses: a flat list of items, with calls and results beside messages."""
+"""OpenAI Responses: a flat list of items, which are messages, calls and results."""
 
 from __future__ import annotations
 

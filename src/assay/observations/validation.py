@@ -42,7 +42,7 @@ def checked(observation: Any) -> Observation:
         amounts |= {f"usage.{name}": n for name, n in asdict(observation.usage).items()}
     for name, value in amounts.items():
         if value is not None and not _is_amount(value):
-            raise ObservationError(f"'{name}' is {value!r}, not a number from 0 up")
+            raise ObservationError(f"'{name}' is {value!r}, not a number >= 0")
     changes: dict[str, Any] = {}
     for name, (kind, expected) in _LISTS.items():
         value = getattr(observation, name)

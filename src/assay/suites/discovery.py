@@ -29,7 +29,7 @@ SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 
 
 class Discovery(msgspec.Struct):
-    """The eval files, those that were passed over and why, and problems with paths.
+    """The eval files, the skipped files with the reason, and problems with paths.
 
     `lost` are missing regression files whose lock file exists.
     """
@@ -67,7 +67,7 @@ def discover(paths: Iterable[Path], settings: Settings) -> Discovery:
 
 
 def cases_file(file: Path, settings: Settings) -> Path | None:
-    """The file of cases that an eval file names, if its loader knows of such."""
+    """The file of cases that an eval file names, if its loader supports that."""
     find = getattr(loader_for(file), "cases_file", None)
     named: Path | None = None if find is None else find(file, settings)
     return named
@@ -90,7 +90,7 @@ def _skip_named_cases(found: Discovery, settings: Settings) -> None:
             if suite is None or file in naming:
                 found.files.append(file)
             else:
-                found.skipped_files.append((file, f"it has the cases of {suite.name}"))
+                found.skipped_files.append((file, f"has the cases of {suite.name}"))
 
 
 @contextmanager
@@ -161,22 +161,22 @@ def loader_for(file: Path) -> Loader | None:
 
 
 def _companion_kind(file: Path, settings: Settings) -> str:
-    """What a file beside eval files is, if it cannot be one itself; else empty."""
+    """The kind of a file that belongs to eval files but is not one; empty for other files."""
     for part in ("lock", "archive"):
         tool = file.name.removesuffix(f".regression.{part}.json")
         if tool != file.name:
-            return f"it is the {part} of {tool}.regression.json"
+            return f"{part} of {tool}.regression.json"
     if file.name in CONFIG_FILES:
-        return "it is the configuration"
+        return "configuration"
     if file.name.endswith(".schema.json"):
-        return "it is a JSON Schema"
+        return "a JSON Schema"
     if os.path.realpath(file) == os.path.realpath(settings.seed_manifest):
-        return "it is the seed manifest"
-    return f"it is the sidecar of {file.stem}.jsonl" if _is_sidecar(file) else ""
+        return "seed manifest"
+    return f"sidecar of {file.stem}.jsonl" if _is_sidecar(file) else ""
 
 
 def _is_sidecar(file: Path) -> bool:
-    """Has it suite-level keys only, and a JSONL file of the same name beside it?"""
+    """Does it have only suite-level keys, and a JSONL file of the same name next to it?"""
     if file.suffix not in _SIDECAR_SUFFIXES or not file.with_suffix(".jsonl").is_file():
         return False
     try:
@@ -226,11 +226,11 @@ def _walk(folder: Path, settings: Settings, found: Discovery) -> Iterator[Path]:
         here, above = todo.pop()
         real = os.path.realpath(here)
         if real in above or (here != folder and start.is_relative_to(real)):
-            _note(found, here, "symlink-loop", "this link leads back to a folder it is in")
+            _note(found, here, "symlink-loop", "this link points to a folder that contains it")
             continue
         if here.is_symlink() and here != folder and not settings.permits(Path(real)):
             root, hint = settings.permitted_root()
-            _note(found, here, "outside-root", f"this link leaves {root}", hint)
+            _note(found, here, "outside-root", f"this link leads outside {root}", hint)
             continue
         if real in visited:
             continue
@@ -255,13 +255,18 @@ def _leaves_bounds(file: Path, settings: Settings, found: Discovery) -> bool:
         return False
     for each in (file, *_loaded_with(file)):
         if not settings.permits(Path(os.path.realpath(each))):
-            _note(found, each, "outside-root", f"this link leaves {settings.permitted_root()[0]}")
+            _note(
+                found,
+                each,
+                "outside-root",
+                f"this link leads outside {settings.permitted_root()[0]}",
+            )
             return True
     return False
 
 
 def _loaded_with(file: Path) -> list[Path]:
-    """The files that are read when an eval file is loaded, besides itself."""
+    """The other files that are read when an eval file is loaded."""
     if file.suffix == ".jsonl":
         return [file.with_suffix(suffix) for suffix in _SIDECAR_SUFFIXES]
     regression = locked_file(file) or file

@@ -6,8 +6,8 @@
 | a promptfoo config | `prompts`, or `tests` with `vars` |
 | samples of OpenAI's evals, one per line | `ideal` |
 
-Any other file is an eval file, which a loader reads. What a test case cannot express is refused,
-entry by entry.
+Any other file is an eval file, which a loader reads. Entries that a test case cannot express are
+rejected, and the others are imported.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TAG_SEPARATOR = re.compile("[,;]")
 
 
 class ImportedCase(msgspec.Struct, frozen=True):
-    """A future test case: what a file says, not validated, and where."""
+    """A future test case: the values in a file, not validated, and their position."""
 
     file: str
     line: int
@@ -185,13 +185,13 @@ def _from_document(document: Document, file: Path, settings: Settings) -> Import
 
 
 def _check_syntax(document: Document) -> None:
-    """Raise the errors of a document, as nothing says which of its entries they are in."""
+    """Raise the errors of a document, as it is unknown which of its entries they are in."""
     if any(problem.severity == "error" for problem in document.problems):
         raise EvalFileErrors(document.problems)
 
 
 def _is_test_case(entry: Any) -> bool:
-    """Has it only the fields of a test case, and all that are required?"""
+    """Does it have only the fields of a test case, and all that are required?"""
     if not isinstance(entry, dict) or not set(entry) <= set(FIELDS):
         return False
     return all(isinstance(entry.get(name), str) for name in ("input", "expected_output"))
@@ -213,7 +213,7 @@ def _add_sample(imported_cases: ImportedCases, sample: Any, file: str, line: int
     if "ideal" not in entry:
         imported_cases.refuse(imported_case.problem("missing-key", "the key 'ideal' is missing"))
     elif len(set(map(json.dumps, ideals))) > 1:
-        message = "'ideal' has several texts, each of which is right; a test case expects one"
+        message = "'ideal' has several accepted texts; a test case expects one"
         hint = "write it as a case of an eval file, with a regex or a python evaluator"
         imported_cases.refuse(imported_case.problem("not-importable", message, hint))
     elif asked is None:

@@ -78,7 +78,7 @@ def archive_file(file: Path) -> Path:
 
 
 def case_hash(raw: Any) -> str:
-    """The hash of a case's content, whatever its layout and the order of its keys."""
+    """The hash of a case's content; layout and the order of keys do not matter."""
     text = json.dumps(raw, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     import hashlib  # most projects have no ledger
 
@@ -103,7 +103,7 @@ def _check(ledger: _Ledger) -> list[Problem]:
                 Problem(*place, "error", "regression-changed", message, hint.format(identity))
             )
         elif ledger.is_archived(identity) and not ledger.is_archived(identity, raw):
-            message = f"the id {identity!r} belongs to an archived case; take the next number"
+            message = f"the id {identity!r} belongs to an archived case; use the next number"
             problems.append(Problem(*place, "error", "duplicate-id", message))
         elif status == "unlocked":
             message = f"the case {identity!r} is not locked"
@@ -166,7 +166,7 @@ def _archive(file: Path, ledger: _Ledger, identity: str) -> Path:
             archived = [*ledger.archived, raw]
             _write(target, json.dumps(archived, indent=2, ensure_ascii=False) + "\n")
         elif not ledger.is_archived(identity, raw):
-            raise LedgerError(f"another case {identity!r} is archived: take the next number")
+            raise LedgerError(f"another case {identity!r} is archived: use the next number")
         _write(file, without_item(ledger.text, ledger.document, ledger.base, index))
     elif not (identity in ledger.hashes and ledger.is_archived(identity)):
         raise LedgerError(_no_such_case(ledger, identity))
@@ -209,11 +209,11 @@ def _new_case(identity: str, bug: Bug, today: date) -> tuple[dict[str, Any], Exp
         "expect": dict(bug.expect),
     }
     if case["description"] == PREFIX:
-        raise LedgerError("the new case has no description: say what the bug was")
+        raise LedgerError("the new case has no description: describe the bug")
     try:
         document = documents.parse(json.dumps(case, allow_nan=False), "the new case")
     except (TypeError, ValueError, RecursionError) as error:
-        raise LedgerError(f"the new case cannot be written as JSON: {error}") from None
+        raise LedgerError(f"the new case cannot be converted to JSON: {error}") from None
     from assay.model.tiers import RegressionEvalCase  # importing shapes is slow
 
     context = ValidationContext()
@@ -303,7 +303,7 @@ def _read_lock(file: Path) -> Document:
     document = _document(file)
     hashes = document.data.get("cases") if isinstance(document.data, dict) else None
     if not isinstance(hashes, dict) or not all(isinstance(h, str) for h in hashes.values()):
-        raise _broken(file, "it has no 'cases' with a hash each")
+        raise _broken(file, "expected 'cases', a mapping of ids to hashes")
     return document
 
 

@@ -78,7 +78,7 @@ def _ambiguous_one_way(case: EvalCase, suite: Suite) -> Iterator[Finding]:
     for block in _blocks(case):
         if case.difficulty == "ambiguous" and _get(block, "toolsAcceptable") is None:
             hint = "list the acceptable sets in toolsAcceptable"
-            yield "ambiguous-one-way", "ambiguous, yet without toolsAcceptable", block.path, hint
+            yield "ambiguous-one-way", "ambiguous, but without toolsAcceptable", block.path, hint
 
 
 def _edge_no_negative(case: EvalCase, suite: Suite) -> Iterator[Finding]:
@@ -114,7 +114,7 @@ def _passes_without_tool(case: EvalCase, suite: Suite) -> Iterator[Finding]:
                 hint = "remove the set without a tool, or make it an edge case"
                 yield "passes-without-tool", message, path, hint
         elif _get(block, "toolsCalled") is None:
-            hint = "add toolsCalled or toolsAcceptable; [] says that no tool is right"
+            hint = "add toolsCalled or toolsAcceptable; toolsCalled: [] expects no tool call"
             yield "passes-without-tool", message, block.path, hint
 
 
@@ -146,8 +146,8 @@ def _tier_names(case: EvalCase, suite: Suite) -> Iterator[Finding]:
             message = f"the id names the tool {tool!r}; the file is about {suite.tool_name!r}"
             yield "foreign-tool-id", message, ("id",), ""
     if case.tier == "regression" and not case.description.startswith(PREFIX.rstrip()):
-        hint = "say what the bug was: 'regression — ...'"
-        yield "regression-description", "the description does not say it", ("description",), hint
+        message = f"the description does not begin with {PREFIX.rstrip()!r}"
+        yield "regression-description", message, ("description",), "describe the bug after it"
 
 
 def _duplicate_prompt(case: EvalCase, prompts: dict[bytes, _FirstUse]) -> Iterator[Finding]:
@@ -157,7 +157,7 @@ def _duplicate_prompt(case: EvalCase, prompts: dict[bytes, _FirstUse]) -> Iterat
     if other is None:
         prompts[digest] = _FirstUse(case.id, case.origin)
     else:
-        message = f"asks the same as {other.id} ({other.origin})"
+        message = f"has the same prompt as {other.id} ({other.origin})"
         place = ("input_messages",) if case.tier == "suite" else ("input", "message")
         yield "duplicate-prompt", message, place, "one of the two is enough"
 
@@ -167,7 +167,7 @@ def _get(block: Block, key: str) -> Any:
 
 
 def _limits_tools(block: Block) -> bool:
-    """Does the block say which tools are right, or that none is?"""
+    """Does the block define the right tools, or that none is?"""
     acceptable = _get(block, "toolsAcceptable")
     return acceptable is not None or _get(block, "toolsCalled") == []
 

@@ -10,7 +10,7 @@ from assay.problems import Problem, Severity
 
 
 class MissingPrograms:
-    """Collects what the evaluators of cases lack; `problems` has each of them once.
+    """Collects the missing dependencies of evaluators; `problems` has each of them once.
 
     They are warnings, as another machine may have the program, unless the cases are `to_run`.
     """
@@ -48,7 +48,7 @@ def _may_have_missing_dependencies(spec: EvaluatorSpec) -> bool:
 
 
 def missing_programs(suites: Iterable[Suite]) -> list[Problem]:
-    """What the evaluators of all cases lack."""
+    """A problem for each missing dependency of the evaluators of all cases."""
     found = MissingPrograms()
     for suite in suites:
         for case in suite:

@@ -1,7 +1,7 @@
 """Reads the tests of promptfoo configs as questions with the answer that is expected.
 
 A test case compares the answer with one text, so only `equals` is read. Any other assertion, and
-whatever else would change what is asked or how the answer is checked, is refused.
+anything else that would change what is asked or how the answer is checked, is rejected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TEST_KEYS = {
     *("vars", "assert", "description", "options", "metadata"),
     *("threshold", "provider", "providers"),
 }
-#: Options that only concern other assertions than `equals`, besides `prefix` and `suffix`.
+#: `prefix`, `suffix`, and options that only concern other assertions than `equals`.
 _OPTIONS = {"prefix", "suffix", "provider", "rubricPrompt", "factuality"}
 _CHECK_KEYS = {"type", "value", "metric", "weight"}
 #: Columns of a table of tests that do not affect its checks.
@@ -57,7 +57,7 @@ _CELL = re.compile(
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One question of a config; or, if it has a `permitted_root`, why it cannot be imported."""
+    """One question of a config, or the `problem` why it cannot be imported."""
 
     name: str
     input: str
@@ -173,7 +173,7 @@ class _Config:
         file = (self._file.parent / name).resolve()
         if not self._settings.permits(file):
             root, hint = self._settings.permitted_root()
-            yield self._document.problem(path, "outside-root", f"{name!r} leaves {root}", hint)
+            yield self._document.problem(path, "outside-root", f"{name!r} is outside {root}", hint)
             return
         shown = shown_path(file)
         rows = csv.reader(io.StringIO(read_text(file, shown), newline=""), strict=True)
@@ -204,7 +204,7 @@ def _bare(name: str) -> str:
 
 
 def _test_of_row(row: Mapping[str, str]) -> dict[str, Any]:
-    """A row of a table as a test: `__` columns say how it is checked, others are variables."""
+    """A row of a table as a test: `__` columns define its checks, others are variables."""
     test: dict[str, Any] = {"vars": {}, "assert": [], "options": {}}
     for column, cell in row.items():
         if not column.startswith("__"):
@@ -304,8 +304,8 @@ def _render(text: str, given: Mapping[str, Any]) -> str:
     if any(one.startswith(_FILE) for one in (text, *values.values())):
         _refuse("a text of the test is in another file", "write it here")
     if _TEMPLATE.search(_VARIABLE.sub("", text)) or any(map(_TEMPLATE.search, values.values())):
-        message = "the text has more of a template than variables"
-        raise _Refused("bad-token", message, "write the text that it stands for")
+        message = "the text has template syntax other than variables"
+        raise _Refused("bad-token", message, "write the text without template syntax")
     return _VARIABLE.sub(lambda match: values[match[1]], text)
 
 
@@ -319,7 +319,7 @@ def _as_text(value: Any) -> str:
 
 
 def _combinations(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """All combinations of values: a variable with a list stands for one test per value."""
+    """All combinations of values: a variable with a list gives one test per value."""
     choices = [value if isinstance(value, list) else [value] for value in variables.values()]
     return (dict(zip(variables, values, strict=True)) for values in itertools.product(*choices))
 

@@ -17,5 +17,5 @@ def capture(settings: Settings) -> dict[str, Any] | None:
         return None
     data = document_of(source, settings, SnapshotError).data
     if not isinstance(data, dict):
-        raise SnapshotError(f"{source.label} gave {shown(data)}, not a JSON object")
+        raise SnapshotError(f"{source.label} returned {shown(data)}, not a JSON object")
     return data

@@ -41,9 +41,9 @@ def document_of(source: Source, settings: Settings, failure: Failure) -> Documen
     try:
         document = documents.parse(text, source.label)
     except EvalFileErrors as error:
-        raise failure(f"{source.label} gave no JSON: {_first(error.problems)}") from None
+        raise failure(f"{source.label} did not return JSON: {_first(error.problems)}") from None
     if document.problems:
-        raise failure(f"{source.label} gave no proper JSON: {_first(document.problems)}")
+        raise failure(f"{source.label} returned invalid JSON: {_first(document.problems)}")
     return document
 
 

@@ -1,8 +1,8 @@
 """Test cases of the store as a suite that can be run.
 
-A run pins their versions: `store:` stands for all test cases as they are now, `store:` with a
-digest for a selection of versions that is kept in the store. So a resumed run asks the same test
-cases, even if some were edited or deleted meanwhile.
+A run pins their versions: `store:` means all test cases in their current versions, `store:` with a
+digest a selection of versions that is kept in the store. So a resumed run asks the same test
+cases, even if some were edited or deleted since.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def suite_of(reference: str, store: Store) -> tuple[Suite, str]:
 def _selected(digest: str, store: Store) -> list[TestCase]:
     known = store.get(_store_key(digest))
     if known is None:
-        message = f"the store knows no selection {digest!r} of test cases"
+        message = f"the store has no selection {digest!r} of test cases"
         raise UsageError(f"{message}: write '{TEST_CASES}' for all of them")
     pins = [(case_id, version) for case_id, version in known["test_cases"]]
     found = store.test_cases.find_versions(pins)

@@ -14,7 +14,7 @@ def neutralised(text: str) -> str:
 
 
 def restored(cell: str) -> str:
-    """The text that `neutralised` made the cell of."""
+    """The inverse of `neutralised`."""
     return cell[1:] if cell.startswith(_MARK) and _is_formula(cell.lstrip(_MARK)) else cell
 
 

@@ -19,7 +19,7 @@ def _integer(value: Any) -> Any:
 
 
 def _skip_reason(value: Any) -> Any:
-    """A flag is what authors try first; the usual hint, quotes, would make a poor reason of it."""
+    """Authors often write a flag; the usual hint, to put it in quotes, would not help."""
     if value is True:
         hint = "for example skip: waits for the new API"
         raise problem("wrong-type", "is true; it must be the reason, as text", hint)

@@ -269,7 +269,7 @@ class _Scanner:
             self._note(mark, "bad-character", message, "write the character itself")
         elif "\0" in value:
             self._note(
-                mark, "bad-character", "the text holds a NUL character", "remove the \\u0000"
+                mark, "bad-character", "the text contains a NUL character", "remove the \\u0000"
             )
 
     def _bad_number(self, word: str, mark: TextMark, key: str | None) -> None:

@@ -91,7 +91,9 @@ class Needs(_KeyRule, msgspec.Struct, frozen=True):
     def broken(self, shape: Shape) -> Sequence[AnyValidationError]:
         if not shape.is_given(self.key) or shape.is_given(self.other):
             return ()
-        return (problem("missing-key", f"belongs to {self.other!r}", at=self.key),)
+        return (
+            problem("missing-key", f"is only allowed together with {self.other!r}", at=self.key),
+        )
 
     def schema(self, shape: type[Shape]) -> dict[str, Any]:
         return {"if": shape.given(self.key), "then": shape.given(self.other)}

@@ -55,12 +55,12 @@ def open_binary(file: Path, shown: str) -> BinaryIO:
             raise _file_error(shown, "not-a-file", f"this is {_kind(mode)}, not a regular file")
         return open(file, "rb")
     except FileNotFoundError:
-        broken = "the symbolic link leads to nothing"
+        broken = "the target of the symbolic link does not exist"
         message = broken if os.path.islink(file) else "there is no such file"
         raise _file_error(shown, "not-found", message) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            message = "the symbolic link leads back to itself"
+            message = "the symbolic link points to itself"
             raise _file_error(shown, "symlink-loop", message) from None
         raise _file_error(shown, "unreadable", error.strerror or str(error)) from None
 

@@ -78,7 +78,7 @@ def _child(data: Any, step: str | int) -> Any:
 
 
 def _follows_from_another(fault: Any) -> bool:
-    """pydantic also calls a list too short when its items are invalid, which is reported anyway."""
+    """pydantic also reports a list as too short if its items are invalid, which it reports too."""
     return bool(fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"])
 
 

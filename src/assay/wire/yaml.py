@@ -108,8 +108,8 @@ class _Builder:
             self._note(
                 event.start_mark,
                 "multiple-documents",
-                "a second YAML document starts here; an eval file holds one",
-                "remove the '---' or put the documents in files of their own",
+                "a second YAML document starts here; an eval file has only one",
+                "remove the '---' or put the documents in separate files",
             )
         return data, marks
 
@@ -268,13 +268,13 @@ class _Builder:
             message = f"a text of {len(value):,} characters; the limit is {MAX_SCALAR:,}"
             raise fail(self.file, mark, "too-large", message)
         if "\0" in value:
-            self._note(mark, "bad-character", "the text holds a NUL character", "remove the \\0")
+            self._note(mark, "bad-character", "the text contains a NUL character", "remove the \\0")
         for placeholder, real in self.placeholders.items():
             value = value.replace(placeholder, real)
         return value
 
     def _alias_key(self, event: Any, value: Any, container: dict[str, Any], marks: Marks) -> Any:
-        """An alias used as a key must stand for a text."""
+        """An alias used as a key must refer to a text."""
         if type(value) is not str:
             raise fail(self.file, event.start_mark, "yaml-key", "a key must be text")
         if value in container:
@@ -381,20 +381,20 @@ def _hint(message: str, before: str, text: str, mark: Mark) -> str:
         return "put text that contains ': ' in quotes"
     if "(while parsing a block" in message:
         if before.rstrip().endswith(("'", '"')):
-            return "text with quotes inside goes into quotes of the other kind"
+            return "put text that contains quotes in quotes of the other kind"
         if before.strip():
             return "put the whole text in quotes"
-        return "lines that belong together begin in the same column"
+        return "start lines of the same level in the same column"
     if "cannot start any token" in message:
         return f"put text that begins with {here!r} in quotes"
     return next((hint for words, hint in _HINTS.items() if words in message), "")
 
 
 _HINTS = {
-    "unexpected end of stream": "no quote closes this one",
+    "unexpected end of stream": "this quote is never closed",
     "could not find expected ':'": "a key is followed by ': '",
-    "expected ',' or ']'": "a '[' before is not closed",
-    "expected ',' or '}'": "a '{' before is not closed",
+    "expected ',' or ']'": "an earlier '[' is not closed",
+    "expected ',' or '}'": "an earlier '{' is not closed",
     "unknown escape": "write a backslash twice, or use single quotes",
 }
 

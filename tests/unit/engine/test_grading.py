@@ -227,7 +227,7 @@ def test_a_score_and_an_error_exclude_each_other() -> None:
         EvaluationScore(0.5, error="broken")
     with pytest.raises(ValueError, match="exactly one"):
         EvaluationScore()
-    with pytest.raises(ValueError, match="no verdict"):
+    with pytest.raises(ValueError, match="a verdict needs a score"):
         EvaluationScore(verdict="pass", error="broken")
 
 

@@ -1,4 +1,4 @@
-"""The algorithms of alignment against all that is possible."""
+"""The algorithms of alignment, compared with an exhaustive search."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def keeps_order(pairs: Pairs) -> bool:
 
 
 @given(ROWS)
-def test_no_assignment_is_better(weights: list[dict[int, int]]) -> None:
+def test_assign_finds_an_optimum(weights: list[dict[int, int]]) -> None:
     found = assign(weights)
     assert len(set(found.values())) == len(found)
     best = max(worth(weights, pairs) for pairs in all_pairs(len(weights), COLUMNS))
@@ -47,7 +47,7 @@ def test_no_assignment_is_better(weights: list[dict[int, int]]) -> None:
 
 
 @given(ROWS)
-def test_no_pairs_in_order_are_better(weights: list[dict[int, int]]) -> None:
+def test_in_order_finds_an_optimum(weights: list[dict[int, int]]) -> None:
     found = in_order(weights, COLUMNS)
     assert keeps_order(found)
     possible = filter(keeps_order, all_pairs(len(weights), COLUMNS))
@@ -55,7 +55,7 @@ def test_no_pairs_in_order_are_better(weights: list[dict[int, int]]) -> None:
 
 
 def subsets(optional: list[bool]) -> Iterator[list[int]]:
-    """Every choice of the rows that stay."""
+    """Every choice of the rows to keep."""
     chosen: list[list[int]] = [[]]
     for row, may_go in enumerate(optional):
         staying = [[*rows, row] for rows in chosen]
@@ -64,7 +64,7 @@ def subsets(optional: list[bool]) -> Iterator[list[int]]:
 
 
 @given(ROWS, st.lists(st.booleans(), min_size=4, max_size=4), st.integers(0, 9))
-def test_no_rows_in_place_are_better(
+def test_in_place_finds_an_optimum(
     weights: list[dict[int, int]], flags: list[bool], charge: int
 ) -> None:
     def value(rows: list[int]) -> int:

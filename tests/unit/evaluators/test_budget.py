@@ -21,7 +21,7 @@ SEEN = Observation(
 
 
 @pytest.mark.parametrize(
-    ("kind", "key", "at", "below", "said"),
+    ("kind", "key", "at", "below", "message"),
     [
         ("latency", "threshold", 1200, 1199, "expected at most 1,199 ms, found 1,200 ms"),
         ("cost", "budget", 0.3, 0.29, "expected at most 0.29 USD, found 0.3 USD"),
@@ -65,11 +65,13 @@ SEEN = Observation(
         ("execution_metrics", "max_duration_ms", 1200, 0, "expected at most 0 ms, found 1,200 ms"),
     ],
 )
-def test_a_limit_is_kept_at_equality(kind: str, key: str, at: Any, below: Any, said: str) -> None:
+def test_a_limit_is_kept_at_equality(
+    kind: str, key: str, at: Any, below: Any, message: str
+) -> None:
     kept = judged(kind, SEEN, **{key: at})
     assert (kept.score, len(kept.hits)) == (1.0, 1)
     broken = judged(kind, SEEN, **{key: below})
-    assert (broken.score, broken.misses) == (0.0, (said,))
+    assert (broken.score, broken.misses) == (0.0, (message,))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_a_limit_is_kept_at_equality(kind: str, key: str, at: Any, below: Any, s
         ("execution_metrics", "max_duration_ms", Observation("x"), "duration"),
     ],
 )  # fmt: skip
-def test_what_the_target_did_not_report_is_errored(
+def test_an_unreported_measure_is_errored(
     kind: str, key: str, seen: Observation, reason: str
 ) -> None:
     limit: dict[str, Any] = {key: 9}
@@ -96,7 +98,7 @@ def test_what_the_target_did_not_report_is_errored(
     assert (score.score, score.error) == (None, f"target reports no {reason}")
 
 
-def test_no_calls_is_a_report() -> None:
+def test_an_empty_list_of_calls_counts_as_reported() -> None:
     assert judged("execution_metrics", Observation(tool_calls=()), max_tool_calls=0).score == 1
 
 
@@ -106,7 +108,7 @@ def test_each_limit_is_one_check() -> None:
     assert (score.score, len(score.hits), len(score.misses)) == (0.5, 2, 2)
 
 
-def test_a_broken_limit_is_not_hidden_by_one_that_cannot_be_judged() -> None:
+def test_an_exceeded_limit_fails_even_if_another_cannot_be_judged() -> None:
     seen = Observation(duration_ms=5.0)
     score = judged("execution_metrics", seen, max_duration_ms=4, max_cost_usd=1)
     assert (score.score, score.details) == (0.0, {"unjudged": ["target reports no cost"]})

@@ -1,4 +1,4 @@
-"""A program judges: what it is told, what it may say, and every way in which it can break."""
+"""code_judge: the payload of the program, its replies, and the ways in which it can break."""
 
 from __future__ import annotations
 
@@ -38,33 +38,33 @@ def guarded(work: Coroutine[Any, Any, T]) -> T:
 
 
 def judged(code: str, context: Context = CONTEXT, **keys: Any) -> EvaluationScore:
-    """What a judge with this Python code says."""
+    """The score of a judge with this Python code."""
     script = [PYTHON, "-I", "-S", "-c", dedent(code)]
     spec = CodeJudgeEvaluator.model_validate({"type": "code_judge", "script": script, **keys})
     return guarded(spec.evaluate(context))
 
 
 def replied(text: str) -> EvaluationScore:
-    """What comes of a program that prints this."""
+    """The score of a program that prints this."""
     return judged(f"print({text!r})")
 
 
 REPEAT = """
 import json, sys
-told = json.load(sys.stdin)
-print(json.dumps({"score": 1, "details": told}))
+payload = json.load(sys.stdin)
+print(json.dumps({"score": 1, "details": payload}))
 """
 
 
-def told(context: Context = CONTEXT, **keys: Any) -> dict[str, Any]:
-    """What the program reads on stdin."""
+def payload(context: Context = CONTEXT, **keys: Any) -> dict[str, Any]:
+    """The payload that the program reads from stdin."""
     return dict(judged(REPEAT, context, **keys).details)
 
 
-# What it is told
+# The payload
 
 
-def test_the_program_is_told_everything_under_the_keys_of_the_contract(tmp_path: Path) -> None:
+def test_the_payload_has_all_keys_of_the_contract(tmp_path: Path) -> None:
     part = ContentPart("file", "data.csv", tmp_path / "data.csv")
     case = EvalCase(
         "one",
@@ -81,7 +81,7 @@ def test_the_program_is_told_everything_under_the_keys_of_the_contract(tmp_path:
     )
     messages = (Message("assistant", None, calls), Message("assistant", "It is 5"))
     observation = Observation("It is 5", calls, messages, Usage(7, 9), 0.25, 12.5)
-    assert told(Context(case, observation), strictMode=True) == {
+    assert payload(Context(case, observation), strictMode=True) == {
         "question": "Sum it\ndata.csv",
         "expected_outcome": "The sum",
         "input_messages": [
@@ -123,8 +123,8 @@ def test_the_program_is_told_everything_under_the_keys_of_the_contract(tmp_path:
     }
 
 
-def test_what_is_not_known_is_null() -> None:
-    assert told() == {
+def test_unknown_values_are_null_in_the_payload() -> None:
+    assert payload() == {
         "question": "What is 2+2?",
         "expected_outcome": "",
         "input_messages": [{"role": "user", "content": "What is 2+2?"}],
@@ -147,8 +147,8 @@ def test_what_is_not_known_is_null() -> None:
     }
 
 
-def test_no_call_made_is_not_the_same_as_no_call_known() -> None:
-    summary = told(Context(CASE, Observation("4", ())))["trace_summary"]
+def test_no_calls_and_unknown_calls_differ() -> None:
+    summary = payload(Context(CASE, Observation("4", ())))["trace_summary"]
     assert {key: value for key, value in summary.items() if value is not None} == {
         "event_count": 0,
         "tool_names": [],
@@ -157,19 +157,19 @@ def test_no_call_made_is_not_the_same_as_no_call_known() -> None:
     }
 
 
-def test_tokens_that_were_reported_in_part_are_told_in_part() -> None:
+def test_partly_reported_tokens_are_passed_on_in_part() -> None:
     observation = Observation("4", usage=Usage(output_tokens=3))
-    assert told(Context(CASE, observation))["trace_summary"]["token_usage"] == {"output": 3}
+    assert payload(Context(CASE, observation))["trace_summary"]["token_usage"] == {"output": 3}
 
 
-def test_without_messages_the_answer_and_its_calls_are_one() -> None:
+def test_without_messages_the_answer_and_its_calls_become_one_message() -> None:
     observation = Observation("4", (ToolCall("add", [2, 2]),))
-    assert told(Context(CASE, observation))["output_messages"] == [
+    assert payload(Context(CASE, observation))["output_messages"] == [
         {"role": "assistant", "content": "4", "tool_calls": [{"tool": "add", "input": [2, 2]}]}
     ]
 
 
-def test_any_text_arrives_as_it_is() -> None:
+def test_any_text_arrives_unchanged() -> None:
     code = """
     import json, sys
     text = json.load(sys.stdin)["candidate_answer"]
@@ -180,10 +180,10 @@ def test_any_text_arrives_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), object(), {1, 2}])
-def test_data_that_is_no_json_is_errored(value: Any) -> None:
+def test_data_that_is_not_json_is_errored(value: Any) -> None:
     case = EvalCase("one", CASE.input_messages, (), metadata={"x": value})
     score = judged(REPEAT, Context(case, Observation("4")))
-    assert "the program was not asked: no JSON can be made" in score.error
+    assert "the program was not run: its input is not JSON" in score.error
 
 
 # Where and with what it runs
@@ -211,7 +211,7 @@ def test_without_a_file_it_runs_in_the_working_directory(project: Project) -> No
     assert judged(WHERE).reasoning == str(project.root.resolve())
 
 
-def test_it_runs_where_its_author_says(project: Project) -> None:
+def test_it_runs_in_its_cwd(project: Project) -> None:
     project.write("checks/x")
     score = judged(WHERE, located("evals/suite.yaml"), cwd=str(project.root / "checks"))
     assert score.reasoning == str((project.root / "checks").resolve())
@@ -223,7 +223,9 @@ print(json.dumps({"score": 1, "details": dict(os.environ)}))
 """
 
 
-def test_no_secret_of_the_environment_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_does_not_see_secrets_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in ("OPENAI_API_KEY", "PYTHONPATH", "MINE", *HARMLESS):
         monkeypatch.setenv(name, os.environ.get(name, "value"))
     seen = set(judged(SEEN).details) - {"LC_CTYPE"}  # Python sets that one
@@ -231,7 +233,7 @@ def test_no_secret_of_the_environment_is_seen(monkeypatch: pytest.MonkeyPatch) -
     assert seen == known | {"ASSAY_CHILD"}
 
 
-def test_what_the_author_allows_is_seen_if_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_sees_allowed_variables_that_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.delenv("NOT_SET", raising=False)
     seen = judged(SEEN, env=["OPENAI_API_KEY", "NOT_SET"]).details
@@ -239,7 +241,7 @@ def test_what_the_author_allows_is_seen_if_it_is_set(monkeypatch: pytest.MonkeyP
     assert "NOT_SET" not in seen
 
 
-def test_a_core_is_held_while_it_runs(tmp_path: Path) -> None:
+def test_a_core_is_reserved_while_it_runs(tmp_path: Path) -> None:
     for name in ("ready", "go"):
         os.mkfifo(tmp_path / name)
     code = """
@@ -261,10 +263,10 @@ def test_a_core_is_held_while_it_runs(tmp_path: Path) -> None:
     assert guarded(watch()) == (core_count() - 1, core_count())
 
 
-# What it may say
+# Replies
 
 
-def test_the_score_and_all_that_comes_with_it() -> None:
+def test_a_full_reply_becomes_a_score() -> None:
     reply = {
         "score": 0.75,
         "hits": ["adds"],
@@ -289,7 +291,7 @@ def test_the_score_and_all_that_comes_with_it() -> None:
         '{"score": 1, "hits": null, "misses": null, "reasoning": null, "details": null}',
     ],
 )
-def test_a_score_alone_will_do(text: str) -> None:
+def test_a_score_alone_is_enough(text: str) -> None:
     assert judged(f"import os; os.write(1, {text.encode()!r})") == EvaluationScore(1.0)
 
 
@@ -297,17 +299,20 @@ def test_a_score_alone_will_do(text: str) -> None:
     ("text", "words"),
     [
         (" ", "printed nothing"),
-        ("score: 1", "printed no proper JSON: stdout:1:1: expecting value"),
-        ('{"score": 1} {"score": 1}', "printed no proper JSON: stdout:1:14"),
-        ('{"score": NaN}', "printed no proper JSON: stdout:1:11"),
-        ('{"score": 1, "details": {"x": 1e999}}', "printed no proper JSON: stdout:1:"),
-        ('{"score": 1, "score": 0}', "printed no proper JSON: stdout:1:14"),
-        ("[" * 100_000, "printed no proper JSON"),
+        ("score: 1", "printed invalid JSON: stdout:1:1: expecting value"),
+        ('{"score": 1} {"score": 1}', "printed invalid JSON: stdout:1:14"),
+        ('{"score": NaN}', "printed invalid JSON: stdout:1:11"),
+        ('{"score": 1, "details": {"x": 1e999}}', "printed invalid JSON: stdout:1:"),
+        ('{"score": 1, "score": 0}', "printed invalid JSON: stdout:1:14"),
+        ("[" * 100_000, "printed invalid JSON"),
         ("1", "printed 1, not an object with a 'score'"),
         ("[1]", "printed a list, not an object with a 'score'"),
         ("null", "printed null, not an object with a 'score'"),
-        ("{}", "printed no 'score', but an empty object"),
-        ('{"Score": 1, "hits": []}', "printed no 'score', but 'Score', 'hits'"),
+        ("{}", "printed an object without 'score'; its keys: none"),
+        (
+            '{"Score": 1, "hits": []}',
+            "printed an object without 'score'; its keys: 'Score', 'hits'",
+        ),
         ('{"score": null}', "printed null as 'score', not a number from 0 to 1"),
         ('{"score": true}', "printed true as 'score', not a number from 0 to 1"),
         ('{"score": "1"}', "printed '1' as 'score', not a number from 0 to 1"),
@@ -335,7 +340,7 @@ def test_a_reply_that_is_not_utf8_is_errored() -> None:
 # How it can break
 
 
-def test_an_exit_code_is_told_with_the_end_of_stderr() -> None:
+def test_an_exit_code_is_reported_with_the_end_of_stderr() -> None:
     code = """
     import sys
     print('{"score": 1}')
@@ -353,7 +358,7 @@ def test_an_exit_code_is_told_with_the_end_of_stderr() -> None:
     assert len(score.details["stderr"]) <= 4096
 
 
-def test_death_by_a_signal_is_told() -> None:
+def test_a_signal_is_reported() -> None:
     score = judged("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert score.error == "the program was killed by SIGKILL"
     assert score.details == {"state": "exited", "signal": "SIGKILL"}
@@ -365,7 +370,7 @@ def test_taking_too_long_is_errored() -> None:
     assert score.details["state"] == "timed_out"
 
 
-def test_writing_too_much_is_errored_even_if_it_begins_well() -> None:
+def test_too_much_output_is_errored_even_after_a_valid_start() -> None:
     code = """print('{"score": 1}' + " " * 11_000_000)"""
     score = judged(code)
     assert score.error.startswith("the program wrote more than 10,485,760 bytes")
@@ -380,14 +385,14 @@ def test_a_missing_program_is_errored() -> None:
     )
 
 
-def test_the_authors_limits_hold() -> None:
+def test_configured_limits_are_enforced() -> None:
     score = judged("bytearray(400 * 1024 * 1024)", max_memory_mb=200)
     assert score.error.endswith("MemoryError")
     score = judged("while True: pass", max_cpu_seconds=1)
     assert score.error.startswith("the program used more than 1 s of processor time")
 
 
-def test_a_payload_of_any_kind_can_be_asked_about() -> None:
+def test_the_payload_may_be_any_json() -> None:
     script = [PYTHON, "-c", "import json, sys; print(json.dumps(json.load(sys.stdin)['results']))"]
     payload = {"results": {"score": 0.5, "hits": ["a"]}}
     score = guarded(ask_program(script, payload, cwd=".", limits=Limits()))
@@ -399,7 +404,7 @@ def test_a_payload_of_any_kind_can_be_asked_about() -> None:
 
 def test_an_argv_script_judges_the_case_of_a_file(project: Project) -> None:
     project.write(
-        "evals/validate.py", REPEAT.replace('"score": 1', '"score": told["config"]["to"]')
+        "evals/validate.py", REPEAT.replace('"score": 1', '"score": payload["config"]["to"]')
     )
     case = project.case(
         f"""
@@ -430,13 +435,13 @@ def test_a_script_in_one_text_goes_to_the_shell(project: Project) -> None:
             evaluators:
               - name: my_code_check
                 type: code_judge
-                script: cat > told.json && echo '{"score":' 1 '}'
+                script: cat > payload.json && echo '{"score":' 1 '}'
         """
     )
     (spec,) = case.evaluators
     assert isinstance(spec, CodeJudgeEvaluator)
     assert guarded(spec.evaluate(Context(case, Observation("4")))).score == 1
-    assert json.loads((project.root / "told.json").read_text())["question"] == "What is 2+2?"
+    assert json.loads((project.root / "payload.json").read_text())["question"] == "What is 2+2?"
 
 
 def test_a_long_reasoning_is_shortened_before_it_is_kept() -> None:

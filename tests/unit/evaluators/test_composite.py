@@ -23,7 +23,7 @@ from unit.fake_judge import Judge, answer, llm_judge, resources, scored
 
 
 class Fixed(EvaluatorSpec):
-    """Says what it is told to say, now or later."""
+    """Returns or raises a fixed result, synchronously or not."""
 
     says: Any = 1.0
     later: bool = False
@@ -34,12 +34,12 @@ class Fixed(EvaluatorSpec):
     def evaluate(self, context: Context) -> Any:
         if isinstance(self.says, Exception):
             raise self.says
-        said = self.says if isinstance(self.says, EvaluationScore) else EvaluationScore(self.says)
-        return self._later(said) if self.later else said
+        score = self.says if isinstance(self.says, EvaluationScore) else EvaluationScore(self.says)
+        return self._later(score) if self.later else score
 
-    async def _later(self, said: EvaluationScore) -> EvaluationScore:
+    async def _later(self, score: EvaluationScore) -> EvaluationScore:
         await asyncio.sleep(0)
-        return said
+        return score
 
 
 def fixed(name: str, says: Any = 1.0, **keys: Any) -> Fixed:
@@ -114,10 +114,10 @@ def test_hits_and_misses_name_their_member() -> None:
     assert score.misses == ("b: it says five", "c: scored 0.3")
 
 
-def test_a_reason_tells_how_many_passed() -> None:
+def test_the_reason_has_the_number_of_passed_members() -> None:
     spec = composite(fixed("a", 1.0), fixed("b", 0.0), type="threshold", threshold=0.9)
     assert scored(spec).reasoning == (
-        "1 of 2 evaluators passed, a share of 0.5 by weight; 0.9 is needed"
+        "1 of 2 evaluators passed, a weighted share of 0.5; 0.9 is required"
     )
 
 
@@ -177,7 +177,7 @@ def test_skipped_members_do_not_count() -> None:
     assert scored(composite(fixed("b", skipped))).skipped == "no seed data"
 
 
-def test_assertions_that_members_skipped_are_told() -> None:
+def test_skipped_assertions_of_members_are_reported() -> None:
     partial = EvaluationScore(1.0, skipped_assertions=("response_contains[0]",))
     score = scored(composite(fixed("a", partial), fixed("b", partial)))
     assert score.details["skipped"] == ["response_contains[0]"] * 2
@@ -197,12 +197,12 @@ def test_a_composite_without_a_score_counts_skipped_assertions_too(
 # Waiting and sharing
 
 
-def test_members_that_need_not_wait_are_combined_at_once() -> None:
+def test_synchronous_members_are_combined_synchronously() -> None:
     check = composite(fixed("a"), fixed("b")).prepare(Resources())
     assert isinstance(check(answer()), EvaluationScore)
 
 
-def test_members_run_together() -> None:
+def test_members_run_concurrently() -> None:
     waiting = 0
 
     async def meet(request: Any) -> Observation:
@@ -264,7 +264,7 @@ def test_a_judge_can_combine() -> None:
 
 
 @pytest.mark.parametrize("name", ["evaluator_results", "EVALUATOR_RESULTS_JSON"])
-def test_a_prompt_says_where_the_results_stand(name: str) -> None:
+def test_a_prompt_variable_places_the_results(name: str) -> None:
     judge = Judge({"score": 1})
     spec = composite(fixed("a", 0.9), type="llm_judge", prompt=f"Combine {{{{{name}}}}} fairly.")
     scored(spec, judge)
@@ -299,7 +299,7 @@ def test_a_judge_that_cannot_combine_is_errored() -> None:
     assert score.details["members"][0]["name"] == "a"
 
 
-def test_a_failed_gate_stands_even_when_the_aggregator_breaks() -> None:
+def test_a_failed_gate_counts_even_if_the_aggregator_errors() -> None:
     spec = composite(fixed("a", 0.25, required=True), type="llm_judge", prompt="Combine.")
     score = scored(spec, Judge(TargetError("down")))
     assert (score.score, score.verdict) == (0.25, "fail")

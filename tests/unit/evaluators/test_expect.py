@@ -63,7 +63,7 @@ def call(tool: str, **params: Any) -> ToolCall:
 def test_tools_called(mode: str, wanted: list[str], called: list[str], holds: bool) -> None:
     score = expect(seen(*called), toolsCalled=wanted, toolsCalledMode=mode)
     assert (score.score, score.verdict) == ((1.0, "pass") if holds else (0.0, "fail"))
-    assert all(said.startswith("toolsCalled: ") for said in (*score.hits, *score.misses))
+    assert all(message.startswith("toolsCalled: ") for message in (*score.hits, *score.misses))
     acceptable = expect(seen(*called), toolsAcceptable=[["z"], wanted], toolsCalledMode=mode)
     assert acceptable.score == score.score
 
@@ -76,7 +76,7 @@ def test_repeats_of_a_listed_tool_are_noted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "wanted", "called", "said"),
+    ("mode", "wanted", "called", "message"),
     [
         ("set", ["a"], ["b"], 'expected ["a"], called ["b"]; missing ["a"]; unexpected ["b"]'),
         ("set", [], ["b"], 'expected no tool, called ["b"]; unexpected ["b"]'),
@@ -85,11 +85,11 @@ def test_repeats_of_a_listed_tool_are_noted() -> None:
         ("sequence", ["a", "b"], ["b", "a"], "; the order differs"),
     ],
 )
-def test_a_miss_says_which_tools(
-    mode: str, wanted: list[str], called: list[str], said: str
+def test_a_miss_names_the_tools(
+    mode: str, wanted: list[str], called: list[str], message: str
 ) -> None:
     (miss,) = expect(seen(*called), toolsCalled=wanted, toolsCalledMode=mode).misses
-    assert said in miss
+    assert message in miss
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_miss_says_which_tools(
 def test_tools_acceptable(sets: list[list[str]], called: list[str], holds: bool) -> None:
     score = expect(seen(*called), toolsAcceptable=sets)
     assert score.score == float(holds)
-    assert all(said.startswith("toolsAcceptable: ") for said in (*score.hits, *score.misses))
+    assert all(message.startswith("toolsAcceptable: ") for message in (*score.hits, *score.misses))
 
 
 def test_tools_not_called() -> None:
@@ -139,7 +139,7 @@ def test_no_tool_errors(made: ToolCall, holds: bool) -> None:
         assert ("boom" in score.misses[0]) == (made.error == "boom")
 
 
-def test_a_success_that_nobody_told_is_noted() -> None:
+def test_an_assumed_success_is_noted() -> None:
     score = expect(seen("u", ToolCall("t")), noToolErrors=True)
     assert score.details == {"assumedSuccess": ["t"]}
     assert expect(seen("u"), noToolErrors=True).details == {}
@@ -160,7 +160,7 @@ def test_counts_of_calls(keys: dict[str, int], count: int, holds: bool) -> None:
     score = expect(seen(*["t"] * count), **keys)
     assert score.score == float(holds)
     (key,) = keys
-    assert all(said.startswith(f"{key}: ") for said in (*score.hits, *score.misses))
+    assert all(message.startswith(f"{key}: ") for message in (*score.hits, *score.misses))
 
 
 # Parameters
@@ -220,10 +220,10 @@ def test_tool_params(name: str, assertion: str, value: Any, holds: bool) -> None
         param["value"] = value
     score = expect(seen(QUERY), toolParams=[param])
     assert score.score == float(holds)
-    said = (*score.hits, *score.misses)
-    assert len(said) == 1
-    assert ("toolParams: " if holds else "toolParams: expected ") in said[0]
-    assert f"find.{name} {assertion}" in said[0]
+    message = (*score.hits, *score.misses)
+    assert len(message) == 1
+    assert ("toolParams: " if holds else "toolParams: expected ") in message[0]
+    assert f"find.{name} {assertion}" in message[0]
 
 
 def test_some_call_of_the_tool_is_enough_unless_one_is_named() -> None:
@@ -291,15 +291,15 @@ def test_the_text_of_the_answer(keys: dict[str, Any], response: str, holds: bool
     score = expect(Observation(response), **keys)
     assert score.score == float(holds)
     (key,) = keys
-    assert all(said.startswith(f"{key}: ") for said in (*score.hits, *score.misses))
+    assert all(message.startswith(f"{key}: ") for message in (*score.hits, *score.misses))
 
 
 @pytest.mark.parametrize(
     "keys", [{"responseContains": ["Lisbon"]}, {"responseContainsAny": [["Porto", "LISBON"]]}]
 )
-def test_a_match_in_another_case_is_hinted_at(keys: dict[str, Any]) -> None:
+def test_a_match_with_different_capitalisation_gives_a_hint(keys: dict[str, Any]) -> None:
     (miss,) = expect(Observation("lisbon"), **keys).misses
-    assert miss.endswith("; it is there in another case")
+    assert miss.endswith("; it is there with different capitalisation")
     (miss,) = expect(Observation("rome"), **keys).misses
     assert "another case" not in miss
 
@@ -330,7 +330,7 @@ def test_budgets_pass_at_equality(
     score = expect(Observation("x", **reported), **keys)
     assert score.score == float(holds)
     (key,) = keys
-    assert all(said.startswith(f"{key}: ") for said in (*score.hits, *score.misses))
+    assert all(message.startswith(f"{key}: ") for message in (*score.hits, *score.misses))
 
 
 @pytest.mark.parametrize("usage", [None, Usage(input_tokens=500)])
@@ -341,7 +341,7 @@ def test_tokens_are_estimated_when_they_were_not_reported(usage: Usage | None) -
     assert expect(Observation("x" * 41, usage=usage), maxTokens=10).score == 0
 
 
-def test_details_say_that_tokens_were_reported() -> None:
+def test_details_have_the_source_of_the_tokens() -> None:
     score = expect(Observation("x" * 400, usage=Usage(output_tokens=3)), maxTokens=5)
     assert score.details["tokens"] == {"count": 3, "source": "reported by the target"}
 
@@ -373,7 +373,7 @@ def test_without_tool_information_tool_assertions_are_errored(keys: dict[str, An
         ({"maxCostUsd": 5}, "target reports no cost"),
     ],
 )
-def test_a_budget_on_what_was_not_reported_is_errored(keys: dict[str, Any], reason: str) -> None:
+def test_a_budget_on_an_unreported_measure_is_errored(keys: dict[str, Any], reason: str) -> None:
     assert expect(seen("a"), **keys).error == reason
 
 
@@ -405,11 +405,11 @@ def test_a_pattern_that_takes_too_long_is_errored(
     assert score.error == "the pattern took longer than 1 s"
 
 
-def test_a_schema_without_end_is_errored() -> None:
-    assert "without end" in expect(Observation("5"), jsonSchema={"$ref": "#"}).error
+def test_an_endlessly_recursive_schema_is_errored() -> None:
+    assert "refers to itself endlessly" in expect(Observation("5"), jsonSchema={"$ref": "#"}).error
 
 
-def test_a_failed_assertion_is_not_hidden_by_one_that_cannot_be_judged() -> None:
+def test_a_failed_assertion_fails_even_if_another_cannot_be_judged() -> None:
     score = expect(
         Observation("x"),
         toolsCalled=["a"],
@@ -424,7 +424,7 @@ def test_a_failed_assertion_is_not_hidden_by_one_that_cannot_be_judged() -> None
     ]
 
 
-def test_several_reasons_are_all_told() -> None:
+def test_all_reasons_are_reported() -> None:
     score = expect(Observation("x"), toolsCalled=[], noToolErrors=True, maxCostUsd=1)
     assert score.error == "target reports no cost; target reports no tool calls"
     assert len(score.details["unjudged"]) == 3
@@ -454,7 +454,7 @@ def test_a_key_set_to_false_asserts_nothing() -> None:
     assert (score.score, len(score.hits)) == (1.0, 1)
 
 
-def test_keys_in_snake_case_are_judged_alike() -> None:
+def test_keys_in_snake_case_are_judged_the_same() -> None:
     score = expect(seen("a"), tools_called=["b"], response_contains=["Lisbon"])
     assert score.misses[0].startswith("toolsCalled: expected")
 
@@ -480,7 +480,7 @@ def test_tokens_are_resolved() -> None:
     )
 
 
-def test_what_is_skipped_and_dropped_is_listed_and_never_fails() -> None:
+def test_skipped_and_dropped_assertions_are_listed_and_never_fail() -> None:
     score = expect(
         Observation("Lisbon"),
         sources=SOURCES,
@@ -500,13 +500,13 @@ def test_what_is_skipped_and_dropped_is_listed_and_never_fails() -> None:
     assert list(score.skipped_assertions) == score.details["skipped"]
 
 
-def test_a_failing_block_lists_what_was_skipped_too() -> None:
+def test_a_failing_block_also_lists_skipped_assertions() -> None:
     score = expect(Observation("x"), responseContains=["{{seed:nope}}", "Lisbon"])
     assert (score.score, len(score.details["skipped"])) == (0.0, 1)
     assert list(score.skipped_assertions) == score.details["skipped"]
 
 
-def test_nothing_left_to_check_is_skipped() -> None:
+def test_a_block_with_nothing_left_to_check_is_skipped() -> None:
     param = {"tool": "t", "paramName": "q", "assertion": "equals", "value": "{{seed:nope}}"}
     score = expect(Observation("x"), responseContains=["{{seed:nope}}"], toolParams=[param])
     assert (score.skipped, score.score) == ("nothing verified", None)
@@ -565,7 +565,7 @@ def test_labeled_an_ambiguous_case_accepts_any_of_its_sets() -> None:
 # Purity
 
 
-def test_a_block_says_the_same_in_any_order_and_from_any_thread() -> None:
+def test_a_block_gives_the_same_result_in_any_order_and_thread() -> None:
     spec = spec_of(
         "expect", toolsCalled=["a"], noToolErrors=True, responseContains=["x"], maxTokens=2
     )

@@ -146,12 +146,12 @@ def test_an_ambiguous_date_is_errored(expected: str, found: str) -> None:
     field = {"path": "d", "match": "date"}
     score = accuracy({"d": found}, field, expected={"d": expected})
     assert score.score is None
-    assert "may be two different days; say which with 'formats'" in score.error
+    assert "is ambiguous: it can be two different days; set 'formats'" in score.error
     dated = {**field, "formats": ["%d/%m/%Y", "%Y-%m-%d", "%d-%m-%Y"]}
     assert accuracy({"d": found}, dated, expected={"d": expected}).score == 1
 
 
-def test_a_value_that_cannot_be_read_is_told_apart_from_a_wrong_one() -> None:
+def test_an_unreadable_value_is_distinguished_from_a_wrong_one() -> None:
     field = {"path": "d", "match": "date", "formats": ["DD/MM/YYYY", "%d.%m.%Y"]}
     score = accuracy({"d": "2025-01-15"}, field, expected={"d": "2025-01-15"})
     assert score.misses == (
@@ -188,7 +188,7 @@ def test_the_answer_is_found_in_a_fence_or_prose(text: str) -> None:
         '```json\n{"query": "invoice"}\n```\nThe answer is {"number": "A-1"}',
     ],
 )
-def test_of_several_objects_the_one_with_the_fields_is_the_answer(text: str) -> None:
+def test_the_object_with_the_fields_is_chosen_as_the_answer(text: str) -> None:
     assert accuracy(text, {"path": "total"}, {"path": "number"}).score == 0.5
 
 
@@ -215,10 +215,10 @@ def test_without_json_all_required_fields_are_missed() -> None:
     fields = ({"path": "number"}, {"path": "total"}, {"path": "paid", "required": False})
     score = accuracy("I don't know.", *fields)
     assert (score.score, len(score.misses)) == (0.0, 2)
-    assert score.reasoning == "the answer holds no JSON"
+    assert score.reasoning == "the answer contains no JSON"
 
 
-def test_only_optional_fields_that_are_missing_verify_nothing() -> None:
+def test_missing_optional_fields_alone_are_skipped() -> None:
     assert accuracy("{}", {"path": "paid", "required": False}).skipped == "nothing verified"
 
 
@@ -250,7 +250,7 @@ def test_a_field_of_weight_zero_is_reported_but_not_counted() -> None:
         ({"path": "gone"}, {"a": 1}, "the expected output has no 'gone'"),
         ({"path": "a", "match": "numeric_tolerance"}, {"a": "one"}, "'one' is not a number"),
         ({"path": "a", "match": "date"}, {"a": "soon"}, "'soon' is not a date"),
-        ({"path": "a"}, "no JSON at all", "holds no JSON"),
+        ({"path": "a"}, "no JSON at all", "contains no JSON"),
     ],
 )
 def test_an_expected_output_that_cannot_be_compared_is_errored(

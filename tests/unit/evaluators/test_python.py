@@ -75,18 +75,20 @@ def endless() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("details", "why"), [(endless(), "RecursionError"), ({"x": Unspeakable()}, "no words")]
 )
-def test_a_score_that_cannot_be_written_is_errored(details: dict[str, Any], why: str) -> None:
+def test_a_score_that_cannot_be_converted_to_json_is_errored(
+    details: dict[str, Any], why: str
+) -> None:
     score = score_of(EvaluationScore(1.0, details=details))
-    assert score.error.startswith("its score cannot be written as JSON: ")
+    assert score.error.startswith("its score cannot be converted to JSON: ")
     assert why in score.error
 
 
-def test_details_that_are_no_json_are_kept_as_they_are() -> None:
+def test_details_that_are_not_json_are_kept_unchanged() -> None:
     assert score_of(EvaluationScore(1.0, details={"x": {1, 2}})).details == {"x": {1, 2}}
 
 
 @pytest.mark.parametrize(
-    ("said", "score", "verdict"),
+    ("returned", "score", "verdict"),
     [
         (True, 1.0, "pass"),
         (False, 0.0, "fail"),
@@ -100,26 +102,26 @@ def test_details_that_are_no_json_are_kept_as_they_are() -> None:
         ([True, 0.8, "pass", EvaluationScore(1.0)], 0.95, "pass"),
     ],
 )
-def test_what_a_function_returns_is_a_score(said: Any, score: float, verdict: str) -> None:
-    found = score_of(said)
+def test_a_return_value_becomes_a_score(returned: Any, score: float, verdict: str) -> None:
+    found = score_of(returned)
     assert found.score == pytest.approx(score)
     assert found.verdict == verdict
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("returned", "words"),
     [
         (None, "NoneType"),
         (1.5, "1.5"),
         (float("nan"), "nan"),
-        ("great", "none of pass, borderline, fail"),
+        ("great", "expected one of pass, borderline, fail"),
         ([], "an empty list"),
         ([True, None], "item 2"),
         ({"score": 1}, "dict"),
     ],
 )
-def test_anything_else_is_errored_and_says_what_it_was(said: Any, words: str) -> None:
-    found = score_of(said)
+def test_any_other_return_value_is_errored(returned: Any, words: str) -> None:
+    found = score_of(returned)
     assert found.score is None
     assert words in found.error
 
@@ -142,7 +144,7 @@ def test_items_of_a_list_are_named_with_their_reasons() -> None:
 # Parameters
 
 
-def test_parameters_are_given_what_their_names_ask_for(project: Path) -> None:
+def test_parameters_receive_values_by_name(project: Path) -> None:
     plugin(
         project,
         """
@@ -192,7 +194,7 @@ def test_its_keys_are_checked_when_a_file_is_loaded(project: Path, entry: str, c
     assert code in [problem.code for problem in eval_files.validate("a.eval.yaml").problems]
 
 
-def test_what_a_function_changes_nobody_else_sees(project: Path) -> None:
+def test_changes_by_a_function_have_no_side_effects(project: Path) -> None:
     plugin(
         project,
         """
@@ -257,12 +259,12 @@ def test_keys_are_not_converted(project: Path, annotation: str, written: str, ri
     assert (eval_files.validate("a.eval.yaml").errors == ()) is right
 
 
-def test_an_async_function_is_waited_for(project: Path) -> None:
+def test_an_async_function_is_awaited(project: Path) -> None:
     plugin(project, "@assay.evaluator\nasync def later(response): return 'degrees' in response\n")
     assert graded(project, "{type: later}").score == 1.0
 
 
-def test_a_function_may_be_called_as_before(project: Path) -> None:
+def test_a_decorated_function_can_still_be_called(project: Path) -> None:
     def doubled(response: str) -> bool:
         return response == response * 2
 
@@ -293,7 +295,7 @@ def test_any_name_can_be_used(project: Path, name: str, written: str) -> None:
 def test_a_parameter_may_not_take_a_common_key(parameter: str) -> None:
     scope: dict[str, Any] = {}
     exec(f"def bad(response, {parameter}): return True", scope)
-    with pytest.raises(PluginError, match=f"{parameter!r} of bad is taken"):
+    with pytest.raises(PluginError, match=f"{parameter!r} of bad has a reserved name"):
         spec_class(scope["bad"])
 
 
@@ -309,7 +311,9 @@ def test_a_crash_is_errored(project: Path) -> None:
     ("error", "fault"),
     [("RuntimeError('boom')", "RuntimeError: boom"), ("SystemExit", "SystemExit")],
 )
-def test_a_plugin_that_cannot_be_imported_is_told(project: Path, error: str, fault: str) -> None:
+def test_a_plugin_that_cannot_be_imported_is_reported(
+    project: Path, error: str, fault: str
+) -> None:
     plugin(project, f"raise {error}\n")
     cases = "- {id: a, input: x, evaluators: [{type: tone}]}\n- {id: b}\n"
     (project / "s.eval.yaml").write_text(cases)
@@ -329,7 +333,7 @@ def test_a_function_cannot_take_the_name_of_a_built_in(project: Path) -> None:
     )
 
 
-def test_two_functions_cannot_have_one_name(project: Path) -> None:
+def test_two_functions_cannot_have_the_same_name(project: Path) -> None:
     plugin(
         project,
         "@assay.evaluator(name='same')\ndef a(response): return True\n"
@@ -343,7 +347,7 @@ def test_only_functions_are_decorated(project: Path) -> None:
     warm = "def warm(response, least): return least <= 23\nfrom functools import partial\n"
     plugin(project, f"{warm}assay.evaluator(name='hot')(partial(warm, least=30))\n")
     (problem,) = eval_files.validate("assay.yaml").errors
-    assert "assay.evaluator decorates functions; this is of the type partial" in problem.message
+    assert "assay.evaluator decorates functions, got an object of type partial" in problem.message
 
 
 # Inline
@@ -386,7 +390,7 @@ def test_loading_runs_no_code_of_the_project(project: Path) -> None:
         ("{type: 'python:checks:warm', least: '1'}", UsageError, "least"),
     ],
 )
-def test_a_wrong_reference_is_told_before_anything_is_graded(
+def test_a_wrong_reference_is_reported_before_grading(
     project: Path, entry: str, error: type[Exception], words: str
 ) -> None:
     (project / "checks.py").write_text(

@@ -76,7 +76,7 @@ def test_the_judge_sees_items_case_and_answer() -> None:
     assert f"[{fence} reference_data]\n" in judge.prompt
 
 
-def test_the_score_is_the_mean_by_weight_of_what_is_met() -> None:
+def test_the_score_is_the_weighted_mean_of_the_items() -> None:
     items = [{"id": "a", "description": "A", "weight": 3}, {"id": "b", "description": "B"}]
     score = scored(rubric(*items), Judge(reply(yes("a"), no("b", "too long"))))
     assert (score.score, score.verdict) == (0.75, "borderline")
@@ -118,7 +118,7 @@ def test_a_required_item_that_is_not_met_fails_whatever_the_score() -> None:
     assert (score.verdict, score.failed_gate) == ("fail", "required item 'rubric-2' is not met")
 
 
-def test_several_unmet_items_are_named_together() -> None:
+def test_all_unmet_required_items_are_named() -> None:
     score = scored(rubric("A", "B"), Judge(reply(no("rubric-1"), no("rubric-2"))))
     assert score.failed_gate == "required items 'rubric-1', 'rubric-2' are not met"
 
@@ -154,7 +154,7 @@ def test_long_items_are_cut_in_sentences() -> None:
     assert len(hit) < 130
 
 
-def test_the_first_summary_stands_when_items_are_asked_for_again() -> None:
+def test_the_first_summary_is_kept_when_items_are_requested_again() -> None:
     parts = (
         reply(yes("rubric-1"), overall_reasoning="all of it"),
         reply(yes("rubric-2"), overall_reasoning="the rest"),
@@ -162,11 +162,11 @@ def test_the_first_summary_stands_when_items_are_asked_for_again() -> None:
     assert scored(rubric("A", "B"), Judge(*parts)).reasoning == "all of it"
 
 
-def test_omitted_items_alone_are_asked_for_again() -> None:
+def test_only_omitted_items_are_requested_again() -> None:
     judge = Judge(reply(yes("rubric-2")), reply(no("rubric-1"), no("rubric-2")))
     score = scored(rubric("A", "B"), judge)
     assert [check["met"] for check in score.details["checks"]] == [False, True]
-    assert "leaves out the items 'rubric-1'; give the checks of these only" in judge.task(1)
+    assert "has no check for 'rubric-1'; reply with the checks of these items only" in judge.task(1)
     schema: Any = judge.asked[1].reply_schema
     assert schema["properties"]["checks"]["items"]["properties"]["id"] == {"enum": ["rubric-1"]}
 
@@ -175,7 +175,7 @@ def test_an_item_omitted_three_times_is_errored() -> None:
     judge = Judge(reply(yes("rubric-1")), reply(), reply(yes("rubric-1")))
     score = scored(rubric("A", "B"), judge)
     assert score.score is None
-    assert "in 3 attempts: it leaves out the items 'rubric-2'" in score.error
+    assert "in 3 attempts: it has no check for 'rubric-2'" in score.error
     assert len(judge.asked) == 3
 
 
@@ -221,7 +221,7 @@ def test_a_binary_item_may_be_answered_with_both() -> None:
         (reply(overall_reasoning=[]), "its 'overall_reasoning' is an empty list"),
     ],
 )
-def test_an_improper_reply_is_sent_back(bad: Any, wrong: str) -> None:
+def test_an_invalid_reply_is_sent_back(bad: Any, wrong: str) -> None:
     judge = Judge(bad, reply(yes("rubric-1"), graded("g", 4)))
     spec = rubric("A", {"id": "g", "description": "G", "score_ranges": RANGES})
     assert scored(spec, judge).score == 1.0
@@ -244,7 +244,7 @@ def test_a_missing_judge_is_found_when_the_evaluator_is_prepared() -> None:
         rubric("A").prepare(Resources())
 
 
-def test_the_cache_answers_even_what_was_asked_in_two_parts() -> None:
+def test_the_cache_answers_a_question_that_took_two_replies() -> None:
     cache = Memory()
     judge = Judge(reply(yes("rubric-1")), reply(no("rubric-2")))
     first = scored(rubric("A", "B"), judge, cache=cache)
@@ -254,7 +254,7 @@ def test_the_cache_answers_even_what_was_asked_in_two_parts() -> None:
 
 
 @pytest.mark.parametrize("rest", [[], [{"checks": "none"}]])
-def test_half_of_an_answer_in_the_cache_counts_for_nothing(rest: list[Any]) -> None:
+def test_an_incomplete_cache_entry_is_ignored(rest: list[Any]) -> None:
     cache = Memory()
     full = reply(no("rubric-1"), yes("rubric-2"))
     scored(rubric("A", "B"), Judge(full), cache=cache)

@@ -1,4 +1,4 @@
-"""tool_trajectory: what it scores, and what it says about it."""
+"""tool_trajectory: scores, messages and diffs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_in_order_finds_the_best_alignment_not_the_first() -> None:
     assert walk("in_order", ["z", "a", "b"], ["a", "b", "z"]) == pytest.approx(2 / 3)
 
 
-def test_any_order_wants_the_steps_in_whatever_order() -> None:
+def test_any_order_accepts_the_steps_in_any_order() -> None:
     assert walk("any_order", ["a", "b"], ["b", "x", "a"]) == 1
     assert walk("any_order", ["a", "b"], ["b", "x"]) == 0.5
 
@@ -115,12 +115,12 @@ def test_subset_allows_a_step_more_than_once() -> None:
     assert walk("subset", ["a", "a"], ["a", "a", "a"]) == 1
 
 
-def test_subset_says_what_differs_in_every_call_of_a_step() -> None:
+def test_subset_reports_the_difference_of_every_call_of_a_step() -> None:
     keys = {"mode": "subset", "expected": [("a", {"q": 1})]}
     score = graded(keys, [("a", {"q": 2}), ("a", {"q": 3})])
     assert score.misses == (
-        "a(q=2) is not allowed: q is 2, not 1",
-        "a(q=3) is not allowed: q is 3, not 1",
+        "a(q=2) is not allowed: q = 2, expected 1",
+        "a(q=3) is not allowed: q = 3, expected 1",
     )
 
 
@@ -147,7 +147,7 @@ def test_exact_with_no_steps_wants_no_call() -> None:
     assert walk("exact", [], ["a"]) == 0
 
 
-def test_exact_and_subset_without_steps_ask_for_numbers_only() -> None:
+def test_exact_and_subset_without_steps_check_counts_only() -> None:
     for mode in ("exact", "subset"):
         score = graded({"mode": mode, "minimums": {"a": 1}}, ["a", "b"])
         assert (score.score, score.details["diff"]) == (1, [])
@@ -158,13 +158,13 @@ def test_exact_and_subset_without_steps_ask_for_numbers_only() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_optional_step_may_be_made_or_not(mode: str) -> None:
+def test_an_optional_step_may_be_left_out(mode: str) -> None:
     path = ["a", {"tool": "o", "optional": True}, "b"]
     assert walk(mode, path, ["a", "o", "b"]) == 1
     assert walk(mode, path, ["a", "b"]) == 1
 
 
-def test_an_optional_step_is_no_aspect() -> None:
+def test_an_optional_step_is_not_an_aspect() -> None:
     path = [{"tool": "o", "optional": True}, "a", "b"]
     assert walk("in_order", path, ["o", "a"]) == 0.5
     assert walk("any_order", path, ["o", "a"]) == 0.5
@@ -211,7 +211,7 @@ def test_maximums_are_aspects_and_hold_at_equality() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_numbers_count_beside_the_steps(mode: str) -> None:
+def test_counts_are_scored_in_addition_to_the_steps(mode: str) -> None:
     keys = {"minimums": {"a": 1}, "maximums": {"b": 0}}
     assert walk(mode, ["a", "b"], ["a", "b"], **keys) == 0.75
 
@@ -223,7 +223,7 @@ def test_ignored_tools_are_left_out_before_anything_else() -> None:
     assert score_of({"maximums": {"log": 0}, "ignore": ["log"]}, ["log"]) == 1
 
 
-def test_a_forbidden_call_makes_the_score_0_and_says_so() -> None:
+def test_a_forbidden_call_makes_the_score_0_with_a_reason() -> None:
     score = graded({"expected": ["a"], "forbidden": ["rm"]}, ["a", "rm", "rm"])
     assert score.score == 0
     assert score.misses == ("rm was called, which is forbidden",)
@@ -266,7 +266,7 @@ def test_a_time_limit_of_a_matched_step_is_an_aspect(mode: str) -> None:
     assert walk(mode, [QUICK], [timed(10.0)]) == 1
     score = graded({"mode": mode, "expected": [QUICK]}, [timed(10.5)])
     assert score.score == 0.5
-    assert score.misses == ('a: duration_ms is 10.5, not {"lte": 10.0}',)
+    assert score.misses == ('a: duration_ms = 10.5, expected {"lte": 10.0}',)
     (entry,) = score.details["diff"]
     assert entry["status"] == "matched"
     assert entry["differences"] == [
@@ -274,7 +274,7 @@ def test_a_time_limit_of_a_matched_step_is_an_aspect(mode: str) -> None:
     ]
 
 
-def test_a_time_limit_without_a_known_duration_or_a_match_is_none() -> None:
+def test_a_time_limit_without_a_known_duration_or_a_match_is_ignored() -> None:
     score = graded({"expected": [QUICK]}, [timed(None)])
     assert (score.score, score.hits) == (1, ("a was called",))
     score = graded({"expected": [QUICK, "b"]}, ["b"])
@@ -288,7 +288,7 @@ def test_the_step_with_the_limit_gets_the_quick_call() -> None:
     assert walk("in_order", [QUICK], calls) == 1
 
 
-def test_a_broken_limit_is_avoided_rather_than_another_one_kept() -> None:
+def test_avoiding_a_broken_limit_is_preferred_to_keeping_another() -> None:
     quick_b = {"tool": "b", "max_duration_ms": 10}
     calls = ["a", "b", timed(5.0), {"tool": "b", "duration_ms": 50.0}]
     assert walk("in_order", [QUICK, quick_b], calls) == 1
@@ -336,7 +336,7 @@ def test_subset_wants_no_other_keys_at_every_depth() -> None:
     assert not fits({"q": {"exists": True}}, {}, "subset")
 
 
-def test_a_list_of_paths_compares_what_lies_there() -> None:
+def test_a_list_of_paths_compares_the_values_at_these_paths() -> None:
     expected = {"q": 1, "deep": {"k": "v", "p": 0}, "items": [{"id": 1}, {"id": {"gte": 5}}]}
     given = {"q": 9, "deep": {"k": "v"}, "items": [{"id": 3}, {"id": 5}]}
     assert fits(expected, given, ["deep.k", "items.1.id"])
@@ -374,7 +374,7 @@ def test_null_is_not_the_same_as_nothing() -> None:
     assert not fits({"q": None}, {})
 
 
-def test_arguments_that_are_no_json_never_match_a_mapping() -> None:
+def test_arguments_that_are_not_json_never_match_a_mapping() -> None:
     assert not fits({}, '{"q": ')
     assert not fits({"q": {"exists": False}}, '{"q": ')
 
@@ -433,7 +433,7 @@ def test_the_names_of_conditions_are_those_that_files_may_use() -> None:
     assert set(Predicate.model_fields) == CONDITIONS
 
 
-def test_the_mapping_of_arguments_is_no_condition() -> None:
+def test_the_mapping_of_arguments_is_not_a_condition() -> None:
     assert fits({"type": "rain"}, {"type": "rain"})
     assert not fits({"type": "string"}, "text")
 
@@ -468,6 +468,7 @@ def test_output_matches_the_result_as_arguments_are_matched() -> None:
     score = graded({"expected": [{"tool": "a", "output": {"t": 1}}]}, [{"tool": "a", "output": {}}])
     (entry,) = score.details["diff"]
     assert entry["differences"][0]["path"] == "output.t"
+    assert "was called with a different result: output.t is missing, expected 1" in score.misses[0]
 
 
 def test_any_of_is_satisfied_by_each_of_its_calls() -> None:
@@ -475,7 +476,7 @@ def test_any_of_is_satisfied_by_each_of_its_calls() -> None:
     assert walk("in_order", [either], [("a", {"q": 1})]) == 1
     assert walk("in_order", [either], ["b"]) == 1
     score = graded({"expected": [either]}, [("a", {"q": 2})])
-    assert score.misses == ("a(q=1) or b was called otherwise: q is 2, not 1",)
+    assert score.misses == ("a(q=1) or b was called with different arguments: q = 2, expected 1",)
     assert walk("in_order", [either, either], ["b"]) == 0.5
 
 
@@ -490,7 +491,7 @@ def test_any_of_takes_the_alternative_whose_limit_is_kept() -> None:
     )
 
 
-# What is said
+# Messages and diffs
 
 
 def test_the_diff_of_a_walk_with_every_kind_of_entry() -> None:
@@ -520,7 +521,7 @@ def test_the_diff_of_a_walk_with_every_kind_of_entry() -> None:
     }
     assert score.hits == ("a was called", "d was called")
     assert score.misses == (
-        'b(q=1, deep={"k": 2}) was called otherwise: q is 2, not 1',
+        'b(q=1, deep={"k": 2}) was called with different arguments: q = 2, expected 1',
         "c was not called",
     )
     assert score.reasoning == "2 of 4 checks hold"
@@ -533,7 +534,7 @@ def test_the_diff_as_lines_of_a_terminal() -> None:
         '  = a(q="x")',
         "  ~ b(p=2)",
         "      q is missing, expected 1",
-        "      p is 2, not expected",
+        "      p = 2, not expected",
         "  - c",
         '  + e\\x1b(t="é\\x9b")',
     ]
@@ -546,49 +547,49 @@ def test_long_calls_and_values_are_cut() -> None:
     assert line.endswith("...)")
 
 
-def test_a_step_out_of_order_is_said_to_be() -> None:
+def test_a_step_out_of_order_is_reported() -> None:
     score = graded({"expected": ["a", "b"]}, ["b", "a"])
     assert score.misses == ("a was called out of order",)
-    assert graded({"expected": ["a", "a"]}, ["a"]).misses == ("a was not called once more",)
+    assert graded({"expected": ["a", "a"]}, ["a"]).misses == ("a was not called again",)
 
 
-def test_a_wrong_call_elsewhere_in_the_order_is_not_beside_the_step() -> None:
+def test_a_wrong_call_elsewhere_in_the_order_is_not_paired_with_the_step() -> None:
     score = graded({"expected": ["a", ("b", {"q": 1})]}, [("b", {"q": 2}), "a"])
     assert statuses(score) == ["unexpected b", "matched a", "missing b"]
     score = graded({"mode": "any_order", "expected": ["a", ("b", {"q": 1})]}, [("b", {}), "a"])
     assert statuses(score) == ["wrong_args b", "matched a"]
 
 
-def test_wrong_arguments_stand_beside_the_nearest_step() -> None:
+def test_wrong_arguments_are_paired_with_the_nearest_step() -> None:
     expected = [("a", {"q": 1, "p": 1}), ("a", {"q": 2, "p": 2})]
     calls = [("a", {"q": 2, "p": 0}), ("a", {"q": 1, "p": 0})]
     score = graded({"mode": "any_order", "expected": expected}, calls)
     assert [len(entry["differences"]) for entry in score.details["diff"]] == [1, 1]
 
 
-def test_exact_says_what_is_wrong_at_each_place() -> None:
+def test_exact_reports_what_is_wrong_at_each_place() -> None:
     expected = ["a", ("b", {"q": 1}), "c"]
     score = graded({"mode": "exact", "expected": expected}, ["a", ("b", {"q": 2}), "x", "y"])
     assert score.hits == ("call 1 is a",)
     assert score.misses == (
-        "call 2 is not b(q=1): q is 2, not 1",
-        "call 3 is not c but x",
-        "call 4 is y, one too many",
+        "call 2 is not b(q=1): q = 2, expected 1",
+        "call 3 is x, expected c",
+        "call 4 is y, expected no more",
     )
     shown = "matched a, wrong_args b, missing c, unexpected x, unexpected y"
     assert ", ".join(statuses(score)) == shown
     assert graded({"mode": "exact", "expected": ["a", "b"]}, ["a"]).misses == (
-        "call 2 is not b: there is none",
+        "call 2 is missing, expected b",
     )
 
 
-def test_subset_says_which_calls_are_not_allowed() -> None:
+def test_subset_reports_calls_that_are_not_allowed() -> None:
     score = graded({"mode": "subset", "expected": ["a", ("b", {"q": 1})]}, [("b", {"q": 2}), "x"])
-    assert score.misses == ("b(q=2) is not allowed: q is 2, not 1", "x is not allowed")
+    assert score.misses == ("b(q=2) is not allowed: q = 2, expected 1", "x is not allowed")
     assert statuses(score) == ["wrong_args b", "unexpected x"]
 
 
-def test_numbers_say_what_was_found() -> None:
+def test_counts_are_reported_with_the_limit() -> None:
     score = graded({"minimums": {"a": 2, "b": 0}, "maximums": {"c": 1}}, ["a", "c", "c"])
     assert score.hits == ("b was called 0 times, at least 0",)
     assert score.misses == (
@@ -597,7 +598,7 @@ def test_numbers_say_what_was_found() -> None:
     )
 
 
-def test_a_walk_in_which_all_is_in_place_says_the_same_as_any_other() -> None:
+def test_the_fast_path_reports_the_same_as_the_alignment() -> None:
     path = ["a", QUICK, {"tool": "o", "optional": True}]
     calls = ["a", timed(5.0), "o"]
     for mode in MODES:
@@ -643,8 +644,8 @@ def all_walks(
         for size in range(len(optional) + 1):
             for left_out in itertools.combinations(optional, size):
                 places = [i for i in range(len(steps)) if i not in left_out]
-                beside = zip(places, range(len(calls)), strict=False)
-                pairs = [(i, j) for i, j in beside if suits(steps[i], calls[j])]
+                aligned = zip(places, range(len(calls)), strict=False)
+                pairs = [(i, j) for i, j in aligned if suits(steps[i], calls[j])]
                 yield pairs, max(len(places), len(calls))
         return
     if mode == "subset":  # a step may have several calls

@@ -113,12 +113,12 @@ def test_byte_order_mark_and_crlf(project: Project) -> None:
     assert [case.origin for case in suite] == [(FILE, 2, 1), (FILE, 4, 1)]
 
 
-def test_blank_rows_are_passed_over(project: Project) -> None:
+def test_blank_rows_are_skipped(project: Project) -> None:
     suite = project.suite((HEADER + "\na,Hello,Hi\n\n\nb,Hello,Hi\n\n").encode(), FILE)
     assert [(case.id, case.origin.line) for case in suite] == [("a", 3), ("b", 6)]
 
 
-def test_places_of_cells(project: Project) -> None:
+def test_positions_of_cells(project: Project) -> None:
     text = (
         "id,input,metadata.owner,tags,outcome\n"
         'a,"two\nlines, and a ""quote""",me,one;two,Is kind\n'
@@ -174,7 +174,7 @@ def test_ragged_rows(project: Project) -> None:
     assert "4 cells; the header has 3" in problems[1].message
 
 
-def test_an_empty_input_is_told_at_its_cell(project: Project) -> None:
+def test_an_empty_input_is_reported_at_its_cell(project: Project) -> None:
     problems = project.problems(HEADER + "a,,Hi\n,  ,Hi\n", FILE)
     assert [project.place(problem) for problem in problems] == [
         "2:3 wrong-value",
@@ -199,7 +199,7 @@ def test_all_bad_rows_are_reported(project: Project) -> None:
     assert "'c' is taken by the case on line 6" in problems[3].message
 
 
-def test_an_id_spans_no_lines(project: Project) -> None:
+def test_an_id_cannot_span_lines(project: Project) -> None:
     text = 'input,id,expected_output\nHello,"a\nb",Hi\n'
     assert project.refusals(text, FILE) == ["2:7 wrong-value"]
 
@@ -221,7 +221,7 @@ def test_both_spellings_are_a_warning(project: Project) -> None:
         ((HEADER + "a,Hello,Hi\n").encode("utf-16"), "1:1 encoding", "UTF-16"),
     ],
 )
-def test_files_that_hold_no_case(project: Project, text: bytes, place: str, word: str) -> None:
+def test_files_without_cases(project: Project, text: bytes, place: str, word: str) -> None:
     found, message = project.refused(text, FILE)
     assert found == place
     assert word in message
@@ -266,7 +266,7 @@ def test_cells_full_of_quotes_cost_a_few_times_their_size(project: Project) -> N
     assert peak < 12 * len(text)
 
 
-def test_a_wrong_column_hides_no_row(project: Project) -> None:
+def test_rows_are_checked_even_if_a_column_is_wrong(project: Project) -> None:
     text = "id,input,expected_ouput,id\na,,b,c\nd,e\n"
     assert project.refusals(text, "a.csv") == [
         "1:10 unknown-key",
@@ -280,7 +280,7 @@ def test_a_wrong_column_hides_no_row(project: Project) -> None:
     ("row", "column"),
     [('"c"x,1,2', 4), ('c,"q" z,2', 6), ('c,"say ""hi""" ,2', 15), ('"",""x,2', 6)],
 )
-def test_text_behind_a_closing_quote_is_told_where_it_stands(
+def test_text_after_a_closing_quote_is_reported_at_its_position(
     project: Project, row: str, column: int
 ) -> None:
     (problem,) = project.problems(f"id,input,expected_output\n{row}\n", "a.eval.csv")
@@ -296,14 +296,14 @@ def cell_limit() -> Iterator[int]:
     csv.field_size_limit(before)
 
 
-def test_loads_at_the_same_time_have_the_same_limit(cell_limit: int) -> None:
+def test_concurrent_loads_have_the_same_limit(cell_limit: int) -> None:
     text = f"{'x' * 2 * cell_limit}\n" * 2
     first, second = _rows(text, "a.csv"), _rows(text, "b.csv")
     assert [next(first).line, next(second).line] == [1, 1]
     assert [row.line for row in (*first, *second)] == [2, 2]
 
 
-def test_a_higher_limit_of_the_process_is_not_that_of_a_file(
+def test_a_higher_limit_of_the_process_does_not_raise_that_of_a_file(
     project: Project, cell_limit: int
 ) -> None:
     csv.field_size_limit(3 * MAX_SCALAR)

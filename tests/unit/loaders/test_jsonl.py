@@ -58,7 +58,7 @@ def test_one_case_a_line(project: Project, mode: str) -> None:
     assert isinstance(suite.cases, StreamedCases) is (mode == "streamed")
 
 
-def test_equal_evaluators_are_numbered_whatever_was_read_before(
+def test_numbering_of_equal_evaluators_does_not_depend_on_earlier_lines(
     project: Project, mode: str
 ) -> None:
     entry = {"type": "regex", "value": "v"}
@@ -80,7 +80,7 @@ def test_a_last_line_without_a_line_break(project: Project, mode: str) -> None:
     assert [case.id for case in project.suite(lines(line("a")) + line("b"), FILE)] == ["a", "b"]
 
 
-def test_blank_lines_count_but_hold_no_case(project: Project, mode: str) -> None:
+def test_blank_lines_are_counted_but_skipped(project: Project, mode: str) -> None:
     suite = project.suite(lines("", line("a"), "   ", "\t", line("b"), "").encode(), FILE)
     assert [(case.id, case.origin) for case in suite] == [
         ("a", (FILE, 2, 1)),
@@ -97,7 +97,7 @@ def test_byte_order_mark_and_crlf(project: Project, mode: str) -> None:
     assert [project.place(warning) for warning in suite.warnings] == ["2:56 deprecated-key"]
 
 
-def test_places_are_on_the_right_line_and_column(project: Project, mode: str) -> None:
+def test_positions_have_the_right_line_and_column(project: Project, mode: str) -> None:
     text = lines(
         line("a"), "", '  {"id": "b", "input": "x", "expect": {"responseContains": ["é", "y"]}}'
     )
@@ -109,7 +109,7 @@ def test_places_are_on_the_right_line_and_column(project: Project, mode: str) ->
     assert case.origin_of("threshold") == (FILE, 3, 3)
 
 
-def test_warnings_have_places(project: Project, mode: str) -> None:
+def test_warnings_have_positions(project: Project, mode: str) -> None:
     text = lines(line("a"), line("b", expected_messages="Hi"))
     assert project.warned(text, FILE) == ["2:31 ignored-alias"]
 
@@ -170,7 +170,7 @@ def test_a_bad_line(project: Project, mode: str, bad: str, place: str, word: str
     assert word in message
 
 
-def test_an_unknown_key_of_an_evaluator_is_told_once_where_it_is(
+def test_an_unknown_key_of_an_evaluator_is_reported_once_at_its_position(
     project: Project, mode: str
 ) -> None:
     bad = '{"id": "b", "input": "x", "evaluators": [{"type": "equals", "value": "x", "foo": 1}]}'
@@ -189,7 +189,7 @@ HALF_CHECK = {"type": "contains", "value": "\ud800"}
         ({"metadata": {"\ud800": 1}}, 1),
     ],
 )
-def test_half_of_a_surrogate_pair_is_told_once(
+def test_half_of_a_surrogate_pair_is_reported_once(
     project: Project, mode: str, bad: dict[str, Any], count: int
 ) -> None:
     text = json.dumps({"id": "b", "input": "Hello", "expected_output": "Hi"} | bad)
@@ -197,7 +197,7 @@ def test_half_of_a_surrogate_pair_is_told_once(
     assert [problem.partition(" ")[2] for problem in told] == ["bad-character"] * count
 
 
-def test_a_key_with_half_of_a_surrogate_pair_is_no_fault_of_its_value(
+def test_a_key_with_half_of_a_surrogate_pair_does_not_make_its_value_invalid(
     project: Project, mode: str
 ) -> None:
     text = line("b", evaluators=[{"type": "contains", "value": "x", "\ud801": 1}])
@@ -210,7 +210,7 @@ def test_a_line_that_is_not_utf_8(project: Project, mode: str) -> None:
     assert project.refusals(text, FILE) == ["2:12 encoding", "3:69 wrong-value"]
 
 
-def test_utf_16_is_said_once(project: Project, mode: str) -> None:
+def test_utf_16_is_reported_once(project: Project, mode: str) -> None:
     place, message = project.refused(lines(line("a"), line("b")).encode("utf-16"), FILE)
     assert place == "1:1 encoding"
     assert "UTF-16" in message
@@ -247,7 +247,7 @@ def test_ids_are_unique(project: Project, mode: str) -> None:
     assert all("'a' is taken by the case on line 1" in p.message for p in problems)
 
 
-def test_duplicate_ids_are_reported_beside_other_faults(project: Project, mode: str) -> None:
+def test_duplicate_ids_are_reported_together_with_other_faults(project: Project, mode: str) -> None:
     text = lines(line("a"), "broken", line("a"), line("b", threshold=7))
     assert project.refusals(text, FILE) == [
         "2:1 json-syntax",
@@ -294,12 +294,12 @@ def test_the_sidecar_is_applied(project: Project, mode: str) -> None:
     assert (second.threshold, second.repeat, second.timeout_seconds) == (0.9, 1, 3)
 
 
-def test_a_sidecar_makes_a_case_fail_able(project: Project, mode: str) -> None:
+def test_evaluators_of_the_sidecar_make_a_case_complete(project: Project, mode: str) -> None:
     project.write("talk.yaml", SIDECAR)
     assert len(project.suite('{"id": "a", "input": "x"}\n', FILE)) == 1
 
 
-def test_an_evaluator_of_the_sidecar_has_its_place(project: Project, mode: str) -> None:
+def test_an_evaluator_of_the_sidecar_has_its_position(project: Project, mode: str) -> None:
     project.write("talk.yaml", SIDECAR)
     case = project.suite(line("a"), FILE).cases[0]
     assert case.origin_of("evaluators.0.type") == ("talk.yaml", 9, 23)
@@ -330,7 +330,7 @@ def test_a_wrong_sidecar(project: Project, mode: str, sidecar: str, place: str, 
     assert word in f"{problem.message} {problem.hint}"
 
 
-def test_bad_lines_are_reported_beside_a_wrong_sidecar(project: Project, mode: str) -> None:
+def test_bad_lines_are_reported_together_with_a_wrong_sidecar(project: Project, mode: str) -> None:
     project.write("talk.yaml", "execution: {threshold: 7}\n")
     problems = project.problems(lines(line("a"), "broken"), FILE)
     assert [(problem.file, project.place(problem)) for problem in problems] == [
@@ -439,7 +439,7 @@ def test_a_file_that_lost_cases_is_an_error(project: Project, changed: bytes) ->
 
 
 @pytest.mark.usefixtures("streamed")
-def test_a_file_that_is_gone_is_an_error(project: Project) -> None:
+def test_a_deleted_file_is_an_error(project: Project) -> None:
     suite = project.suite(lines(line("a"), line("b")), FILE)
     (project.root / FILE).unlink()
     with pytest.raises(assay.EvalFileErrors) as refused:
@@ -471,7 +471,7 @@ def test_any_case_of_a_large_file_is_found(project: Project, streamed: None) -> 
             cases[index]
 
 
-def test_where_cases_start_takes_few_bytes(project: Project, streamed: None) -> None:
+def test_the_index_of_cases_is_small(project: Project, streamed: None) -> None:
     cases = project.suite(lines(*(line(f"c{i}") for i in range(1000))), FILE).cases
     assert isinstance(cases, StreamedCases)
     starts = cases._index

@@ -137,9 +137,7 @@ def test_the_expect_block_is_a_gate(project: Project, tier: str) -> None:
 
 
 @pytest.mark.parametrize("tier", CASES)
-def test_a_part_the_author_did_not_write_has_the_place_of_its_case(
-    project: Project, tier: str
-) -> None:
+def test_a_default_part_has_the_position_of_its_case(project: Project, tier: str) -> None:
     case = load_one(project, tier, CASES[tier])
     origin = case.origin_of("evaluators.0")
     assert (origin.file, origin.line) == (f"get_weather.{tier}.json", 2)
@@ -218,9 +216,7 @@ def test_keys_the_seed_requires(project: Project, tier: str, path: tuple[str, ..
 
 
 @pytest.mark.parametrize("tier", CASES)
-def test_a_missing_key_is_not_offered_spellings_that_are_unknown_there(
-    project: Project, tier: str
-) -> None:
+def test_a_missing_key_suggests_only_spellings_of_its_tier(project: Project, tier: str) -> None:
     _, message = project.refused(
         text_of(without(CASES[tier], "description")), f"get_weather.{tier}.json"
     )
@@ -599,7 +595,9 @@ SNAPSHOTS = [
 ]
 
 
-def test_a_wrong_tier_is_told_beside_other_faults_of_the_metadata(project: Project) -> None:
+def test_a_wrong_tier_is_reported_together_with_other_faults_of_the_metadata(
+    project: Project,
+) -> None:
     text = json.dumps({"metadata": {"tier": "labeled", "toolName": 5}, "cases": [CASES["golden"]]})
     assert project.refusals(text, "x.golden.json") == [
         spot(text, '"labeled"', "wrong-value"),
@@ -633,7 +631,7 @@ def test_regression_takes_no_snapshot_token_anywhere(project: Project) -> None:
         {"toolsAcceptable": [["{{seed:a}}"]]},
     ],
 )
-def test_a_token_that_nothing_replaces_is_an_error(project: Project, block: Raw) -> None:
+def test_a_token_in_the_wrong_place_is_an_error(project: Project, block: Raw) -> None:
     text = text_of(made("labeled", expect=block))
     assert project.refusals(text, "x.labeled.json") == [spot(text, '"{{', "bad-token")]
 
@@ -653,7 +651,7 @@ def test_other_braces_are_text(project: Project, words: str) -> None:
     assert block_of(project, "labeled", expecting("labeled", **block)).responseContains == [words]
 
 
-def test_snapshot_tokens_are_reported_beside_other_faults(project: Project) -> None:
+def test_snapshot_tokens_are_reported_together_with_other_faults(project: Project) -> None:
     block = {
         "minLength": 3,
         "maxLength": 2,
@@ -674,7 +672,7 @@ def test_snapshot_tokens_are_reported_beside_other_faults(project: Project) -> N
     ]
 
 
-def test_a_snapshot_token_is_reported_beside_a_conflict(project: Project) -> None:
+def test_a_snapshot_token_is_reported_together_with_a_conflict(project: Project) -> None:
     block = {"minLength": 3, "maxLength": 2, "responseContains": ["{{snapshot:a}}"]}
     text = text_of(made("regression", expect=block))
     assert project.refusals(text, "x.regression.json") == [
@@ -684,7 +682,7 @@ def test_a_snapshot_token_is_reported_beside_a_conflict(project: Project) -> Non
 
 
 @pytest.mark.parametrize("block", [5, None, [], "x"])
-def test_a_regression_block_that_is_no_mapping(project: Project, block: object) -> None:
+def test_a_regression_block_that_is_not_a_mapping(project: Project, block: object) -> None:
     raw = made("regression", expect=block)
     place = project.refusals(text_of(raw), "x.regression.json")
     assert [entry.split()[1] for entry in place] == ["wrong-type"]
@@ -704,7 +702,7 @@ def test_regression_takes_seed_tokens(project: Project) -> None:
 
 
 @pytest.mark.parametrize("tier", EXPECT_TIERS)
-def test_an_unresolved_seed_token_is_a_warning_at_its_place(project: Project, tier: str) -> None:
+def test_an_unresolved_seed_token_is_a_warning_at_its_position(project: Project, tier: str) -> None:
     text = text_of(expecting(tier, responseContains=["fine", "costs {{seed:price}}"]))
     warnings = project.suite(text, f"x.{tier}.json").warnings
     (warning,) = [w for w in warnings if w.code == "unresolved-seed"]
@@ -810,11 +808,11 @@ def test_no_tool_at_all(project: Project, sets: list[list[str]]) -> None:
 def test_none_is_alone_in_its_set(project: Project, tools: list[str]) -> None:
     raw = made("labeled", expect={"toolsAcceptable": [["b"], tools]})
     message = refuse(project, "labeled", raw, '"__none__"', "wrong-value")
-    assert "'__none__' means no tool and must stand alone" in message
+    assert "'__none__' means no tool and must be the only item" in message
 
 
 @pytest.mark.parametrize("tier", EXPECT_TIERS)
-def test_none_is_no_member_of_tools_called(project: Project, tier: str) -> None:
+def test_none_is_not_allowed_in_tools_called(project: Project, tier: str) -> None:
     raw = expecting(tier, toolsCalled=["__none__"])
     place, message = project.refused(text_of(raw), f"x.{tier}.json")
     assert place.startswith("2:")
@@ -984,7 +982,7 @@ def test_all_conflicts_of_a_block_are_reported(project: Project) -> None:
     ]
 
 
-def test_no_tool_is_told_once_where_it_cannot_stand(project: Project) -> None:
+def test_a_misplaced_none_is_reported_once(project: Project) -> None:
     raw = made("labeled", expect={"toolsCalled": ["a", "__none__"]})
     message = refuse(project, "labeled", raw, '"__none__"', "wrong-value")
     assert "belongs in 'toolsAcceptable'" in message
@@ -1057,7 +1055,7 @@ def test_an_unknown_token_source_is_an_error(project: Project, block: Raw, hint:
     assert hint in refuse(project, "labeled", raw, json.dumps(text), "bad-token")
 
 
-def test_the_place_of_a_bad_token(project: Project) -> None:
+def test_the_position_of_a_bad_token(project: Project) -> None:
     raw = expecting("labeled", responseContains=["fine", "costs {{sed:x}}"])
     refuse(project, "labeled", raw, '"costs', "bad-token")
 
@@ -1072,7 +1070,7 @@ def test_snake_case_keys_mean_the_same(project: Project) -> None:
     }
 
 
-def test_places_of_parts(project: Project) -> None:
+def test_positions_of_parts(project: Project) -> None:
     text = text_of(expecting("golden", responseContains=["one", "two"]))
     case = project.case(text, "x.golden.json")
     for path, part in [

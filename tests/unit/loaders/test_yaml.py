@@ -87,7 +87,7 @@ def types(case: assay.EvalCase) -> list[str]:
         ("# only a comment", None),
     ],
 )
-def test_scalars_stay_what_the_author_sees(project: Project, written: str, value: object) -> None:
+def test_scalars_are_read_as_written(project: Project, written: str, value: object) -> None:
     case = project.case(f"{CASE}metadata:\n  value: {written}\n")
     found = case.metadata["value"]
     assert (found, type(found)) == (value, type(value))
@@ -105,7 +105,7 @@ def test_numbers_are_finite_and_fit_64_bits(project: Project, number: str) -> No
     assert number in message
 
 
-def test_a_number_is_no_id(project: Project) -> None:
+def test_a_number_is_not_an_id(project: Project) -> None:
     place, message = project.refused("id: 12\ninput: Hello\nexpected_output: Hi\n")
     assert place == "1:5 wrong-type"
     assert "put it in quotes" in message
@@ -128,7 +128,7 @@ def test_duplicate_keys_deep_inside(project: Project) -> None:
     ]
 
 
-def test_a_duplicate_key_does_not_move_other_places(project: Project) -> None:
+def test_a_duplicate_key_does_not_move_other_positions(project: Project) -> None:
     text = "id: a\ninput: Hello\ninput: [x, y]\nexpected_output: Hi\nthreshold: 7\n"
     assert project.refusals(text) == ["3:1 duplicate-key", "5:12 wrong-value"]
 
@@ -210,7 +210,7 @@ def test_merge_of_something_else(project: Project) -> None:
         ('description: "\\0"', "4:14 bad-character", "NUL"),
     ],
 )
-def test_what_the_dialect_refuses(project: Project, line: str, place: str, word: str) -> None:
+def test_unsupported_yaml_is_rejected(project: Project, line: str, place: str, word: str) -> None:
     found, message = project.refused(f"{CASE}{line}\n")
     assert found == place
     assert word in message
@@ -302,7 +302,7 @@ def test_root_mapping(project: Project) -> None:
     assert types(first) == types(second) == ["is_json"]
 
 
-def test_a_case_goes_before_its_execution_and_that_before_the_suites(project: Project) -> None:
+def test_keys_of_a_case_override_its_execution_and_that_of_the_suite(project: Project) -> None:
     suite = project.suite(
         """
         execution: {threshold: 0.1, repeat: 1, target: a, timeout_seconds: 1}
@@ -341,7 +341,7 @@ def test_root_list(project: Project) -> None:
     assert suite.name == "greet"
 
 
-def test_a_file_that_is_only_an_ending_still_has_a_name(project: Project) -> None:
+def test_a_file_named_like_a_suffix_still_has_a_name(project: Project) -> None:
     suite = project.suite("input: Hello\nexpected_output: Hi\n", ".eval.yaml")
     assert (suite.name, [case.id for case in suite]) == (".eval", [".eval"])
 
@@ -518,9 +518,7 @@ def test_cases_wins_over_its_other_spellings(project: Project) -> None:
 
 
 @pytest.mark.parametrize("keys", [("tests", "evalcases"), ("evalcases", "tests")])
-def test_of_two_other_spellings_the_ignored_one_is_named(
-    project: Project, keys: tuple[str, str]
-) -> None:
+def test_the_ignored_one_of_two_aliases_is_named(project: Project, keys: tuple[str, str]) -> None:
     suite = project.suite(
         "".join(f"{key}: [{{id: {key}, input: x, expected_output: y}}]\n" for key in keys)
     )
@@ -530,7 +528,7 @@ def test_of_two_other_spellings_the_ignored_one_is_named(
 
 
 @pytest.mark.parametrize("keys", [("outcome", "criteria"), ("criteria", "outcome")])
-def test_of_two_aliases_the_one_listed_first_wins_and_has_the_place(
+def test_the_alias_listed_first_wins_and_has_the_position(
     project: Project, keys: tuple[str, str]
 ) -> None:
     case = project.case(f"id: a\ninput: Hello\n{keys[0]}: {keys[0]}\n{keys[1]}: {keys[1]}\n")
@@ -554,7 +552,7 @@ def test_evaluators_win_over_execution_evaluators_with_a_warning(project: Projec
     assert "'execution.evaluators' is ignored" in warning.message
 
 
-def test_an_ignored_list_is_named_as_its_author_did(project: Project) -> None:
+def test_an_ignored_list_is_named_in_the_spelling_of_its_author(project: Project) -> None:
     text = """
         id: a
         input: Hello
@@ -670,7 +668,7 @@ def test_all_keys_of_a_case(project: Project) -> None:
     assert (case.skip, case.cluster, case.critical) == ("not yet", "greetings", True)
 
 
-def test_a_case_is_not_critical_unless_it_says_so(project: Project) -> None:
+def test_a_case_is_not_critical_by_default(project: Project) -> None:
     assert project.case(CASE).critical is False
 
 
@@ -689,7 +687,7 @@ def test_an_id_is_required_in_a_list(project: Project) -> None:
     assert "'id'" in message
 
 
-def test_a_missing_id_and_input_are_told_beside_other_faults(project: Project) -> None:
+def test_a_missing_id_and_input_are_reported_together_with_other_faults(project: Project) -> None:
     text = "- tags: x\n- inptu: Hello\n  expected_output: Hi\n- skip: later\n"
     assert project.refusals(text) == [
         "1:3 missing-key",
@@ -702,7 +700,7 @@ def test_a_missing_id_and_input_are_told_beside_other_faults(project: Project) -
     ]
 
 
-def test_an_unknown_key_elsewhere_hides_no_missing_one(project: Project) -> None:
+def test_an_unrelated_unknown_key_does_not_hide_a_missing_one(project: Project) -> None:
     text = "- colour: red\n  expect: {responseContians: [x], minLength: 1}\n"
     assert project.refusals(text) == [
         "1:3 unknown-key",
@@ -712,7 +710,7 @@ def test_an_unknown_key_elsewhere_hides_no_missing_one(project: Project) -> None
     ]
 
 
-def test_a_wrong_case_that_asserts_nothing_is_told_both(project: Project) -> None:
+def test_a_wrong_case_that_asserts_nothing_has_both_problems(project: Project) -> None:
     text = "- {id: a, input: x, tags: y, note: z}\n- {id: b, input: x, expected_ouput: y}\n"
     assert project.refusals(text) == [
         "1:3 asserts-nothing",
@@ -734,14 +732,14 @@ def test_a_wrong_case_that_asserts_nothing_is_told_both(project: Project) -> Non
         ("{type: tool_trajectory, mode: no_mode, minimums: {a: 1}}", ["wrong-value"]),
     ],
 )
-def test_rules_between_keys_are_told_beside_wrong_values(
+def test_rules_between_keys_are_reported_together_with_wrong_values(
     project: Project, evaluator: str, slugs: list[str]
 ) -> None:
     problems = project.problems(f"id: a\ninput: x\nexpected_output: y\nassert: [{evaluator}]\n")
     assert [problem.code for problem in problems] == slugs
 
 
-def test_false_is_no_conflict_beside_wrong_values(project: Project) -> None:
+def test_false_is_not_a_conflict_even_with_wrong_values(project: Project) -> None:
     block = "{toolsCalled: false, toolsAcceptable: [[a]], minLength: x}"
     assert project.refusals(f"id: a\ninput: x\nexpect: {block}\n") == ["3:65 wrong-type"]
 
@@ -761,7 +759,7 @@ def test_ids_are_unique_in_a_file(project: Project) -> None:
     assert all("'a' is taken by the case on line 1" in p.message for p in problems)
 
 
-def test_a_duplicate_id_is_reported_beside_other_faults(project: Project) -> None:
+def test_a_duplicate_id_is_reported_together_with_other_faults(project: Project) -> None:
     assert project.refusals(LISTED + "  threshold: 2\n" + LISTED) == [
         "4:14 wrong-value",
         "5:7 duplicate-id",
@@ -840,10 +838,10 @@ def test_an_empty_list_of_evaluators_leaves_the_default(project: Project) -> Non
     assert case.has_default_evaluators
 
 
-def test_expected_messages_without_an_answer_are_told_as_such(project: Project) -> None:
+def test_expected_messages_without_an_answer_get_their_own_message(project: Project) -> None:
     text = "- id: a\n  input: x\n  expected_output: [{role: user, content: y}]\n"
     _, message = project.refused(text)
-    assert "no assistant message is in its expected output" in message
+    assert "its expected output has no message of the assistant" in message
 
 
 def test_a_skipped_case_may_assert_nothing(project: Project) -> None:
@@ -993,7 +991,7 @@ def test_an_evaluator_without_a_value_needs_an_expected_output(project: Project,
     assert types(project.case(CASE + f"evaluators: [{{type: {kind}}}]\n")) == [kind]
 
 
-def test_null_is_a_value_for_equals_and_none_for_similarity(project: Project) -> None:
+def test_null_is_a_value_for_equals_but_not_for_similarity(project: Project) -> None:
     equals = project.case(with_evaluators("- {type: equals, value: null}\n"))
     assert types(equals) == ["equals"]
     place, _ = project.refused(with_evaluators("- {type: similarity, value: null}\n"))
@@ -1274,7 +1272,7 @@ def test_a_missing_file_is_an_error(project: Project) -> None:
 
 
 @pytest.mark.parametrize("value", ["evals", "''", "."])
-def test_a_folder_is_no_file(project: Project, value: str) -> None:
+def test_a_folder_is_not_a_file(project: Project, value: str) -> None:
     project.write("evals/doc.md")
     (problem,) = project.problems(with_file(value))
     assert problem.code in ("file-not-found", "not-a-file", "wrong-value")
@@ -1285,7 +1283,7 @@ def test_a_folder_is_no_file(project: Project, value: str) -> None:
 def test_a_path_that_leaves_the_root_is_refused(fenced: Project, value: str) -> None:
     place, message = fenced.refused(with_file(value))
     assert place == "8:16 outside-root"
-    assert f"{value!r} leaves the project root" in message
+    assert f"{value!r} is outside the project root" in message
     assert "allow_outside_root" in message
 
 
@@ -1378,19 +1376,19 @@ PLACES = """
         (2, "evaluators.0.type", 22, 59),
     ],
 )
-def test_places_of_parts(project: Project, case: int, path: str, line: int, column: int) -> None:
+def test_positions_of_parts(project: Project, case: int, path: str, line: int, column: int) -> None:
     found = project.suite(PLACES).cases[case].origin_of(path.split(".") if path else ())
     assert found == ("suite.yaml", line, column)
     assert str(found) == f"suite.yaml:{line}:{column}"
 
 
-def test_places_by_text_and_by_steps(project: Project) -> None:
+def test_positions_by_text_and_by_steps(project: Project) -> None:
     case = project.suite(PLACES).cases[0]
     assert case.origin_of("evaluators.0.value") == case.origin_of(["evaluators", 0, "value"])
     assert case.origin == case.origin_of(())
 
 
-def test_a_part_that_was_not_written_has_the_place_of_the_nearest(project: Project) -> None:
+def test_a_missing_part_has_the_position_of_its_nearest_parent(project: Project) -> None:
     case = project.case(
         """
         - id: a
@@ -1405,12 +1403,12 @@ def test_a_part_that_was_not_written_has_the_place_of_the_nearest(project: Proje
 
 
 @pytest.mark.parametrize("text", [LISTED, f"cases:\n{LISTED}", CASE])
-def test_a_default_evaluator_has_the_place_of_its_case(project: Project, text: str) -> None:
+def test_a_default_evaluator_has_the_position_of_its_case(project: Project, text: str) -> None:
     case = project.case(text)
     assert case.origin_of("evaluators.0") == case.origin
 
 
-def test_a_key_of_digits_has_a_place(project: Project) -> None:
+def test_a_key_of_digits_has_a_position(project: Project) -> None:
     case = project.case(f"{CASE}metadata:\n  '2024': old\n  '2025': new\n")
     assert case.origin_of("metadata.2025") == ("suite.yaml", 6, 11)
 
@@ -1425,7 +1423,7 @@ def test_a_key_of_digits_has_a_place(project: Project) -> None:
         ("evaluators:\n  - {type: expect, responseContains: ['{{seed:x}}']}\n", 4, 39),
     ],
 )
-def test_an_unresolved_seed_token_has_its_place(
+def test_an_unresolved_seed_token_has_its_position(
     project: Project, lines: str, line: int, column: int
 ) -> None:
     (warning,) = project.suite(f"id: a\ninput: Hello\n{lines}").warnings
@@ -1433,7 +1431,7 @@ def test_an_unresolved_seed_token_has_its_place(
     assert "{{seed:x}}" in warning.message
 
 
-def test_a_fault_in_aliased_content_has_the_place_of_its_anchor(project: Project) -> None:
+def test_a_fault_in_aliased_content_has_the_position_of_its_anchor(project: Project) -> None:
     text = """
         - id: a
           input: Hello
@@ -1481,7 +1479,7 @@ def test_inline_rubrics_are_found_as_an_evaluator_too(project: Project) -> None:
     assert case.origin_of("rubrics.1").line == 5
 
 
-def test_keys_that_were_met_before_are_warned_of_again(project: Project) -> None:
+def test_repeated_keys_are_warned_about_each_time(project: Project) -> None:
     """What becomes of a list of keys is remembered only when there is nothing to say about it."""
     case = "- id: c{}\n  input: Hello\n  outcome: Is kind\n  criteria: Is rude\n"
     plain = "- id: c{}\n  input: Hello\n  outcome: Is kind\n"

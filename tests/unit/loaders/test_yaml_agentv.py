@@ -151,7 +151,7 @@ def test_texts_in_a_list_of_evaluators_are_items_of_one_rubric(project: Project)
     ]
 
 
-def test_an_error_behind_texts_has_its_own_place(project: Project) -> None:
+def test_an_error_after_texts_has_its_own_position(project: Project) -> None:
     case = "cases: [{id: a, input: b, assert: [Is polite, Is short, {type: latency}]}]"
     ((line, column),) = {(p.line, p.column) for p in project.problems(case)}
     assert case[column - 1 :].startswith("{type: latency}")

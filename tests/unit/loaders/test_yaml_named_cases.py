@@ -75,7 +75,7 @@ def test_paths_are_relative_to_the_suite(project: Project) -> None:
     assert case_.origin.file == "evals/data/c.jsonl"
 
 
-def test_problems_have_the_place_in_their_own_file(project: Project) -> None:
+def test_problems_have_the_position_in_their_own_file(project: Project) -> None:
     project.write("c.jsonl", '{"id": "a", "input": "x"}\n{"id": "a", "inpt": "x"}\n{"id"\n')
     found = project.problems(naming("c.jsonl"))
     assert {(p.file, p.line) for p in found} == {("c.jsonl", 2), ("c.jsonl", 3)}
@@ -143,7 +143,7 @@ def test_a_directory_has_named_cases_once(project: Project, name: str) -> None:
         shown = invoke("validate", *paths)
         assert shown.exit_code == 0
         assert "1 suite with 2 cases loaded" in shown.stderr
-        assert f"passed over evals/data/{name}: it has the cases of suite.yaml" in shown.stderr
+        assert f"skipped evals/data/{name} (has the cases of suite.yaml)" in shown.stderr
 
 
 def test_two_suites_may_name_one_file(project: Project) -> None:

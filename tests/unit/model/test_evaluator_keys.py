@@ -224,7 +224,7 @@ def test_kebab_case_means_the_same(project: Project, kind: str) -> None:
     assert (kebab.type, kebab.name) == (kind.removeprefix("not_"), kind)
 
 
-def test_a_kebab_case_type_keeps_the_places_of_its_keys(project: Project) -> None:
+def test_a_kebab_case_type_keeps_the_positions_of_its_keys(project: Project) -> None:
     refuse(project, "{type: contains-any, values: [a], @valeus: [b]}", "unknown-key")
     refuse(project, "{type: contains-any, values: [a, @5]}", "wrong-type")
 
@@ -319,7 +319,7 @@ def test_two_given_names_may_not_repeat(project: Project) -> None:
     text = suite_of("{type: is_json, name: x}", "{type: cost, budget: 1, name: x}")
     place, message = project.refused(text)
     assert place == "6:37 wrong-value"
-    assert "two evaluators are called 'x'" in message
+    assert "two evaluators have the name 'x'" in message
 
 
 def test_only_names_that_are_written_may_not_repeat(project: Project) -> None:
@@ -328,7 +328,7 @@ def test_only_names_that_are_written_may_not_repeat(project: Project) -> None:
     assert project.refusals(text) == ["8:29 wrong-value"]
 
 
-def test_repeated_names_are_reported_beside_wrong_entries(project: Project) -> None:
+def test_repeated_names_are_reported_together_with_wrong_entries(project: Project) -> None:
     text = suite_of(
         "{type: is_json, name: x}",
         "{type: is_json, name: x, weight: -1}",
@@ -402,7 +402,7 @@ def test_a_not_prefix_negates(project: Project, kind: str, prefix: str) -> None:
 
 
 @pytest.mark.parametrize("negate", ["@5", "@'no'", "@null"])
-def test_a_not_prefix_hides_no_wrong_negate(project: Project, negate: str) -> None:
+def test_a_not_prefix_does_not_hide_a_wrong_negate(project: Project, negate: str) -> None:
     refuse(project, f"{{type: not_is_json, negate: {negate}}}", "wrong-type")
 
 
@@ -583,9 +583,9 @@ def test_all_keys_that_belong_inside_any_of_are_reported(project: Project) -> No
 
 
 @pytest.mark.parametrize("condition", ["{tolerance: @1}", "{approx: null, tolerance: @1}"])
-def test_a_tolerance_belongs_to_approx(project: Project, condition: str) -> None:
+def test_a_tolerance_needs_approx(project: Project, condition: str) -> None:
     message = refuse(project, steps(f"{{tool: t, args: {{q: {condition}}}}}"), "missing-key")
-    assert "'tolerance' belongs to 'approx'" in message
+    assert "'tolerance' is only allowed together with 'approx'" in message
 
 
 def test_all_minimums_above_their_maximums_are_reported(project: Project) -> None:
@@ -841,7 +841,7 @@ def test_other_keys_of_a_code_judge_go_to_its_config(project: Project) -> None:
 
 
 @pytest.mark.parametrize("key", ["threshold", "model", "language", "max_words", "path", "strict"])
-def test_an_ordinary_key_of_a_code_judge_is_no_near_miss(project: Project, key: str) -> None:
+def test_an_ordinary_key_of_a_code_judge_is_not_a_near_miss(project: Project, key: str) -> None:
     spec = load_one(project, {"type": "code_judge", "script": "x", key: 1})
     assert spec.model_dump()["config"] == {key: 1}
 
@@ -978,7 +978,7 @@ def test_composite_weights_name_members(project: Project) -> None:
         "5:87 wrong-value",
         "5:105 wrong-value",
     ]
-    assert "'is_jsn' names no member; members: is_json" in problems[0].message
+    assert "'is_jsn' is not the name of a member; members: is_json" in problems[0].message
 
 
 def test_a_member_that_needs_an_expected_output(project: Project) -> None:
@@ -1037,7 +1037,7 @@ def fields(text: str) -> str:
         (
             fields("{path: a, match: date, formats: [@x]}"),
             "wrong-value",
-            "'x' in it has no meaning",
+            "'x' is not a letter code for a part of a date",
         ),
         (fields("{path: a, match: date, formats: [@'1.1']}"), "wrong-value", "no day, month or"),
         (fields("{path: a, match: date, formats: [@'HH:mm']}"), "wrong-value", "no day, month or"),
@@ -1176,7 +1176,7 @@ EARLIER = """\
         ["{type: composite, evaluators: []}"],
     ],
 )
-def test_a_known_type_is_refused_in_the_same_words(project: Project, entries: list[str]) -> None:
+def test_the_fast_path_gives_the_same_message(project: Project, entries: list[str]) -> None:
     here = suite_of(*entries)
     lines = EARLIER.count("\n")
     told = [(p.line, p.column, p.code, p.message, p.hint) for p in project.problems(here)]

@@ -99,7 +99,7 @@ def test_an_added_default_gets_a_free_name(project: Project) -> None:
         assert [spec.name for spec in case.evaluators] == ["equals", "equals_2"]
 
 
-def test_another_default_takes_the_place_of_an_added_one(project: Project) -> None:
+def test_a_configured_default_replaces_an_added_one(project: Project) -> None:
     project.write(
         "suite.yaml", suite("expected_output: It is Paris.", "[{type: similarity, value: x}]")
     )
@@ -123,7 +123,7 @@ def test_another_default_takes_the_place_of_an_added_one(project: Project) -> No
         ("expected_output: Paris, evaluators: [{type: equals, value: x}]", "3:42", "output"),
     ],
 )
-def test_an_unchecked_expectation_is_a_warning_at_its_place(
+def test_an_unchecked_expectation_is_a_warning_at_its_position(
     project: Project, case: str, place: str, what: str
 ) -> None:
     found = project.suite(suite(case)).warnings
@@ -247,7 +247,7 @@ def own_types() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("own_types")
-def test_a_function_reads_everything_unless_it_says_otherwise(project: Project) -> None:
+def test_a_function_reads_everything_by_default(project: Project) -> None:
     @assay.evaluator(name="reads_all")
     def polite(response: str) -> bool:
         return True
@@ -261,7 +261,7 @@ def test_a_function_reads_everything_unless_it_says_otherwise(project: Project) 
     assert of(project, case, "[{type: reads_nothing}]")[1] == ("equals", True)
 
 
-def test_a_wrong_name_in_reads_is_refused() -> None:
+def test_an_unknown_name_in_reads_is_rejected() -> None:
     with pytest.raises(FunctionError, match="did you mean 'expected_output'"):
 
         @assay.evaluator(reads=["expected_ouput"])

@@ -56,7 +56,7 @@ def test_a_model_refuses_a_key_that_a_record_does_not_have() -> None:
         Holder.model_validate({"message": {"role": "user", "contents": "hi"}})
 
 
-def test_observations_are_equal_whatever_they_were_read_from() -> None:
+def test_comparison_of_observations_ignores_raw() -> None:
     one = Observation("yes", usage=Usage(1, 2), raw={"a": 1})
     assert one.raw == {"a": 1}
     assert one == one.replace(raw=None)
@@ -149,7 +149,7 @@ CASE = EvalCase(
         (Context(CASE, SEEN), {"repeat": 0}),
     ],
 )
-def test_a_model_takes_a_record_as_it_is_and_writes_it(record: Any, written: Any) -> None:
+def test_a_model_takes_a_record_unchanged_and_writes_it(record: Any, written: Any) -> None:
     model: Any = pydantic.create_model("Own", record=(type(record), ...))
     own: Any = model(record=record)
     assert own.record is record
@@ -158,7 +158,7 @@ def test_a_model_takes_a_record_as_it_is_and_writes_it(record: Any, written: Any
     assert read.items() >= written.items()
 
 
-def test_a_case_in_a_model_tells_its_evaluators() -> None:
+def test_a_case_in_a_model_has_its_evaluators() -> None:
     model: Any = pydantic.create_model("Own", case=(EvalCase, ...))
     (spec,) = json.loads(model(case=CASE).model_dump_json())["case"]["evaluators"]
     assert (spec["type"], spec["value"]) == ("contains", "yes")

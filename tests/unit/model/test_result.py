@@ -63,7 +63,7 @@ def result(
 
 
 @given(st.lists(SCORES, max_size=3), SEEN, TEXTS)
-def test_the_bytes_are_those_of_the_dictionary(
+def test_to_json_equals_the_json_of_to_dict(
     scores: list[EvaluationScore], seen: Observation, failures: tuple[str, ...]
 ) -> None:
     made = result(*scores, seen=seen, failures=failures)
@@ -77,7 +77,7 @@ def test_the_bytes_are_those_of_the_dictionary(
 
 
 @given(SCORES)
-def test_nothing_that_a_score_says_is_lost(score: EvaluationScore) -> None:
+def test_all_fields_of_a_score_are_written(score: EvaluationScore) -> None:
     written = score.to_dict()
     read = {name: getattr(score, name) for name in ("reasoning", "details", "error", "skipped")}
     assert {name: written.get(name, type(value)()) for name, value in read.items()} == read
@@ -86,7 +86,7 @@ def test_nothing_that_a_score_says_is_lost(score: EvaluationScore) -> None:
     assert (tuple(written["hits"]), tuple(written["misses"])) == (score.hits, score.misses)
 
 
-def test_what_explains_a_score_becomes_text() -> None:
+def test_texts_of_a_score_are_converted_to_str() -> None:
     odd: Any = {"hits": (1,), "misses": [None], "reasoning": 3, "failed_gate": None}
     written = result(EvaluationScore(0.5, **odd), seen=Observation()).to_dict()["details"]
     entry = written["evaluators"][0]
@@ -94,7 +94,7 @@ def test_what_explains_a_score_becomes_text() -> None:
     assert "failedGate" not in entry
 
 
-def test_what_there_is_to_say_stands_in_the_order_of_a_result_file() -> None:
+def test_details_are_in_the_order_of_a_result_file() -> None:
     seen = Observation("r", (ToolCall("t"),), usage=Usage(1, None), cost_usd=0.5, duration_ms=2.0)
     score = EvaluationScore(0.5, skipped_assertions=("x",), failed_gate="g")
     written = result(score, seen=seen).to_dict()
@@ -135,7 +135,7 @@ class Odd:
         (Odd, str(Odd)),
     ],
 )
-def test_details_of_a_strangers_evaluator_are_written_as_json(held: Any, written: Any) -> None:
+def test_details_of_a_plugin_evaluator_are_written_as_json(held: Any, written: Any) -> None:
     score = EvaluationScore(1.0, details={"held": held})
     made = result(score, seen=Observation())
     assert made.details["evaluators"][0]["details"] == {"held": written}

@@ -28,7 +28,7 @@ def test_an_id_is_a_uuid_of_version_7_with_the_time_in_front() -> None:
     assert UUID(made).variant == "specified in RFC 4122"
 
 
-def test_later_ids_sort_after_earlier_ones_also_when_the_clock_stands_or_jumps_back() -> None:
+def test_later_ids_sort_after_earlier_ones_even_if_the_clock_stops_or_jumps_back() -> None:
     clock = [1_000, 1_000, 1_000, 5_000, 2, 4_999, 5_000, 6_000]
     draw = random.Random(7).getrandbits
     ids = [new_run_id(now, draw) for now in clock]

@@ -77,7 +77,7 @@ def test_a_token_becomes_the_text_of_its_value(text: str, value: str) -> None:
         "{{seed:currency}} and {{seed:missing}}",
     ],
 )
-def test_a_token_without_a_value_resolves_to_nothing(text: str) -> None:
+def test_a_token_without_a_value_resolves_to_none(text: str) -> None:
     assert tokens.resolve(text, SOURCES) is None
 
 
@@ -94,13 +94,13 @@ def test_a_token_without_a_value_resolves_to_nothing(text: str) -> None:
         ("{{seed:.a}}", "is not a path"),
     ],
 )
-def test_malformed_tokens_say_why(text: str, part: str) -> None:
+def test_malformed_tokens_have_a_fault(text: str, part: str) -> None:
     (token,) = tokens.find(text)
     assert part in token.fault
 
 
 @given(st.text())
-def test_any_text_resolves_to_text_or_nothing(text: str) -> None:
+def test_any_text_resolves_to_text_or_none(text: str) -> None:
     result = tokens.resolve(text, SOURCES)
     if not any(True for _ in tokens.find(text)):
         assert result == text
@@ -125,7 +125,7 @@ def test_an_unresolved_forbidden_text_is_skipped_too() -> None:
     assert len(skipped) == 1
 
 
-def test_a_group_is_skipped_only_when_nothing_is_left_of_it() -> None:
+def test_a_group_is_skipped_only_if_no_member_is_left() -> None:
     block = expect(responseContainsAny=[["{{seed:a}}", "yes"], ["{{seed:a}}", "{{seed:b}}"]])
     resolved, skipped, _ = block.resolve(SOURCES)
     assert resolved.responseContainsAny == [["yes"]]
@@ -150,14 +150,14 @@ def test_tool_parameters_are_resolved() -> None:
     assert skipped == ["toolParams: t.b"]
 
 
-def test_resolving_changes_nothing_but_a_copy() -> None:
+def test_resolving_returns_a_copy() -> None:
     block = expect(responseContains=["{{seed:currency}}"], toolsCalled=["t"])
     resolved, _, _ = block.resolve(SOURCES)
     assert block.responseContains == ["{{seed:currency}}"]
     assert resolved.toolsCalled == ["t"]
 
 
-def test_members_dropped_from_what_keeps_others_are_told_but_not_skipped() -> None:
+def test_dropped_members_are_listed_but_not_counted_as_skipped() -> None:
     block = expect(
         responseContainsAny=[["{{seed:a}}", "yes"]],
         toolParams=[

@@ -54,12 +54,12 @@ def test_types_are_compared_not_texts(a: Any, b: Any, equal: bool) -> None:
 
 
 @given(json_values)
-def test_a_value_is_the_same_as_itself_written_and_read(value: Any) -> None:
+def test_a_value_survives_a_round_trip(value: Any) -> None:
     assert same(value, json.loads(json.dumps(value)))
 
 
 @given(json_values, json_values)
-def test_sameness_has_no_direction(a: Any, b: Any) -> None:
+def test_same_is_symmetric(a: Any, b: Any) -> None:
     assert same(a, b) == same(b, a)
 
 
@@ -125,7 +125,7 @@ def test_json_is_found_in_a_text(text: str, found: Any) -> None:
     assert result is found or same(result, found)
 
 
-def test_a_value_of_another_kind_is_passed_over() -> None:
+def test_a_value_of_another_type_is_skipped() -> None:
     text = 'As [1] says: {"a": 2}'
     assert find_json(text) == [1]
     assert find_json(text, dict) == {"a": 2}
@@ -133,7 +133,7 @@ def test_a_value_of_another_kind_is_passed_over() -> None:
 
 
 @given(json_values, st.sampled_from(["", "\n```json\n"]))
-def test_what_was_written_is_found(value: Any, fence: str) -> None:
+def test_encoded_values_are_found(value: Any, fence: str) -> None:
     text = json.dumps(value)
     if fence:
         text = f"Sure!{fence}{text}\n```\nAnything else?"
@@ -146,7 +146,7 @@ def test_an_object_or_list_is_found_in_prose(value: Any) -> None:
 
 
 @given(st.text(alphabet='[]{}",:\\1a NaInfty`\n'))
-def test_any_text_holds_json_or_not(text: str) -> None:
+def test_any_text_can_be_searched(text: str) -> None:
     value = find_json(text)
     if value is not MISSING:
         json.dumps(value, allow_nan=False)
@@ -162,14 +162,14 @@ SIZE = 1_000_000
         *('["NaN",', "[ ", '["\\', "9", "}", '{"a":[', "-", "[1,2,{"),
     ],
 )
-def test_a_megabyte_of_nonsense_takes_no_time(piece: str) -> None:
+def test_a_megabyte_of_nonsense_is_searched_quickly(piece: str) -> None:
     started = time.process_time()
     find_json(piece * (SIZE // len(piece)))
     find_json('["' + piece * (SIZE // len(piece)))
     assert time.process_time() - started < 8
 
 
-def test_values_nested_too_deeply_are_no_json() -> None:
+def test_values_nested_too_deeply_are_not_json() -> None:
     fits, too_deep = ("[" * depth + "]" * depth for depth in (MAX_DEPTH, MAX_DEPTH + 1))
     assert parse_json(fits) is not MISSING
     assert parse_json(too_deep) is MISSING

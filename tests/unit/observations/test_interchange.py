@@ -17,13 +17,13 @@ from assay.observations.reading import read, read_json
 from assay.observations.records import BAD_JSON, PLAIN_TEXT
 
 
-def test_calls_that_are_not_given_are_unknown_and_an_empty_list_is_none_made() -> None:
+def test_missing_calls_are_unknown_and_an_empty_list_means_no_calls() -> None:
     assert read({"response": "x"}).tool_calls is None
     assert read({"response": "x", "toolCalls": None}).tool_calls is None
     assert read({"response": "x", "toolCalls": []}).tool_calls == ()
 
 
-def test_snake_case_is_understood() -> None:
+def test_snake_case_keys_are_read() -> None:
     seen = read(
         {
             "response": "x",
@@ -38,7 +38,7 @@ def test_snake_case_is_understood() -> None:
     assert seen == Observation("x", (call,), (), Usage(7, 8), 0.5, 4, 6)
 
 
-def test_a_call_with_an_error_failed_unless_it_says_otherwise() -> None:
+def test_a_call_with_an_error_counts_as_failed_by_default() -> None:
     calls = [
         {"name": "a", "error": "timed out"},
         {"name": "b", "error": {"type": "io", "message": "no disk"}},
@@ -62,7 +62,7 @@ def test_a_call_with_an_error_failed_unless_it_says_otherwise() -> None:
     ("response", "text"),
     [("hi", "hi"), (None, ""), ({"a": "ü"}, '{"a": "ü"}'), ([1], "[1]"), (23.5, "23.5")],
 )
-def test_a_response_that_is_no_text_is_its_json(response: Any, text: str) -> None:
+def test_a_response_that_is_not_text_becomes_json(response: Any, text: str) -> None:
     assert read({"response": response}).response == text
 
 
@@ -111,7 +111,7 @@ def test_a_key_that_is_nearly_known_is_noted_and_others_are_the_users_own() -> N
     assert read({"response": "x", "session": "s-1"}).notes == ()
 
 
-def test_messages_beside_the_response_are_those_of_eval_files() -> None:
+def test_messages_have_the_form_of_eval_files() -> None:
     call = {"tool": "t", "input": {}, "success": False, "error": "no", "notes": ["odd"]}
     seen = read({"response": "x", "messages": [{"role": "assistant", "tool_calls": [call]}]})
     known = ToolCall("t", {}, success=False, error="no", notes=("odd",))
@@ -149,7 +149,7 @@ def attempt(record: Any) -> Any:
 
 
 @given(RECORDS)
-def test_bytes_are_read_like_what_they_hold(record: dict[str, Any]) -> None:
+def test_bytes_are_read_like_the_value_they_encode(record: dict[str, Any]) -> None:
     data = json.dumps(record).encode()
     try:
         seen: Any = read_json(data)
@@ -165,7 +165,7 @@ def test_bytes_that_are_nested_too_deeply_are_refused() -> None:
         read_json(deep + b"}]}")
 
 
-def test_whole_numbers_that_no_store_keeps_become_others() -> None:
+def test_integers_too_large_for_a_store_become_floats() -> None:
     seen = read({"response": "", "durationMs": 2**63, "costUsd": 2**63 - 1})
     assert [type(seen.duration_ms), type(seen.cost_usd)] == [float, int]
 

@@ -47,24 +47,24 @@ def test_without_ids_results_are_paired_by_name_and_order() -> None:
 
 def test_a_result_with_an_id_is_not_given_to_a_call_with_another_id() -> None:
     seen = read([call("t", id="1"), result("x", tool_call_id="2")])
-    assert seen.notes == ("a result with the id '2' belongs to no call",)
+    assert seen.notes == ("a result with the id '2' has no matching call",)
     assert [c.notes for c in seen.tool_calls or ()] == [(NO_RESULT,)]
 
 
-def test_a_result_of_no_call_is_noted_and_kept_as_a_message() -> None:
+def test_a_result_without_a_call_is_noted_and_kept_as_a_message() -> None:
     seen = read([result("x", name="t"), call("t")])
-    assert seen.notes == ("a result of 't' belongs to no call",)
+    assert seen.notes == ("a result of 't' has no matching call",)
     assert seen.messages[0] == Message("tool", "x", name="t")
 
 
-def test_a_second_result_belongs_to_no_call() -> None:
+def test_a_second_result_has_no_matching_call() -> None:
     pair = call("t", id="1"), result("a", tool_call_id="1")
     seen = read([*pair, result("b", tool_call_id="1")])
     assert [c.output for c in seen.tool_calls or ()] == ["a"]
     assert len(seen.notes) == 1
 
 
-def test_arguments_that_are_no_json_are_kept_as_text_and_marked() -> None:
+def test_arguments_that_are_not_json_are_kept_as_text_and_noted() -> None:
     done = result("x")
     assert notes(call("t", '{"a": 1'), done) == [(BAD_JSON,)]
     assert notes(call("t", "NaN"), done) == [(BAD_JSON,)]
@@ -92,7 +92,7 @@ def test_the_response_is_the_last_text_of_the_assistant() -> None:
     assert read([said, {"role": "assistant", "content": {"a": 1}}]).response == '{"a": 1}'
 
 
-def test_what_was_said_before_the_last_question_is_not_the_answer_to_a_reply_after_it() -> None:
+def test_text_before_the_last_question_is_not_the_answer() -> None:
     said, question = {"role": "assistant", "content": "hello"}, {"role": "user", "content": "bye?"}
     empty = {"role": "assistant", "content": ""}
     assert read([said, question, empty]).response == ""
@@ -100,7 +100,7 @@ def test_what_was_said_before_the_last_question_is_not_the_answer_to_a_reply_aft
     assert read([said, question, {**call("t"), "content": "wait"}, result("x")]).response == "wait"
 
 
-def test_the_answer_is_the_last_turn_of_the_assistant_when_the_user_spoke_last() -> None:
+def test_the_answer_is_the_last_assistant_turn_when_the_user_message_is_last() -> None:
     said, question = {"role": "assistant", "content": "hello"}, {"role": "user", "content": "bye?"}
     called = {**call("t"), "content": "wait"}
     for messages in ([said, question], [called, result("x"), said, question, question]):
@@ -113,6 +113,6 @@ def test_the_answer_is_the_last_turn_of_the_assistant_when_the_user_spoke_last()
     assert read([said, question, call("t"), question]).response == ""
 
 
-def test_a_transcript_without_calls_says_that_none_were_made() -> None:
+def test_a_transcript_without_calls_has_an_empty_list_of_calls() -> None:
     assert read([{"role": "assistant", "content": "hello"}]).tool_calls == ()
     assert read({"messages": []}).tool_calls == ()

@@ -20,20 +20,20 @@ def calls(value: Any) -> tuple[ToolCall, ...]:
 # AgentV
 
 
-def test_the_text_of_a_file_is_the_answer_when_its_messages_hold_none() -> None:
+def test_the_text_of_a_file_is_the_answer_when_its_messages_have_none() -> None:
     called = {"role": "assistant", "tool_calls": [{"tool": "t", "output": 1}]}
     said = {"role": "assistant", "content": "from the messages"}
     assert read({"text": "x", "output_messages": [called]}).response == "x"
     assert read({"text": "x", "output_messages": [called, said]}).response == "from the messages"
 
 
-def test_a_file_with_text_alone_tells_of_no_tools() -> None:
+def test_calls_are_unknown_in_a_file_with_text_alone() -> None:
     seen = read({"text": "x", "cost_usd": 0.25, "token_usage": {"input": 3, "output": 4}})
     assert (seen.response, seen.tool_calls, seen.llm_calls) == ("x", None, None)
     assert (seen.cost_usd, seen.usage) == (0.25, Usage(3, 4))
 
 
-def test_cached_tokens_of_agentv_are_counted_beside_the_others() -> None:
+def test_cached_tokens_of_agentv_are_added_to_the_others() -> None:
     seen = read({"text": "x", "token_usage": {"input": 3, "output": 4, "cached": 50}})
     assert seen.usage == Usage(53, 4)
 
@@ -58,7 +58,7 @@ def test_a_tool_message_of_agentv_is_the_result_of_an_open_call() -> None:
 # OpenAI chat
 
 
-def test_a_refusal_is_what_was_said() -> None:
+def test_a_refusal_is_the_answer() -> None:
     message = {"role": "assistant", "content": None, "refusal": "I cannot."}
     assert read({"choices": [{"message": message}]}).response == "I cannot."
     assert read([{**message, "content": ""}]).response == "I cannot."
@@ -85,7 +85,7 @@ def test_usages_of_replies_in_the_list_are_added_up() -> None:
     assert read(replies).usage == Usage(11, 2)
 
 
-def test_content_without_text_is_kept_as_it_is() -> None:
+def test_content_without_text_is_kept_unchanged() -> None:
     image = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
     assert read([{"role": "user", "content": image}]).messages[0].content == image
 
@@ -116,7 +116,7 @@ def test_tools_that_the_provider_runs_need_no_result() -> None:
     )
 
 
-def test_tools_that_the_caller_runs_are_paired_whatever_their_kind() -> None:
+def test_tools_of_any_kind_that_the_caller_runs_are_paired() -> None:
     items = [
         {"type": "custom_tool_call", "call_id": "1", "name": "shell", "input": "ls"},
         {"type": "local_shell_call", "call_id": "2", "action": {"command": ["ls"]}},
@@ -161,7 +161,7 @@ def test_a_result_with_is_error_failed_and_one_that_denies_it_succeeded() -> Non
     ]
 
 
-def test_text_beside_results_is_a_message_of_the_user() -> None:
+def test_text_next_to_results_is_a_message_of_the_user() -> None:
     use = {"type": "tool_use", "id": "a", "name": "t", "input": {}}
     back = {"type": "tool_result", "tool_use_id": "a", "content": "1"}
     said = {"type": "text", "text": "hurry"}
@@ -184,7 +184,7 @@ def test_server_tools_are_calls_too() -> None:
     assert (call.tool, call.success, call.error) == ("web_search", False, "unavailable")
 
 
-def test_a_system_prompt_beside_the_messages_comes_first() -> None:
+def test_a_system_prompt_outside_the_messages_comes_first() -> None:
     thought = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "hi"}]
     seen = read({"system": "Be kind.", "messages": [{"role": "assistant", "content": thought}]})
     assert seen.messages == (Message("system", "Be kind."), Message("assistant", "hi"))
@@ -219,7 +219,7 @@ CHAT = {"operation.name": "chat"}
         ({}, None),
     ],
 )
-def test_the_status_of_a_tool_span_says_whether_it_succeeded(status: Any, success: Any) -> None:
+def test_the_status_of_a_tool_span_is_the_success_of_the_call(status: Any, success: Any) -> None:
     [call] = calls([tool_span("t", 0, 1, status=status)])
     assert call.success is success
     assert (call.error is not None) == (success is False)
@@ -248,7 +248,7 @@ def test_tool_spans_without_messages_are_the_calls() -> None:
     assert (seen.llm_calls, seen.duration_ms) == (1, 25)
 
 
-def test_model_spans_that_hide_their_messages_cannot_tell_of_tools() -> None:
+def test_calls_are_unknown_if_model_spans_hide_their_messages() -> None:
     seen = read([span("chat", 0, 10, gen_ai={**CHAT, "usage.input_tokens": 5})])
     assert (seen.tool_calls, seen.usage) == (None, Usage(5, None))
 
@@ -265,7 +265,7 @@ def test_tool_spans_without_ids_belong_to_calls_of_the_same_name_in_order() -> N
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_a_question_that_the_agent_span_words_otherwise_is_not_a_later_one(answered: bool) -> None:
+def test_a_differently_worded_question_of_the_agent_span_is_not_added(answered: bool) -> None:
     asked, worded = ({"role": "user", "content": text} for text in ("Q: cold?", "cold?"))
     answer = [{"role": "assistant", "content": "-4"}]
     model = {**CHAT, "input.messages": [asked], "output.messages": answer}
@@ -276,7 +276,7 @@ def test_a_question_that_the_agent_span_words_otherwise_is_not_a_later_one(answe
     assert [message.text for message in seen.messages] == ["Q: cold?", "-4"]
 
 
-def test_calls_of_an_agent_span_are_not_told_twice() -> None:
+def test_calls_of_an_agent_span_are_not_duplicated() -> None:
     part = {"type": "tool_call", "id": "1", "name": "t", "arguments": "{}"}
     back = {"type": "tool_call_response", "id": "1", "response": "ok"}
     messages = [{"role": "assistant", "parts": [part]}, {"role": "tool", "parts": [back]}]
@@ -287,7 +287,7 @@ def test_calls_of_an_agent_span_are_not_told_twice() -> None:
     assert (seen.notes, seen.llm_calls) == ((), None)
 
 
-def test_a_message_that_was_said_twice_is_there_twice() -> None:
+def test_a_message_that_occurs_twice_is_kept_twice() -> None:
     yes = {"role": "user", "parts": [{"type": "text", "content": "yes"}]}
     reply = {"role": "assistant", "parts": [{"type": "text", "content": "Sure?"}]}
     spans = [
@@ -309,7 +309,7 @@ def test_a_message_that_was_said_twice_is_there_twice() -> None:
         *(("--7", "--7"), ("-", "-"), ("\u0663", "\u0663")),
     ],
 )
-def test_a_whole_number_of_otlp_that_is_none_stays_text(digits: str, number: Any) -> None:
+def test_an_invalid_integer_of_otlp_stays_text(digits: str, number: Any) -> None:
     arguments = {"kvlistValue": {"values": [{"key": "n", "value": {"intValue": digits}}]}}
     attributes = [
         {"key": "gen_ai.operation.name", "value": {"stringValue": "execute_tool"}},
@@ -319,7 +319,7 @@ def test_a_whole_number_of_otlp_that_is_none_stays_text(digits: str, number: Any
     assert call.input == {"n": number}
 
 
-def test_the_whole_failed_when_its_outermost_span_did() -> None:
+def test_a_failed_root_span_is_the_error() -> None:
     broke = {"code": 2, "message": "gave up"}
     agent = span("agent", 0, 9, gen_ai={"operation.name": "invoke_agent"}, status=broke)
     retried = span(
@@ -330,7 +330,7 @@ def test_the_whole_failed_when_its_outermost_span_did() -> None:
     assert read([{**agent, "status": {}}, retried]).error is None
 
 
-def test_system_instructions_and_choices_of_older_events_are_said() -> None:
+def test_system_instructions_and_choices_of_older_events_are_read() -> None:
     events = [
         {
             "name": "gen_ai.system.message",

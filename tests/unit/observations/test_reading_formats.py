@@ -23,7 +23,7 @@ from assay.observations.pairing import (
 from assay.observations.reading import FORMATS, read
 
 HERE = Path(__file__).parent / "formats"
-CUT = "the answer was cut at the limit of tokens"
+CUT = "the answer was cut off at the token limit"
 HIDDEN = "the spans have no messages (was content capture switched off?)"
 
 
@@ -306,7 +306,7 @@ RECORDS = {file.stem: load(file) for file in sorted(HERE.iterdir())}
 
 
 @pytest.mark.parametrize("name", sorted(RECORDS))
-def test_a_documented_shape_is_read_whole(name: str) -> None:
+def test_a_documented_shape_is_read_completely(name: str) -> None:
     seen, known = read(RECORDS[name]), KNOWN[name]
     assert seen.response == known.response
     assert (seen.tool_calls or ()) == known.calls
@@ -317,13 +317,13 @@ def test_a_documented_shape_is_read_whole(name: str) -> None:
     assert read(json.loads(json.dumps(seen.to_dict()))) == seen
 
 
-def test_every_shape_is_stated() -> None:
+def test_every_shape_has_a_sample() -> None:
     assert sorted(RECORDS) == sorted(KNOWN)
     assert len(RECORDS) >= 20
 
 
 @pytest.mark.parametrize("name", ["claude_code_session", "responses_patch", "ai_sdk_5_parts"])
-def test_a_list_may_stand_under_messages_with_the_id_of_its_case(name: str) -> None:
+def test_a_list_may_be_under_messages_with_the_id_of_its_case(name: str) -> None:
     assert read({"id": "a", "messages": RECORDS[name]}) == read(RECORDS[name])
 
 
@@ -401,7 +401,7 @@ def test_the_last_model_span_without_messages_hides_the_answer() -> None:
     assert (read(spans).response, read(spans).error) == ("-4", None)
 
 
-def test_a_record_that_ends_with_a_result_lacks_the_answer_unless_something_was_said() -> None:
+def test_a_record_that_ends_with_a_result_has_no_answer_unless_it_has_text() -> None:
     use = {"type": "tool_use", "id": "1", "name": "t", "input": {}}
     back = {"type": "tool_result", "tool_use_id": "1", "content": "x"}
     result, text = {"role": "user", "content": [back]}, {"type": "text", "text": "Wait."}
@@ -413,7 +413,7 @@ def test_a_record_that_ends_with_a_result_lacks_the_answer_unless_something_was_
     assert (seen.response, seen.error, seen.notes) == ("Done.", None, ())
 
 
-def test_a_step_of_a_trajectory_that_says_nothing_is_an_empty_answer() -> None:
+def test_a_trajectory_step_without_text_is_an_empty_answer() -> None:
     call = {"tool_call_id": "1", "function_name": "submit", "arguments": {}}
     step: dict[str, Any] = {"source": "agent", "message": "", "tool_calls": [call]}
     step["observation"] = {"results": [{"source_call_id": "1", "content": "ok"}]}
@@ -476,7 +476,9 @@ def test_an_error_of_claude_code_is_the_error() -> None:
         ({"x": 1}, "Assay 0 of 1 ('response' or 'toolCalls')"),
     ],
 )
-def test_an_unknown_record_is_refused_with_what_each_shape_lacks(value: Any, first: str) -> None:
+def test_an_unknown_record_is_rejected_with_the_missing_keys_of_each_shape(
+    value: Any, first: str
+) -> None:
     with pytest.raises(ObservationError) as caught:
         read(value)
     message = str(caught.value)

@@ -72,7 +72,7 @@ def test_our_own_form_is_the_same_without_messages() -> None:
 
 
 @pytest.mark.parametrize("name", TIMED)
-def test_durations_of_calls_are_kept_where_they_are_told(name: str) -> None:
+def test_reported_durations_of_calls_are_kept(name: str) -> None:
     assert [call.duration_ms for call in read(SAMPLES[name]).tool_calls or ()] == [120, 90, 5]
 
 
@@ -111,16 +111,16 @@ def test_the_raw_record_is_kept(name: str) -> None:
     assert read(SAMPLES[name]).raw is SAMPLES[name]
 
 
-def test_an_observation_is_itself() -> None:
+def test_an_observation_is_returned_unchanged() -> None:
     assert read(NORMAL) is NORMAL
 
 
-def test_a_text_is_an_answer_that_tells_of_no_tools() -> None:
+def test_a_text_is_an_answer_with_unknown_calls() -> None:
     assert read("23.5") == Observation("23.5", tool_calls=None)
     assert read('{"response": 1}').response == '{"response": 1}'
 
 
-def test_a_reply_of_openai_says_that_its_call_has_no_result() -> None:
+def test_an_openai_call_without_a_result_is_noted() -> None:
     seen = read(SAMPLES["openai_completion"])
     call = ToolCall(
         *("get_weather", {"city": "Lisbon"}, None, "call_1"),
@@ -168,9 +168,9 @@ def test_an_unknown_record_names_what_was_found_and_what_is_known(value: Any, fo
         ({"response": "x", "toolCalls": "none"}, "'toolCalls' is 'none', not a list"),
         ({"response": "x", "toolCalls": [{"params": {}}]}, "'toolCalls[0]' has no 'name'"),
         ({"response": "x", "toolCalls": ["a"]}, "'toolCalls[0]' is 'a', not a mapping"),
-        ({"response": "x", "durationMs": "3s"}, "'durationMs' is '3s', not a number from 0"),
-        ({"response": "x", "durationMs": -1}, "'durationMs' is -1, not a number from 0"),
-        ({"response": "x", "costUsd": True}, "'costUsd' is true, not a number from 0"),
+        ({"response": "x", "durationMs": "3s"}, "'durationMs' is '3s', not a number >= 0"),
+        ({"response": "x", "durationMs": -1}, "'durationMs' is -1, not a number >= 0"),
+        ({"response": "x", "costUsd": True}, "'costUsd' is true, not a number >= 0"),
         ({"response": "x", "llmCalls": 1.5}, "'llmCalls' is 1.5, not a whole number"),
         ({"response": "x", "usage": 30}, "'usage' is 30, not a mapping"),
         ({"response": "x", "notes": [1]}, "'notes' is not a list of texts"),
@@ -196,14 +196,14 @@ def test_an_unknown_record_names_what_was_found_and_what_is_known(value: Any, fo
         ([{"attributes": {}, "start_time": "noon"}], "'spans[0].start_time' is 'noon', not a time"),
     ],
 )
-def test_a_broken_record_names_the_place(value: Any, words: str) -> None:
+def test_a_broken_record_is_reported_with_the_path(value: Any, words: str) -> None:
     with pytest.raises(ObservationError) as caught:
         read(value)
     assert words in str(caught.value)
     assert (caught.value.slug, caught.value.exit_code) == ("bad-observation", 2)
 
 
-def test_a_record_may_not_be_nested_without_end() -> None:
+def test_a_record_nested_too_deeply_is_rejected() -> None:
     deep: Any = "x"
     for _ in range(100_000):
         deep = [deep]
@@ -223,7 +223,7 @@ def mappings(data: Any) -> list[dict[Any, Any]]:
 # An attribute of a span has one key, so that there another one is a fault.
 @pytest.mark.parametrize("name", [name for name in SAMPLES if not name.startswith("otel")])
 @pytest.mark.parametrize("key", [1, None, (1, 2), True, b"x"])
-def test_keys_that_are_no_text_are_the_users_own(name: str, key: Any) -> None:
+def test_keys_that_are_not_text_are_ignored(name: str, key: Any) -> None:
     for place in range(len(mappings(SAMPLES[name]))):
         odd = copy.deepcopy(SAMPLES[name])
         mappings(odd)[place][key] = 2

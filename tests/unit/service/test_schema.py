@@ -56,9 +56,9 @@ ONLY_THE_LOADER_SAYS = re.compile(
             "the prompt's variable .* is unknown",
             "is not a valid JSON Schema",
             # names among others
-            "names no member",
+            "is not the name of a member",
             "the path .* is not in 'args'",
-            "two evaluators are called",
+            "two evaluators have the name",
             "two rubric items",
             "the dimension .* appears twice",
             "looks like a typo",

@@ -1,4 +1,4 @@
-"""Which files of a directory are eval files, which are passed over and why, and in which order."""
+"""Which files of a directory are eval files, which are skipped and why, and in which order."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def problems(*paths: str) -> list[tuple[str, str]]:
     return [(p.file, p.code) for p in discovered([Path(path) for path in paths]).problems]
 
 
-# Always, when recognised, passed over
+# Eval files by name or content, and skipped files
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def problems(*paths: str) -> list[tuple[str, str]]:
     ],
 )
 @pytest.mark.parametrize("content", ["", "nothing: here\n", "%%%", "{}\n"])
-def test_always_taken_whatever_they_hold(project: Project, name: str, content: str) -> None:
+def test_these_names_are_always_eval_files(project: Project, name: str, content: str) -> None:
     project.write(f"deep/er/{name}", content)
     assert found() == [f"deep/er/{name}"]
     assert skipped_files() == {}
@@ -113,8 +113,8 @@ def test_other_yaml_with_cases_or_a_list_of_inputs(
         ("# nothing\n", "no cases"),
         ("name: x\n", "no cases"),
         ("[]\n", "no cases"),
-        ("- 1\n", "it is a list, but not of cases with an input"),
-        ("- {name: x}\n", "it is a list, but not of cases with an input"),
+        ("- 1\n", "a list, but not of cases with an input"),
+        ("- {name: x}\n", "a list, but not of cases with an input"),
         ("text\n", "no cases"),
         ("nested:\n  cases: []\n", "no cases"),
         (CASE, "no cases"),
@@ -123,7 +123,7 @@ def test_other_yaml_with_cases_or_a_list_of_inputs(
         ("{{ template }}: {% x %}\n", "not valid YAML"),
     ],
 )
-def test_other_yaml_is_passed_over(project: Project, content: str, reason: str) -> None:
+def test_other_yaml_is_skipped(project: Project, content: str, reason: str) -> None:
     project.write("a.yaml", content)
     project.write("good.eval.yaml", SUITE)
     assert found() == ["good.eval.yaml"]
@@ -157,13 +157,13 @@ def test_other_jsonl_when_its_first_line_has_an_input(
     assert all(skipped_files().values())
 
 
-def test_other_csv_is_passed_over(project: Project) -> None:
+def test_other_csv_is_skipped(project: Project) -> None:
     project.write("a.csv", CSV)
     assert "*.eval.csv" in skipped_files()["a.csv"]
     assert found() == []
 
 
-def test_files_of_other_kinds_are_not_worth_a_word(project: Project) -> None:
+def test_files_of_other_kinds_are_not_reported(project: Project) -> None:
     for name in (
         "a.json",
         "package.json",
@@ -180,7 +180,7 @@ def test_files_of_other_kinds_are_not_worth_a_word(project: Project) -> None:
     assert skipped_files() == {}
 
 
-def test_the_ledger_is_no_eval_file(project: Project) -> None:
+def test_the_ledger_is_not_an_eval_file(project: Project) -> None:
     for name in ("t.regression.lock.json", "t.regression.archive.json"):
         project.write(name, "{}")
     project.write("t.regression.json", "[]")
@@ -189,7 +189,7 @@ def test_the_ledger_is_no_eval_file(project: Project) -> None:
     assert skipped_files() == {}
 
 
-def test_the_configuration_is_no_eval_file(project: Project) -> None:
+def test_the_configuration_is_not_an_eval_file(project: Project) -> None:
     project.write("assay.yaml", "allow_outside_root: false\n")
     project.write("sub/assay.yaml", SUITE)
     project.write("good.eval.yaml", SUITE)
@@ -198,12 +198,12 @@ def test_the_configuration_is_no_eval_file(project: Project) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.EVAL.YAML", "a.Golden.Json", "a.eval.YML"])
-def test_the_case_of_a_name_counts(project: Project, name: str) -> None:
+def test_names_are_case_sensitive(project: Project, name: str) -> None:
     project.write(name, SUITE)
     assert found() == []
 
 
-# A slip must not make a suite disappear
+# A typo must not make a suite disappear
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_broken_first_line_with_an_input_is_an_error(project: Project, content
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\n", b"\0\n", b"garbage\n", b"[[[\n"])
-def test_a_jsonl_of_something_else_is_passed_over(project: Project, content: bytes) -> None:
+def test_a_jsonl_of_something_else_is_skipped(project: Project, content: bytes) -> None:
     project.write("a.jsonl", content)
     assert list(skipped_files()) == ["a.jsonl"]
 
@@ -285,11 +285,11 @@ def test_a_jsonl_of_something_else_is_passed_over(project: Project, content: byt
 
 
 @pytest.mark.parametrize("suffix", ["yaml", "yml"])
-def test_a_sidecar_is_passed_over_and_applied(project: Project, suffix: str) -> None:
+def test_a_sidecar_is_skipped_and_applied(project: Project, suffix: str) -> None:
     project.write("a.jsonl", LINE)
     project.write(f"a.{suffix}", "execution: {threshold: 0.25}\n")
     assert found() == ["a.jsonl"]
-    assert skipped_files() == {f"a.{suffix}": "it is the sidecar of a.jsonl"}
+    assert skipped_files() == {f"a.{suffix}": "sidecar of a.jsonl"}
     assert assay.load(".")[0].cases[0].threshold == 0.25
 
 
@@ -309,7 +309,7 @@ def test_a_sidecar_of_an_eval_file(project: Project) -> None:
     assert (suite.file, suite.description) == ("a.eval.jsonl", "About the lines")
 
 
-def test_a_suite_beside_jsonl_of_another_name_is_no_sidecar(project: Project) -> None:
+def test_a_suite_next_to_jsonl_of_another_name_is_not_a_sidecar(project: Project) -> None:
     project.write("a.jsonl", LINE)
     project.write("b.yaml", SUITE)
     project.write("sub/a.yaml", SUITE)
@@ -348,14 +348,14 @@ def test_skipped_folders(project: Project, folder: str) -> None:
     assert skipped_files() == {}
 
 
-def test_virtual_environments_are_skipped_whatever_their_name(project: Project) -> None:
+def test_virtual_environments_are_skipped_under_any_name(project: Project) -> None:
     project.write("my-env/pyvenv.cfg", "home = /usr/bin\n")
     project.write("my-env/lib/a.eval.yaml", "broken: [")
     project.write("good.eval.yaml", SUITE)
     assert found() == ["good.eval.yaml"]
 
 
-def test_a_folder_that_is_named_is_walked_whatever_its_name(project: Project) -> None:
+def test_a_named_folder_is_always_walked(project: Project) -> None:
     for folder in (".hidden", "node_modules"):
         project.write(f"{folder}/a.eval.yaml", SUITE)
         assert found(folder) == [f"{folder}/a.eval.yaml"]
@@ -506,7 +506,7 @@ def test_a_folder_outside_the_project_root_may_be_named(
     assert problems("shared", str(outside)) == []
 
 
-def test_a_link_to_nowhere_with_the_name_of_a_folder_is_nothing(project: Project) -> None:
+def test_a_broken_link_named_like_a_folder_is_ignored(project: Project) -> None:
     project.write("a.eval.yaml", SUITE)
     (project.root / "gone").symlink_to("nowhere")
     assert found() == ["a.eval.yaml"]
@@ -566,7 +566,7 @@ def test_an_unknown_format(project: Project, name: str) -> None:
         assert f"*.{suffix}" in problem.hint
 
 
-def test_companions_of_eval_files_that_are_named_are_passed_over(project: Project) -> None:
+def test_named_companions_of_eval_files_are_skipped(project: Project) -> None:
     project.write("assay.yaml", "")
     project.write("pyproject.toml", "")
     project.write("evals/t.regression.json", "[]")
@@ -587,19 +587,19 @@ def test_companions_of_eval_files_that_are_named_are_passed_over(project: Projec
         "evals/t.regression.json",
     ]
     assert dict(loaded.skipped_files) == {
-        "assay.yaml": "it is the configuration",
-        "pyproject.toml": "it is the configuration",
-        "evals/a.eval.yaml": "it is the sidecar of a.eval.jsonl",
-        "evals/b.yml": "it is the sidecar of b.jsonl",
-        "evals/eval.schema.json": "it is a JSON Schema",
-        "evals/seed-manifest.json": "it is the seed manifest",
-        "evals/t.regression.archive.json": "it is the archive of t.regression.json",
-        "evals/t.regression.lock.json": "it is the lock of t.regression.json",
+        "assay.yaml": "configuration",
+        "pyproject.toml": "configuration",
+        "evals/a.eval.yaml": "sidecar of a.eval.jsonl",
+        "evals/b.yml": "sidecar of b.jsonl",
+        "evals/eval.schema.json": "a JSON Schema",
+        "evals/seed-manifest.json": "seed manifest",
+        "evals/t.regression.archive.json": "archive of t.regression.json",
+        "evals/t.regression.lock.json": "lock of t.regression.json",
     }
 
 
 @pytest.mark.parametrize("content", [CASE, LISTED, SUITE])
-def test_a_suite_that_is_named_is_no_sidecar(project: Project, content: str) -> None:
+def test_a_named_suite_is_not_a_sidecar(project: Project, content: str) -> None:
     project.write("a.yaml", content)
     project.write("a.jsonl", '{"event": "x"}\n')
     assert len(assay.load("a.yaml")) == 1
@@ -644,7 +644,7 @@ def test_the_project_may_be_in_a_folder_whose_name_is_not_utf_8(
         assert [suite.file for suite in assay.load(path)] == ["a.eval.yaml"]
 
 
-def test_a_file_that_is_named_is_loaded_whatever_its_name(project: Project) -> None:
+def test_a_named_file_is_loaded_under_any_name(project: Project) -> None:
     project.write("plain.csv", CSV)
     project.write("case.yaml", CASE)
     project.write("data.jsonl", LINE)
@@ -683,12 +683,12 @@ def test_the_longest_suffix_chooses_the_loader() -> None:
 # The command
 
 
-def test_what_was_passed_over_is_listed_on_stderr(project: Project) -> None:
+def test_skipped_files_are_listed_on_stderr(project: Project) -> None:
     project.write("a.eval.yaml", SUITE)
     project.write("notes.yaml", "a: 1\n")
     project.write("table.csv", CSV)
     done = preloaded_command.assay("validate", ".", cwd=project.root)
     assert done.returncode == 0
     assert "notes.yaml" not in done.stdout
-    assert "passed over notes.yaml: it has no cases" in done.stderr
-    assert "passed over table.csv: " in done.stderr
+    assert "skipped notes.yaml (no cases)" in done.stderr
+    assert "skipped table.csv (" in done.stderr

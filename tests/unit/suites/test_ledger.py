@@ -78,7 +78,7 @@ def test_changed_content_under_a_locked_id_is_an_error(file: Path) -> None:
     assert problem.line == 18
 
 
-def test_a_locked_case_that_is_gone_is_an_error(file: Path) -> None:
+def test_a_deleted_locked_case_is_an_error(file: Path) -> None:
     ledger.lock(file)
     file.write_text(json.dumps([case(1), case(3)]))
     (problem,) = eval_files.validate(file).errors
@@ -109,7 +109,7 @@ def test_deleting_the_whole_file_does_not_hide_its_locked_cases(file: Path, name
         regressions.lock(named)
 
 
-def test_a_broken_lock_of_a_file_that_is_gone_is_an_error(file: Path) -> None:
+def test_a_broken_lock_of_a_deleted_file_is_an_error(file: Path) -> None:
     file.unlink()
     ledger.lock_file(file).write_text("{}")
     assert [p.code for p in eval_files.validate(".").problems] == ["ledger-broken"]
@@ -123,7 +123,7 @@ def test_a_lock_without_cases_misses_no_file(file: Path) -> None:
     assert eval_files.validate(".").problems == ()
 
 
-def test_lock_refuses_to_bless_a_changed_case(file: Path) -> None:
+def test_lock_rejects_a_changed_case(file: Path) -> None:
     ledger.lock(file)
     before = ledger.lock_file(file).read_text()
     file.write_text(json.dumps([case(1, bugRef="#99"), case(2), case(3), case(4)]))
@@ -134,7 +134,7 @@ def test_lock_refuses_to_bless_a_changed_case(file: Path) -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("envelope", [False, True])
-def test_archiving_moves_one_case_and_leaves_the_rest_as_it_was(
+def test_archiving_moves_one_case_and_keeps_the_rest_unchanged(
     file: Path, number: int, envelope: bool
 ) -> None:
     rows = ",\n".join("   " + json.dumps(case(n)) for n in (1, 2, 3))
@@ -173,7 +173,7 @@ def test_archiving_an_unknown_case_names_the_nearest(file: Path) -> None:
         ledger.archive(file, "rg-get_weathr-001")
 
 
-def test_archiving_twice_says_so(file: Path) -> None:
+def test_archiving_twice_is_reported(file: Path) -> None:
     ledger.archive(file, "rg-get_weather-001")
     with pytest.raises(LedgerError, match="archived already"):
         ledger.archive(file, "rg-get_weather-001")
@@ -187,7 +187,7 @@ def test_a_changed_case_is_not_archived(file: Path) -> None:
     assert not ledger.archive_file(file).exists()
 
 
-def test_entries_tell_every_state(file: Path) -> None:
+def test_entries_have_every_status(file: Path) -> None:
     ledger.lock(file)
     ledger.archive(file, "rg-get_weather-003")
     file.write_text(json.dumps([case(1, bugRef="#99"), case(4)]))
@@ -270,7 +270,7 @@ def test_adding_appends_a_locked_case_with_the_next_number(file: Path) -> None:
     assert codes(file) == []
 
 
-def test_none_is_lost_of_cases_that_are_added_at_once(file: Path) -> None:
+def test_cases_added_concurrently_are_all_kept(file: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         bugs = [replace(BUG, bug_ref=f"WX-{number}") for number in range(8)]
         added = list(pool.map(lambda bug: ledger.add(file, bug, TODAY), bugs))
@@ -278,7 +278,7 @@ def test_none_is_lost_of_cases_that_are_added_at_once(file: Path) -> None:
     assert {e.id for e in ledger.entries(file) if e.status == "locked"} == set(added)
 
 
-def test_nobody_waits_for_ever_for_another_who_changes_a_ledger(
+def test_waiting_for_a_locked_ledger_has_a_time_limit(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger, "LOCK_TIMEOUT_SECONDS", 0.0)
@@ -327,7 +327,7 @@ def test_the_id_names_the_tool_and_the_next_number(file: Path, content: Any, ide
 
 
 @pytest.mark.parametrize("said", ["regression — x", "regression —x", "  x ", "regression — x\n"])
-def test_the_description_begins_as_it_should(file: Path, said: str) -> None:
+def test_the_description_gets_its_prefix(file: Path, said: str) -> None:
     ledger.add(file, replace(BUG, description=said), TODAY)
     assert json.loads(file.read_text())[-1]["description"] == "regression — x"
 
@@ -344,8 +344,8 @@ def test_the_description_begins_as_it_should(file: Path, said: str) -> None:
         ({"expect": {"responseNonEmpty": False}}, "asserts nothing"),
         ({"expect": {"toolCalled": ["a"]}}, "toolCalled"),
         ({"expect": {"responseContains": ["{{snapshot:x}}"]}}, "snapshot-token"),
-        ({"expect": {"maxLatencyMs": float("nan")}}, "cannot be written as JSON"),
-        ({"expect": {"responseContains": {"a"}}}, "cannot be written as JSON"),
+        ({"expect": {"maxLatencyMs": float("nan")}}, "cannot be converted to JSON"),
+        ({"expect": {"responseContains": {"a"}}}, "cannot be converted to JSON"),
     ],
 )
 def test_a_case_that_would_not_load_is_not_added(
@@ -400,6 +400,6 @@ def test_a_failed_write_adds_nothing(file: Path, monkeypatch: pytest.MonkeyPatch
     assert not list(file.parent.glob(".*"))
 
 
-def test_a_folder_that_is_not_there_is_told(file: Path) -> None:
+def test_a_missing_folder_is_reported(file: Path) -> None:
     with pytest.raises(LedgerError, match="cannot write"):
         regressions.add("nowhere", "get_weather", BUG, TODAY)

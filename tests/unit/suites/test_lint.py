@@ -114,7 +114,7 @@ def test_cases_that_cannot_pass(settings: str, found: list[str]) -> None:
     assert yaml_findings(f"- id: a\n  input: q\n  {settings}\n") == found
 
 
-def test_prompts_of_a_streamed_file_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompts_of_a_streamed_file_are_not_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "HELD_BYTES", 0)
     filler = "word " * 2_000
     case = {"id": "", "input": "", "expected_output": "x", "metadata": {"note": filler}}
@@ -130,7 +130,7 @@ def test_prompts_of_a_streamed_file_are_not_held(monkeypatch: pytest.MonkeyPatch
     finally:
         tracemalloc.stop()
     assert (problem.code, problem.line) == ("duplicate-prompt", 400)
-    assert "asks the same as 0 (big.jsonl:1:1)" in problem.message
+    assert "has the same prompt as 0 (big.jsonl:1:1)" in problem.message
     assert peak < Path("big.jsonl").stat().st_size / 4
 
 
@@ -181,7 +181,7 @@ def test_a_case_that_could_pass_without_any_tool() -> None:
 
 @pytest.mark.parametrize("none", [[], ["__none__"]])
 @pytest.mark.parametrize("difficulty", ["straightforward", "ambiguous"])
-def test_a_set_without_a_tool_beside_sets_of_tools(difficulty: str, none: list[str]) -> None:
+def test_a_set_without_a_tool_among_sets_of_tools(difficulty: str, none: list[str]) -> None:
     case = labeled(difficulty, toolsAcceptable=[["get_weather"], none])
     Path("get_weather.labeled.json").write_text(json.dumps([case]))
     (problem,) = eval_files.lint("get_weather.labeled.json").problems
@@ -254,7 +254,7 @@ def test_lint_reports_errors_too() -> None:
     assert yaml_findings("- id: a\n  input: q\n") == ["asserts-nothing"]
 
 
-def test_a_duplicate_prompt_of_a_tier_file_is_told_at_the_message() -> None:
+def test_a_duplicate_prompt_of_a_tier_file_is_reported_at_the_message() -> None:
     case = {"description": "x", "difficulty": "edge", "expect": {"responseNotContains": ["y"]}}
     cases = [{"id": f"ls-t-00{n}", **case, "input": {"message": "Same?"}} for n in (1, 2)]
     file = Path("t.labeled.json")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SUITE = "id: a\ninput: x\nevaluators:\n  - {type: code_judge, script: %s}\n"
 
 
-def said(project: Project, script: str) -> list[tuple[str, str, str]]:
+def reported(project: Project, script: str) -> list[tuple[str, str, str]]:
     """What `validate` reports: severity, message and hint."""
     project.write("a.yaml", SUITE % script)
     found = assay.validate("a.yaml").problems
@@ -30,21 +30,21 @@ def said(project: Project, script: str) -> list[tuple[str, str, str]]:
     [
         ("[python3, chek.py]", "the file 'chek.py' does not exist", "did you mean 'check.py'?"),
         ("python3 -u chek.py --fast", "the file 'chek.py' does not exist", "did you mean"),
-        ("[env, run, deep/check.ts]", "the file 'deep/check.ts' does not exist", "looked for in"),
+        ("[env, run, deep/check.ts]", "the file 'deep/check.ts' does not exist", "relative to"),
         ("[./chek.py]", "the program './chek.py' does not exist", "did you mean 'check.py'?"),
         ("[./check.py]", "the program './check.py' is not executable", "chmod +x ./check.py"),
     ],
 )
 def test_missing_file_is_a_warning(project: Project, script: str, message: str, hint: str) -> None:
     project.write("check.py")
-    ((severity, found, advice),) = said(project, script)
+    ((severity, found, advice),) = reported(project, script)
     assert (severity, found) == ("warning", message)
     assert hint in advice
 
 
 def test_program_that_is_not_on_the_path_is_a_warning(project: Project) -> None:
     expected = ("warning", "the program 'no-such-program' was not found on PATH", "install it")
-    assert said(project, "[no-such-program, run]") == [expected]
+    assert reported(project, "[no-such-program, run]") == [expected]
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_program_that_is_not_on_the_path_is_a_warning(project: Project) -> None:
         "[./run, check.py]",
     ],
 )
-def test_what_exists_or_cannot_be_known_is_accepted(project: Project, script: str) -> None:
+def test_existing_and_unknown_programs_are_accepted(project: Project, script: str) -> None:
     project.write("check.py")
     os.chmod(project.write("run"), 0o755)
-    assert said(project, script) == []
+    assert reported(project, script) == []
 
 
 def test_files_are_looked_for_where_the_program_runs(project: Project) -> None:
     project.write("judges/check.py")
-    assert said(project, "[python3, check.py], cwd: judges") == []
-    assert len(said(project, "[python3, judges/check.py], cwd: judges")) == 1
+    assert reported(project, "[python3, check.py], cwd: judges") == []
+    assert len(reported(project, "[python3, judges/check.py], cwd: judges")) == 1
 
 
 def test_program_of_an_aggregator_is_checked(project: Project) -> None:

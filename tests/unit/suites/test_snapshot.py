@@ -64,7 +64,7 @@ def test_a_function_is_called(project: Project, module: str) -> None:
     assert captured(project, f"snapshot: {{callable: '{module}:later'}}\n") == {"price": 3}
 
 
-def test_it_works_beside_a_running_loop(project: Project, module: str) -> None:
+def test_it_works_inside_a_running_loop(project: Project, module: str) -> None:
     async def main() -> tuple[object, object]:
         config = "snapshot: command:echo '{}'\n"
         return captured(project, config), captured(project, f"snapshot: python:{module}:later\n")
@@ -78,14 +78,14 @@ def test_it_works_beside_a_running_loop(project: Project, module: str) -> None:
         ("raises", "raised ValueError: no \\x1b[31mdata"),
         ("leaves", "raised SystemExit: 4"),
         ("interrupts", "raised KeyboardInterrupt"),
-        ("listed", "gave a list, not a JSON object"),
+        ("listed", "returned a list, not a JSON object"),
         ("unsayable", "returned something that is not JSON: Object of type object"),
         ("endless", "returned something that is not JSON: Out of range float"),
         ("cycle", "returned something that is not JSON: Circular"),
         ("asks", "raised TypeError"),
     ],
 )
-def test_a_function_that_fails_is_told(
+def test_a_function_that_fails_is_reported(
     project: Project, module: str, function: str, told: str
 ) -> None:
     message = failure(project, f"snapshot: python:{module}:{function}\n")
@@ -100,13 +100,13 @@ def test_a_function_that_fails_is_told(
         ("nothing", "has no 'nothing'"),
     ],
 )
-def test_a_function_that_is_not_there_is_a_wrong_configuration(
+def test_a_missing_function_is_a_configuration_error(
     project: Project, module: str, function: str, told: str
 ) -> None:
     assert told in failure(project, f"snapshot: python:{module}:{function}\n", code=2)
 
 
-def test_a_module_that_is_missing_or_broken_is_told(
+def test_a_missing_or_broken_module_is_reported(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -116,7 +116,7 @@ def test_a_module_that_is_missing_or_broken_is_told(
     assert "there is no module 'no_such_capture'" in told
 
 
-def test_a_function_that_hangs_does_not_hang_us(project: Project, module: str) -> None:
+def test_a_function_that_hangs_is_abandoned(project: Project, module: str) -> None:
     config = f"snapshot: {{callable: '{module}:waits', timeout_seconds: 0.05}}\n"
     assert failure(project, config).endswith("took longer than 0.05 s")
 
@@ -127,7 +127,7 @@ def test_a_program_is_run_in_the_project(project: Project) -> None:
     assert captured(project, "snapshot: command:cat data.json | cat\n") == {"price": 3}
 
 
-def test_arguments_are_not_for_a_shell(project: Project) -> None:
+def test_arguments_are_not_interpreted_by_a_shell(project: Project) -> None:
     project.write("assay.yaml", "snapshot: {command: [echo, '{}', '; touch hacked']}\n")
     with pytest.raises(SnapshotError):
         capture(Settings.find(project.root))
@@ -149,16 +149,16 @@ def test_a_program_sees_only_the_variables_that_are_named(
     [
         ("echo no luck >&2; exit 7", "ended with exit code 7; its stderr ends with: no luck"),
         ("kill -9 $$", "was killed by SIGKILL"),
-        ("true", "gave no JSON"),
-        ("echo {", "gave no JSON"),
-        ("echo 3", "gave 3, not a JSON object"),
-        ("echo 'null'", "gave null, not a JSON object"),
+        ("true", "did not return JSON"),
+        ("echo {", "did not return JSON"),
+        ("echo 3", "returned 3, not a JSON object"),
+        ("echo 'null'", "returned null, not a JSON object"),
         ("printf '\\377'", "printed something that is not UTF-8"),
-        ('echo \'{"a": 1, "a": 2}\'', "gave no proper JSON: the key 'a' appears twice"),
+        ('echo \'{"a": 1, "a": 2}\'', "returned invalid JSON: the key 'a' appears twice"),
         ("head -c 3000000 /dev/zero", "wrote more than 1,048,576 bytes"),
     ],
 )
-def test_a_program_that_fails_is_told(project: Project, script: str, told: str) -> None:
+def test_a_program_that_fails_is_reported(project: Project, script: str, told: str) -> None:
     quoted = script.replace("'", "''")
     config = f"snapshot:\n  command: '{quoted}'\n  max_output_mb: 1\n"
     assert told in failure(project, config)

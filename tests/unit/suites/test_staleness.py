@@ -39,27 +39,27 @@ def warned(what: Suite, *tools: dict[str, Any]) -> list[str]:
     return staleness.warnings(what, registry(*(tools or TOOLS)))
 
 
-def test_what_did_not_change_is_not_warned_about() -> None:
+def test_an_unchanged_tool_gives_no_warning() -> None:
     assert warned(suite()) == []
     recorded: dict[str, Any] = {"toolVersion": "2.9", "descriptionHash": HASH, "registrySize": 2}
     assert warned(suite(**recorded)) == []
 
 
 @pytest.mark.parametrize("length", [12, 16, 64])
-def test_more_of_the_hash_than_is_needed_is_fine(length: int) -> None:
+def test_a_longer_hash_is_accepted(length: int) -> None:
     whole = hashlib.sha256(DESCRIPTION.encode()).hexdigest().upper()
     assert warned(suite(descriptionHash=whole[:length])) == []
 
 
 @pytest.mark.parametrize("recorded", ["0" * 12, HASH[:6], HASH + "0"])
-def test_another_description_is_warned_about(recorded: str) -> None:
+def test_a_changed_description_gives_a_warning(recorded: str) -> None:
     (warning,) = warned(suite(descriptionHash=recorded))
     assert warning == (
         f"the description of 'get_weather' changed: its hash was {recorded!r} and is {HASH!r}"
     )
 
 
-def test_a_recorded_description_stands_for_its_hash() -> None:
+def test_a_recorded_description_replaces_its_hash() -> None:
     assert warned(suite(description=DESCRIPTION)) == []
     assert len(warned(suite(description="another"))) == 1
 
@@ -77,7 +77,7 @@ def test_a_recorded_description_stands_for_its_hash() -> None:
         ("latest", "3.0", True),
     ],
 )
-def test_another_major_version_is_warned_about(before: str, now: str, told: bool) -> None:
+def test_a_changed_major_version_gives_a_warning(before: str, now: str, told: bool) -> None:
     found = warned(suite(toolVersion=before), {"name": "get_weather", "version": now})
     assert found == (
         [f"the major version of 'get_weather' changed from {before!r} to {now!r}"] if told else []
@@ -85,20 +85,20 @@ def test_another_major_version_is_warned_about(before: str, now: str, told: bool
 
 
 @pytest.mark.parametrize(("before", "told"), [(2, True), (3, False), (0, False), (4, False)])
-def test_a_registry_that_grew_is_warned_about(before: int, told: bool) -> None:
+def test_a_larger_registry_gives_a_warning(before: int, told: bool) -> None:
     tools = [{"name": name} for name in ("get_weather", "b", "c", "d")]
     found = warned(suite(registrySize=before), *tools)
     assert found == ([f"the registry grew from {before} to 4 tools"] if told else [])
 
 
-def test_a_tool_that_is_gone_or_deprecated_is_warned_about() -> None:
+def test_a_removed_or_deprecated_tool_gives_a_warning() -> None:
     gone = ["the tool 'get_wether' is not in the registry (did you mean 'get_weather'?)"]
     assert warned(suite("get_wether")) == gone
     assert warned(suite("old")) == ["the tool 'old' is deprecated"]
     assert staleness.warnings(suite("x"), registry()) == ["the tool 'x' is not in the registry"]
 
 
-def test_a_rubric_file_need_not_be_called_after_a_tool() -> None:
+def test_a_rubric_file_need_not_be_named_after_a_tool() -> None:
     assert warned(suite("trip", "rubric")) == []
     assert len(warned(suite("trip", "rubric", toolName="trip"))) == 1
 
@@ -186,7 +186,9 @@ def test_a_program_lists_the_tools(project: Project) -> None:
         ("[" * 500 + "]" * 500, "too-deep"),
     ],
 )
-def test_a_broken_file_says_where(project: Project, text: str, told: str) -> None:
+def test_a_broken_file_is_reported_with_its_position(
+    project: Project, text: str, told: str
+) -> None:
     project.write("tools.json", text)
     with pytest.raises(ConfigError) as caught:
         loaded(project, "tools: tools.json\n")
@@ -198,7 +200,7 @@ def test_a_file_that_is_missing_is_named(project: Project) -> None:
         loaded(project, "tools: nowhere.json\n")
 
 
-def test_a_list_that_is_no_registry_is_told_with_its_source(project: Project) -> None:
+def test_an_invalid_registry_is_reported_with_its_source(project: Project) -> None:
     with pytest.raises(ToolRegistryError) as caught:
         loaded(project, "tools: command:echo '[{}]'\n")
     assert str(caught.value) == (

@@ -150,7 +150,7 @@ def test_a_list_of_parts_is_a_text_and_a_cut_answer_has_a_note() -> None:
     with ProviderServer(provider.sends(document)) as server:
         (seen,) = ask(openai(server), HI)
     assert seen.response == "Hello"
-    assert seen.notes == ("the answer was cut at the limit of tokens",)
+    assert seen.notes == ("the answer was cut off at the token limit",)
 
 
 def test_usage_that_makes_no_sense_is_not_reported() -> None:
@@ -254,7 +254,7 @@ def test_blocks_of_claude_are_text_and_calls() -> None:
         (seen,) = ask(claude(server), HI)
     assert seen.response == "Let me see."
     assert seen.tool_calls == (ToolCall("reply", {"city": "Oslo"}, id="t1", notes=(NO_RESULT,)),)
-    assert seen.notes == ("the answer was cut at the limit of tokens",)
+    assert seen.notes == ("the answer was cut off at the token limit",)
 
 
 def test_claude_must_call_a_tool_with_the_schema_and_its_input_is_the_answer() -> None:
@@ -297,10 +297,10 @@ CACHED = {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_t
     [
         (openai, provider.openai({"refusal": "I cannot"}), "I cannot", "the model refused"),
         (openai, provider.openai({"content": "x"}, "content_filter"), "x", "content filter"),
-        (openai, provider.openai({"content": ""}, "length"), "", "cut at the limit of tokens"),
+        (openai, provider.openai({"content": ""}, "length"), "", "cut off at the token limit"),
         (openai, provider.openai({"content": None}), "", ""),
         (claude, provider.anthropic([], "refusal"), "", "the model refused"),
-        (claude, provider.anthropic([], "max_tokens"), "", "cut at the limit of tokens"),
+        (claude, provider.anthropic([], "max_tokens"), "", "cut off at the token limit"),
         (claude, provider.anthropic([]), "", ""),
         (claude, provider.anthropic([{"type": "text", "text": "x"}]) | CACHED, "x", ""),
     ],

@@ -186,7 +186,7 @@ def test_a_note_about_several_turns_is_reported_once() -> None:
     call = {"type": "tool_use", "id": "t1", "name": "get_time", "input": {}}
     cut = provider.sends(provider.anthropic([call], "max_tokens"))
     seen, _ = run(claude, cut, cut, provider.says("Noon"), stubs=STUBS)
-    assert seen.notes == ("the answer was cut at the limit of tokens",)
+    assert seen.notes == ("the answer was cut off at the token limit",)
 
 
 def test_the_cost_is_unknown_when_that_of_a_turn_is() -> None:

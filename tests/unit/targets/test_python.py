@@ -223,7 +223,7 @@ def test_models_inside_a_mapping_are_read(agent: Write) -> None:
         ("Broken('x')", "JSON: a Broken (KeyError: 'lost')"),
         ("Broken", "JSON: a type"),
         ("Observation('x', notes='hi')", "'notes' is a str, not a tuple: (text,)"),
-        ("Observation('x', cost_usd=-1)", "'cost_usd' is -1, not a number from 0 up"),
+        ("Observation('x', cost_usd=-1)", "'cost_usd' is -1, not a number >= 0"),
         ("Observation('x', duration_ms=float('nan'))", "'duration_ms' is nan, not a number"),
         ("Observation('x', [{'name': 't'}])", "'tool_calls[0]' is a dict, not ToolCall('search'"),
         ("Observation('x', usage={'inputTokens': 1})", "'usage' is a dict, not Usage(input_tokens"),

@@ -157,7 +157,7 @@ def test_blank_lines_and_a_byte_order_mark_are_skipped(file: Path) -> None:
     ("line", "words"),
     [
         (b'{"id": "one", "response": "\xff"}', "seen.jsonl:3: "),
-        (b'{"id": "one", "toolCalls": [{}]}', "seen.jsonl:3: the observation is broken"),
+        (b'{"id": "one", "toolCalls": [{}]}', "seen.jsonl:3: invalid observation"),
         (b'{"id": "one", "answer": 5}', "seen.jsonl:3: a mapping with 'id', 'answer'"),
         (b'{"id": "one", "response": ' + b"[" * 200 + b"]" * 200 + b"}", "seen.jsonl:3: "),
     ],

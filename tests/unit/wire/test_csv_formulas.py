@@ -26,7 +26,7 @@ DANGEROUS += [before + space for before in ("", "'", "''") for space in "\t\r\n"
 
 
 @pytest.mark.parametrize("start", DANGEROUS, ids=ascii)
-def test_what_begins_like_a_formula_gets_an_apostrophe(start: str) -> None:
+def test_a_text_that_looks_like_a_formula_gets_an_apostrophe(start: str) -> None:
     text = f"{start}cmd|' /C calc'!A0"
     assert neutralised(text) == "'" + text
     assert restored("'" + text) == text
@@ -40,7 +40,7 @@ def test_other_texts_stay_the_same(text: str) -> None:
 
 
 @given(st.text(st.sampled_from("'=\uff1d+@- \t\r\na"), max_size=8) | st.text(max_size=20))
-def test_every_text_comes_back(text: str) -> None:
+def test_every_text_is_restored(text: str) -> None:
     assert restored(neutralised(text)) == text
 
 
@@ -62,7 +62,7 @@ def added(project: Project) -> list[NewTestCase]:
     return cases
 
 
-def test_exported_test_cases_hold_no_formula_and_are_imported_as_they_were(
+def test_exported_test_cases_have_no_formula_and_are_imported_unchanged(
     project: Project, added: list[NewTestCase]
 ) -> None:
     rows = exported(project)
@@ -93,7 +93,7 @@ def test_a_neutralised_file_is_run_as_it_was_exported(project: Project) -> None:
     assert "found '=1+1'" in done.output
 
 
-def test_labels_hold_no_formula(project: Project) -> None:
+def test_labels_have_no_formula(project: Project) -> None:
     file = project.root / "labels.csv"
     labels.append(file, labels.Label("=suite", "-case", True))
     assert "'=suite,'-case,pass" in file.read_text()

@@ -89,14 +89,16 @@ PLACES = """\
     ],
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_places(path: DocPath, key: tuple[int, int], value: tuple[int, int], newline: str) -> None:
+def test_positions(
+    path: DocPath, key: tuple[int, int], value: tuple[int, int], newline: str
+) -> None:
     document = read(PLACES.replace("\n", newline))
     assert document.position(path, key=True) == key
     assert document.position(path) == value
 
 
 @pytest.mark.parametrize("text", ["5", ' "x"', "\n\nnull", '\r\n  {"a": 1}'])
-def test_the_place_of_the_root(text: str) -> None:
+def test_the_position_of_the_root(text: str) -> None:
     line, column = read(text).position(())
     assert offset(text, (line, column)) == len(text) - len(text.lstrip())
 
@@ -111,7 +113,7 @@ def test_only_line_breaks_of_an_editor_end_a_line(separator: str) -> None:
     assert document.position(("b", 1)) == (2, 10)
 
 
-def test_a_missing_part_has_the_place_of_the_nearest_that_exists() -> None:
+def test_a_missing_part_has_the_position_of_its_nearest_parent() -> None:
     document = read(PLACES)
     assert document.position(("nothing",)) == (1, 2)
     assert document.position(("nothing", 0), key=True) == (1, 2)
@@ -235,7 +237,7 @@ def test_an_escaped_nul() -> None:
     assert noted('{"a\\u0000": 1}') == ["1:2 bad-character"]
 
 
-def test_finding_places_leaves_no_garbage_behind() -> None:
+def test_finding_positions_creates_no_reference_cycles() -> None:
     """The collector is off while files are read: what only it can free would pile up."""
     text = json.dumps([1, 2.5, {"a": -3}] * 50)
     gc.collect()
@@ -270,7 +272,7 @@ def test_all_duplicate_keys_are_noted() -> None:
         ('["a"]', '{"x": 1}'),
     ],
 )
-def test_the_places_of_a_duplicate_key_fit_its_value(first: str, second: str) -> None:
+def test_the_positions_of_a_duplicate_key_fit_its_value(first: str, second: str) -> None:
     text = f'{{"k": {first}, "k": {second}, "z": 9}}'
     document = parse(text, FILE)
     for path, value in paths(document.data):
@@ -310,7 +312,7 @@ def test_deep_values_of_a_repeated_key() -> None:
         assert caught.value.problems[-1].code == "too-deep"
 
 
-def test_brackets_in_text_are_no_depth() -> None:
+def test_brackets_in_text_do_not_count_as_depth() -> None:
     assert read(json.dumps(["[" * 1000, "{" * 1000])).data == ["[" * 1000, "{" * 1000]
 
 
@@ -363,7 +365,7 @@ def offset(text: str, position: tuple[int, int]) -> int:
     st.sampled_from([(",", ":"), (" , ", "\t: ")]),
     st.sampled_from(["\n", "\r\n", "\r"]),
 )
-def test_what_json_writes_is_read_and_places_point_at_the_values(
+def test_json_round_trips_and_positions_point_at_the_values(
     tree: Any, ascii_only: bool, indent: int | str | None, separators: Any, newline: str
 ) -> None:
     text = json.dumps(tree, ensure_ascii=ascii_only, indent=indent, separators=separators)
@@ -392,7 +394,7 @@ TOKENS = re.findall(
 
 
 @given(st.lists(st.sampled_from([*TOKENS, "9" * 30]), max_size=20))
-def test_any_text_is_read_or_refused_with_a_place(parts: list[str]) -> None:
+def test_any_text_is_read_or_rejected_with_a_position(parts: list[str]) -> None:
     text = "".join(parts)
     try:
         document = parse(text, FILE)

@@ -60,7 +60,7 @@ items = st.recursive(
 
 
 @given(st.lists(items, max_size=4), layouts, st.booleans(), st.sampled_from(["\n", "\r\n"]))
-def test_growing_keeps_what_was_there_and_shrinking_gives_it_back(
+def test_removing_an_added_item_restores_the_text(
     given_items: list[Any], indent: Any, wrapped: bool, newline: str
 ) -> None:
     value = {"m": 1, "cases": given_items} if wrapped else given_items

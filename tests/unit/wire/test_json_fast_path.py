@@ -66,7 +66,7 @@ def lines(draw: Any) -> bytes:
 @example(b'{"a":"\\ud800"}')
 @example(b'{"a":' + b"[" * 101 + b"]" * 101 + b"}")
 @example(b'{"a":1}\r\n')
-def test_a_plain_line_says_what_the_careful_reader_says(line: bytes) -> None:
+def test_the_fast_path_gives_the_same_result_as_the_general_reader(line: bytes) -> None:
     value = plain_object(line)
     if value is None:
         return
@@ -84,7 +84,7 @@ def test_most_lines_are_plain() -> None:
     assert plain_object(json.dumps(line, ensure_ascii=False).encode()) == line
 
 
-def test_what_is_wrong_with_a_line_is_told_with_its_place() -> None:
+def test_an_invalid_line_is_reported_with_its_position() -> None:
     document = Reader("f").line(b'{"a": 1, "a": 2}\n', 3)
     assert [(p.line, p.column, p.code) for p in document.problems] == [(3, 10, "duplicate-key")]
     with pytest.raises(EvalFileErrors) as refused:

@@ -224,13 +224,15 @@ last: end
     ],
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_places(path: DocPath, key: tuple[int, int], value: tuple[int, int], newline: str) -> None:
+def test_positions(
+    path: DocPath, key: tuple[int, int], value: tuple[int, int], newline: str
+) -> None:
     document = read(PLACES.replace("\n", newline))
     assert document.position(path, key=True) == key
     assert document.position(path) == value
 
 
-def test_an_empty_value_stands_behind_its_key() -> None:
+def test_the_position_of_an_empty_value_is_after_its_key() -> None:
     assert read(PLACES).position(("empty",), key=True) == (22, 1)
     assert read("a:\nb: 1\n").position(("a",))[0] == 1
 
@@ -264,7 +266,7 @@ def test_only_line_breaks_of_an_editor_end_a_line(separator: str, quote: str) ->
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85"])
-def test_a_pasted_line_separator_breaks_no_plain_text(separator: str) -> None:
+def test_a_pasted_line_separator_does_not_break_plain_text(separator: str) -> None:
     assert data(f"a: one{separator}two\nb: 1\n") == {"a": f"one{separator}two", "b": 1}
 
 
@@ -280,7 +282,7 @@ def test_a_line_separator_in_an_anchored_text(separator: str) -> None:
     ]
 
 
-def test_characters_of_private_use_stay_what_they_are() -> None:
+def test_characters_of_private_use_are_kept() -> None:
     private = "".join(map(chr, range(0xE000, 0xE100)))
     assert data(f"- '{private}'\n- '\u2028'\n- &a '\x85{private}'\n- *a\n") == [
         private,
@@ -290,7 +292,7 @@ def test_characters_of_private_use_stay_what_they_are() -> None:
     ]
 
 
-def test_places_of_aliased_parts_are_those_of_the_anchor() -> None:
+def test_positions_of_aliased_parts_are_those_of_the_anchor() -> None:
     document = read("a: &x\n  k: [1, 2]\nb: *x\nc: [*x]\n")
     assert document.data["b"] is document.data["a"]
     for path in (("a", "k", 1), ("b", "k", 1), ("c", 0, "k", 1)):
@@ -298,7 +300,7 @@ def test_places_of_aliased_parts_are_those_of_the_anchor() -> None:
     assert document.position(("b",), key=True) == (3, 1)
 
 
-def test_places_of_merged_parts_are_those_of_the_source() -> None:
+def test_positions_of_merged_parts_are_those_of_the_source() -> None:
     text = "base: &b\n  x: 1\n  y: [1, 2]\nhere:\n  own: 0\n  <<: *b\n  y: 3\n  z: 4\n"
     document = read(text)
     assert document.data["here"] == {"own": 0, "y": 3, "z": 4, "x": 1}
@@ -309,7 +311,7 @@ def test_places_of_merged_parts_are_those_of_the_source() -> None:
     assert document.position(("here", "z"), key=True) == (8, 3)
 
 
-def test_a_missing_part_has_the_place_of_the_nearest_that_exists() -> None:
+def test_a_missing_part_has_the_position_of_its_nearest_parent() -> None:
     document = read(PLACES)
     assert document.position(("nothing",)) == (2, 1)
     assert document.position(("nothing", "at", "all"), key=True) == (2, 1)
@@ -323,7 +325,7 @@ def test_a_missing_part_has_the_place_of_the_nearest_that_exists() -> None:
     assert document.position(("suite", 0)) == (3, 3)
 
 
-def test_an_empty_document_has_a_place() -> None:
+def test_an_empty_document_has_a_position() -> None:
     assert read("").position(()) == (1, 1)
     assert read("# nothing\n").position(("a", 0), key=True) == (1, 1)
 
@@ -369,7 +371,7 @@ def test_duplicate_keys_in_other_spellings(second: str) -> None:
     assert [p.split()[1] for p in noted(f"a: 1\n{second}: 2\n")] == ["duplicate-key"]
 
 
-def test_a_key_that_is_merged_in_is_no_duplicate() -> None:
+def test_a_merged_key_is_not_a_duplicate() -> None:
     text = "- &x {a: 1, b: 2}\n- &y {<<: *x, a: 3}\n- {a: 4, <<: [*y, *x], c: 5}\n"
     assert data(text)[1:] == [{"a": 3, "b": 2}, {"a": 4, "c": 5, "b": 2}]
 
@@ -392,7 +394,7 @@ def test_only_mappings_merge(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["{}", "[]", "[{}, {}]", "{b: 2}", "[{b: 2}, {b: 3}]"])
-def test_what_merges(value: str) -> None:
+def test_merge_sources(value: str) -> None:
     assert data(f"a: 1\n<<: {value}\n") == ({"a": 1, "b": 2} if "b" in value else {"a": 1})
 
 
@@ -431,7 +433,7 @@ def test_an_alias_for_a_text_may_be_a_key() -> None:
     assert data("- &k name\n- {*k : 1}\n") == ["name", {"name": 1}]
 
 
-def test_an_alias_for_a_list_is_no_key() -> None:
+def test_an_alias_for_a_list_cannot_be_a_key() -> None:
     assert place(refused("- &k [name]\n- {*k : 1}\n")) == "2:4 yaml-key"
 
 
@@ -552,7 +554,7 @@ def test_alias_bombs(levels: int, width: int, style: str) -> None:
     assert problem.line > 1
 
 
-def test_the_limit_of_aliases_counts_what_they_stand_for() -> None:
+def test_the_limit_of_aliases_counts_expanded_values() -> None:
     wide = "- &a [" + "1, " * 1000 + "]\n"
     assert parse(wide + "- *a\n" * (MAX_ALIASED // 1001), FILE).problems == []
     problem = refused(wide + "- *a\n" * (MAX_ALIASED // 1001 + 1))
@@ -613,9 +615,9 @@ def test_the_longest_text(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "position", "word"),
     [
-        ("a: [1, 2\nb: 3\n", "2", "'[' before is not closed"),
-        ("a: {b: 2\nc: 3\n", "2", "'{' before is not closed"),
-        ("a: 1\nb: 'x\n", "2:4", "no quote closes"),
+        ("a: [1, 2\nb: 3\n", "2", "an earlier '[' is not closed"),
+        ("a: {b: 2\nc: 3\n", "2", "an earlier '{' is not closed"),
+        ("a: 1\nb: 'x\n", "2:4", "this quote is never closed"),
         ("a: 1\nb\nc: 1\n", "2:1", "followed by ': '"),
         ("a:\n    b: 1\n  c: 2\n", "3:3", "same column"),
         ("- a: 1\n - b: 1\n", "2:2", ""),
@@ -697,7 +699,7 @@ def offset(text: str, position: tuple[int, int]) -> int:
     st.sampled_from(["\n", "\r\n", "\r"]),
 )
 @example({"a": "x\n\ny ", "b": [" ", "\n"]}, False, True, 20, "\n")
-def test_what_pyyaml_writes_is_read_back(
+def test_output_of_pyyaml_is_read_back(
     tree: Any, flow: bool | None, unicode: bool, width: int, newline: str
 ) -> None:
     tree = json.loads(json.dumps(tree))
@@ -708,25 +710,25 @@ def test_what_pyyaml_writes_is_read_back(
     ).replace("\n", newline)
     document = read(text)
     assert document.data == tree
-    assert_places_as_pyyaml(document, yaml.compose(text, Loader=yaml.SafeLoader))
+    assert_positions_as_pyyaml(document, yaml.compose(text, Loader=yaml.SafeLoader))
 
 
-def assert_places_as_pyyaml(document: Document, node: Any, path: DocPath = ()) -> None:
+def assert_positions_as_pyyaml(document: Document, node: Any, path: DocPath = ()) -> None:
     """The marks of PyYAML's own composer, which is written in Python, agree."""
     assert document.position(path) == (node.start_mark.line + 1, node.start_mark.column + 1)
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            assert_places_as_pyyaml(document, item, (*path, index))
+            assert_positions_as_pyyaml(document, item, (*path, index))
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             mark = key.start_mark
             here = (*path, key.value)
             assert document.position(here, key=True) == (mark.line + 1, mark.column + 1)
-            assert_places_as_pyyaml(document, value, here)
+            assert_positions_as_pyyaml(document, value, here)
 
 
 @given(TREES, st.sampled_from([None, 0, 2]))
-def test_json_is_yaml_and_places_point_at_the_values(tree: Any, indent: int | None) -> None:
+def test_json_is_yaml_and_positions_point_at_the_values(tree: Any, indent: int | None) -> None:
     text = json.dumps(tree, ensure_ascii=False, indent=indent)
     document = read(text)
     assert document.data == tree
@@ -738,7 +740,7 @@ def test_json_is_yaml_and_places_point_at_the_values(tree: Any, indent: int | No
 
 
 @given(st.text(st.sampled_from("ab01-+.:?,[]{}#&*!|>'\"%@` \n\t\\<~é😀"), max_size=30))
-def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
+def test_any_text_is_read_or_rejected_with_a_position(text: str) -> None:
     try:
         document = parse(text, FILE)
     except EvalFileErrors as error:
