@@ -91,7 +91,7 @@ _NOTHING = EvaluationScore(0.0, reasoning="no evaluator with a weight gave a sco
 
 
 def by_program(script: Sequence[str]) -> Combine:
-    """`code_judge`: a program gets the results besides the usual payload."""
+    """`code_judge`: a program gets the results in addition to the usual payload."""
 
     def combine(context: Context, members: Sequence[Member]) -> Awaitable[EvaluationScore]:
         payload = contract(context) | {"results": _by_name(members), "config": {}}

@@ -273,7 +273,7 @@ def task_of(
 ) -> Callable[[Material], str]:
     """A function that turns an author's prompt and the material into the task.
 
-    `more` are variables besides the common ones. To a prompt that uses none of the `needed`
+    `more` are additional variables. To a prompt that uses none of the `needed`
     variables, all the material is appended.
     """
     if wrong := unknown_variable(prompt, (*VARIABLES, *more)):

@@ -75,7 +75,7 @@ class SuiteMetadata(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class SuiteHeader(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a run records about a suite, besides its cases.
+    """What a run records about a suite in addition to its cases.
 
     `file` is relative to the project root. `selected` is how many of its cases the run asks; None
     for a stream, as long as it has not been read. `cases` is how many the suite has; None for a

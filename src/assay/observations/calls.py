@@ -66,7 +66,7 @@ _ARGUMENTS = ("arguments", "args", "input", "parameters")
 _NOT_ARGUMENTS = frozenset(
     {*_NAMES, *_IDS, *_OUTPUT, "function", "error", "view", "caller", "cache_control"}
 )
-#: The states of a call of the AI SDK that say how it ended.
+#: The states in which a call of the AI SDK has ended, as success.
 _SUCCESS = {"output-available": True, "output-error": False}
 
 

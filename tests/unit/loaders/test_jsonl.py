@@ -193,16 +193,16 @@ def test_half_of_a_surrogate_pair_is_reported_once(
     project: Project, mode: str, bad: dict[str, Any], count: int
 ) -> None:
     text = json.dumps({"id": "b", "input": "Hello", "expected_output": "Hi"} | bad)
-    told = project.refusals(lines(line("a"), text), FILE)
-    assert [problem.partition(" ")[2] for problem in told] == ["bad-character"] * count
+    found = project.refusals(lines(line("a"), text), FILE)
+    assert [problem.partition(" ")[2] for problem in found] == ["bad-character"] * count
 
 
 def test_a_key_with_half_of_a_surrogate_pair_does_not_make_its_value_invalid(
     project: Project, mode: str
 ) -> None:
     text = line("b", evaluators=[{"type": "contains", "value": "x", "\ud801": 1}])
-    told = project.refusals(lines(text), FILE)
-    assert {problem.partition(" ")[2] for problem in told} == {"bad-character", "unknown-key"}
+    found = project.refusals(lines(text), FILE)
+    assert {problem.partition(" ")[2] for problem in found} == {"bad-character", "unknown-key"}
 
 
 def test_a_line_that_is_not_utf_8(project: Project, mode: str) -> None:

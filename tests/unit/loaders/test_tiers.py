@@ -85,7 +85,7 @@ def text_of(*cases: Any) -> str:
 
 
 def spot(text: str, part: str, slug: str) -> str:
-    """The place, as `Project.refused` tells it, where a part of the text first stands."""
+    """The position of a part of the text, in the form of `Project.refused`."""
     before = text[: text.index(part)]
     return f"{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))} {slug}"
 

@@ -1219,7 +1219,7 @@ def path_of(case: assay.EvalCase) -> Path | None:
 
 @pytest.fixture
 def fenced(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project with a file beside it: `../secret.md`."""
+    """A project with a file next to it: `../secret.md`."""
     project.write("secret.md", "secret")
     inner = type(project)(project.root / "fenced")
     inner.write("evals/doc.md")
@@ -1440,7 +1440,7 @@ def test_a_fault_in_aliased_content_has_the_position_of_its_anchor(project: Proj
           input: Hello
           expected_output: *bad
         """
-    assert project.refusals(text) == ["3:33 wrong-value"]  # it is there once, so it is told once
+    assert project.refusals(text) == ["3:33 wrong-value"]  # once in the file, so reported once
 
 
 def test_problems_are_in_file_order(project: Project) -> None:

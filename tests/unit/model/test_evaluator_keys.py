@@ -29,7 +29,7 @@ def load_one(project: Project, entry: Entry) -> assay.EvaluatorSpec:
 
 
 def refuse(project: Project, entry: str, slug: str) -> str:
-    """The message about an entry, which must be the only one and where `@` stands in it."""
+    """The message about an entry, which must be the only one and at the position of `@`."""
     before, _, after = entry.partition("@")
     place, message = project.refused(suite_of(before + after))
     assert place == f"5:{len('    - ' + before) + 1} {slug}"
@@ -1179,9 +1179,9 @@ EARLIER = """\
 def test_the_fast_path_gives_the_same_message(project: Project, entries: list[str]) -> None:
     here = suite_of(*entries)
     lines = EARLIER.count("\n")
-    told = [(p.line, p.column, p.code, p.message, p.hint) for p in project.problems(here)]
+    first = [(p.line, p.column, p.code, p.message, p.hint) for p in project.problems(here)]
     later = [(p.line - lines, *rest(p)) for p in project.problems(EARLIER + here)]
-    assert later == told
+    assert later == first
 
 
 def rest(problem: assay.Problem) -> tuple[int, str, str, str]:

@@ -165,9 +165,9 @@ def test_other_defaults_that_read_less_are_reported_once_a_suite(project: Projec
     project.write("suite.yaml", json.dumps({"cases": cases}))
     asked = ("run", "suite.yaml", "--evaluator", "is_json", "--target", "python:agent:answer")
     project.write("agent.py", "def answer(question): return '{}'\n")
-    told = invoke(*asked)
-    assert told.stderr.count("unchecked-expectation") == 1
-    assert "c0: no evaluator of the case reads its expected output (and 2 more" in told.stderr
+    done = invoke(*asked)
+    assert done.stderr.count("unchecked-expectation") == 1
+    assert "c0: no evaluator of the case reads its expected output (and 2 more" in done.stderr
     assert invoke(*asked, "--strict").exit_code == 2
 
 

@@ -44,8 +44,8 @@ def test_a_model_takes_a_record_or_its_mapping() -> None:
     read = Holder.model_validate({"message": {"role": "user", "content": "hi"}})
     assert read.message == Message("user", "hi")
     calls = [{"tool": "look", "input": {"n": 1}}]
-    told = '{"message":{"role":"assistant","tool_calls":[{"tool":"look","input":{"n":1}}]}}'
-    assert Holder(message=CALLED).model_dump_json() == told
+    written = '{"message":{"role":"assistant","tool_calls":[{"tool":"look","input":{"n":1}}]}}'
+    assert Holder(message=CALLED).model_dump_json() == written
     mixed = {"role": "assistant", "tool_calls": [ToolCall("look", {"n": 1})]}
     assert Holder.model_validate({"message": mixed}).message == CALLED
     assert Holder.model_validate({"message": mixed | {"tool_calls": calls}}).message == CALLED
@@ -85,7 +85,7 @@ def test_parts_are_equal_wherever_their_file_is() -> None:
 
 
 class OwnCase(EvalCase, frozen=True, eq=False):
-    """A stranger's case with a field of its own, behind `locate`."""
+    """A subclass of a plugin with a field after `locate`."""
 
     owner: str = ""
 

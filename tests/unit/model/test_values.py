@@ -1,4 +1,4 @@
-"""JSON values: equality, paths, and JSON found in texts that nobody vouches for."""
+"""JSON values: equality, paths, and JSON found in untrusted texts."""
 
 from __future__ import annotations
 

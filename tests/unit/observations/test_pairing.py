@@ -86,31 +86,31 @@ def test_results_that_are_objects_or_lists_are_parsed_and_other_texts_are_not() 
 
 
 def test_the_response_is_the_last_text_of_the_assistant() -> None:
-    said = {"role": "assistant", "content": "hello"}
-    assert read([said, call("t"), result("x")]).response == "hello"
-    assert read([said, {"role": "assistant", "content": " \n"}]).response == "hello"
-    assert read([said, {"role": "assistant", "content": {"a": 1}}]).response == '{"a": 1}'
+    reply = {"role": "assistant", "content": "hello"}
+    assert read([reply, call("t"), result("x")]).response == "hello"
+    assert read([reply, {"role": "assistant", "content": " \n"}]).response == "hello"
+    assert read([reply, {"role": "assistant", "content": {"a": 1}}]).response == '{"a": 1}'
 
 
 def test_text_before_the_last_question_is_not_the_answer() -> None:
-    said, question = {"role": "assistant", "content": "hello"}, {"role": "user", "content": "bye?"}
+    reply, question = {"role": "assistant", "content": "hello"}, {"role": "user", "content": "bye?"}
     empty = {"role": "assistant", "content": ""}
-    assert read([said, question, empty]).response == ""
-    assert read([said, question, call("t"), result("x")]).response == ""
-    assert read([said, question, {**call("t"), "content": "wait"}, result("x")]).response == "wait"
+    assert read([reply, question, empty]).response == ""
+    assert read([reply, question, call("t"), result("x")]).response == ""
+    assert read([reply, question, {**call("t"), "content": "wait"}, result("x")]).response == "wait"
 
 
 def test_the_answer_is_the_last_assistant_turn_when_the_user_message_is_last() -> None:
-    said, question = {"role": "assistant", "content": "hello"}, {"role": "user", "content": "bye?"}
+    reply, question = {"role": "assistant", "content": "hello"}, {"role": "user", "content": "bye?"}
     called = {**call("t"), "content": "wait"}
-    for messages in ([said, question], [called, result("x"), said, question, question]):
+    for messages in ([reply, question], [called, result("x"), reply, question, question]):
         seen = read(messages)
         assert (seen.response, seen.error) == ("hello", None)
         assert USER_SPOKE_LAST in seen.notes
-    seen = read({"response": None, "messages": [said, question]})
+    seen = read({"response": None, "messages": [reply, question]})
     assert (seen.response, seen.notes) == ("hello", (USER_SPOKE_LAST,))
     assert read(seen.to_dict()) == seen
-    assert read([said, question, call("t"), question]).response == ""
+    assert read([reply, question, call("t"), question]).response == ""
 
 
 def test_a_transcript_without_calls_has_an_empty_list_of_calls() -> None:

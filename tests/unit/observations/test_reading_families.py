@@ -22,9 +22,9 @@ def calls(value: Any) -> tuple[ToolCall, ...]:
 
 def test_the_text_of_a_file_is_the_answer_when_its_messages_have_none() -> None:
     called = {"role": "assistant", "tool_calls": [{"tool": "t", "output": 1}]}
-    said = {"role": "assistant", "content": "from the messages"}
+    reply = {"role": "assistant", "content": "from the messages"}
     assert read({"text": "x", "output_messages": [called]}).response == "x"
-    assert read({"text": "x", "output_messages": [called, said]}).response == "from the messages"
+    assert read({"text": "x", "output_messages": [called, reply]}).response == "from the messages"
 
 
 def test_calls_are_unknown_in_a_file_with_text_alone() -> None:
@@ -164,9 +164,9 @@ def test_a_result_with_is_error_failed_and_one_that_denies_it_succeeded() -> Non
 def test_text_next_to_results_is_a_message_of_the_user() -> None:
     use = {"type": "tool_use", "id": "a", "name": "t", "input": {}}
     back = {"type": "tool_result", "tool_use_id": "a", "content": "1"}
-    said = {"type": "text", "text": "hurry"}
+    reply = {"type": "text", "text": "hurry"}
     seen = read(
-        [{"role": "assistant", "content": [use]}, {"role": "user", "content": [back, said]}]
+        [{"role": "assistant", "content": [use]}, {"role": "user", "content": [back, reply]}]
     )
     assert seen.messages[1:] == (Message("user", "hurry"),)
 
@@ -200,8 +200,8 @@ def span(name: str, start: int, end: int, /, **more: Any) -> dict[str, Any]:
 
 
 def tool_span(name: str, start: int, end: int, /, **more: Any) -> dict[str, Any]:
-    told = {"operation.name": "execute_tool", "tool.name": name, **more.pop("gen_ai", {})}
-    return span(name, start, end, gen_ai=told, **more)
+    attributes = {"operation.name": "execute_tool", "tool.name": name, **more.pop("gen_ai", {})}
+    return span(name, start, end, gen_ai=attributes, **more)
 
 
 CHAT = {"operation.name": "chat"}
@@ -226,10 +226,10 @@ def test_the_status_of_a_tool_span_is_the_success_of_the_call(status: Any, succe
 
 
 def test_the_error_of_a_span_is_its_message_or_its_type() -> None:
-    told = tool_span("t", 0, 1, status={"code": 2, "message": "timed out"})
+    attributes = tool_span("t", 0, 1, status={"code": 2, "message": "timed out"})
     typed = tool_span("t", 1, 2, status={"code": 2})
     typed["attributes"]["error.type"] = "TimeoutError"
-    assert [call.error for call in calls([told, typed])] == ["timed out", "TimeoutError"]
+    assert [call.error for call in calls([attributes, typed])] == ["timed out", "TimeoutError"]
 
 
 def test_tool_spans_without_messages_are_the_calls() -> None:
@@ -341,5 +341,7 @@ def test_system_instructions_and_choices_of_older_events_are_read() -> None:
     ]
     seen = read([span("chat", 0, 1, gen_ai=CHAT, events=events)])
     assert seen.messages == (Message("system", "Be kind."), Message("assistant", "hi"))
-    told = {**CHAT, "system_instructions": '[{"type": "text", "content": "Be kind."}]'}
-    assert read([span("chat", 0, 1, gen_ai=told)]).messages == (Message("system", "Be kind."),)
+    attributes = {**CHAT, "system_instructions": '[{"type": "text", "content": "Be kind."}]'}
+    assert read([span("chat", 0, 1, gen_ai=attributes)]).messages == (
+        Message("system", "Be kind."),
+    )

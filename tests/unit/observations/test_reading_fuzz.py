@@ -1,4 +1,4 @@
-"""Whatever a record holds, it is an observation or an ObservationError tells why it is none."""
+"""Any record is read as an observation, or raises an ObservationError with the reason."""
 
 from __future__ import annotations
 

@@ -326,14 +326,16 @@ def test_the_id_names_the_tool_and_the_next_number(file: Path, content: Any, ide
     assert "error" not in {p.severity for p in eval_files.validate(file).problems}
 
 
-@pytest.mark.parametrize("said", ["regression — x", "regression —x", "  x ", "regression — x\n"])
-def test_the_description_gets_its_prefix(file: Path, said: str) -> None:
-    ledger.add(file, replace(BUG, description=said), TODAY)
+@pytest.mark.parametrize(
+    "description", ["regression — x", "regression —x", "  x ", "regression — x\n"]
+)
+def test_the_description_gets_its_prefix(file: Path, description: str) -> None:
+    ledger.add(file, replace(BUG, description=description), TODAY)
     assert json.loads(file.read_text())[-1]["description"] == "regression — x"
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "words"),
     [
         ({"bug_ref": " "}, "bugRef"),
         ({"prompt": ""}, "message"),
@@ -349,12 +351,12 @@ def test_the_description_gets_its_prefix(file: Path, said: str) -> None:
     ],
 )
 def test_a_case_that_would_not_load_is_not_added(
-    file: Path, changes: dict[str, Any], told: str
+    file: Path, changes: dict[str, Any], words: str
 ) -> None:
     before = file.read_text()
     with pytest.raises((LedgerError, EvalFileErrors)) as caught:
         ledger.add(file, replace(BUG, **changes), TODAY)
-    assert told in str(caught.value)
+    assert words in str(caught.value)
     assert file.read_text() == before
     assert not ledger.lock_file(file).exists()
 

@@ -73,7 +73,7 @@ def test_it_works_inside_a_running_loop(project: Project, module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "words"),
     [
         ("raises", "raised ValueError: no \\x1b[31mdata"),
         ("leaves", "raised SystemExit: 4"),
@@ -86,24 +86,24 @@ def test_it_works_inside_a_running_loop(project: Project, module: str) -> None:
     ],
 )
 def test_a_function_that_fails_is_reported(
-    project: Project, module: str, function: str, told: str
+    project: Project, module: str, function: str, words: str
 ) -> None:
     message = failure(project, f"snapshot: python:{module}:{function}\n")
     assert message.startswith(f"python:{module}:{function} ")
-    assert told in message
+    assert words in message
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "words"),
     [
         ("number", "is int, not a function"),
         ("nothing", "has no 'nothing'"),
     ],
 )
 def test_a_missing_function_is_a_configuration_error(
-    project: Project, module: str, function: str, told: str
+    project: Project, module: str, function: str, words: str
 ) -> None:
-    assert told in failure(project, f"snapshot: python:{module}:{function}\n", code=2)
+    assert words in failure(project, f"snapshot: python:{module}:{function}\n", code=2)
 
 
 def test_a_missing_or_broken_module_is_reported(
@@ -112,8 +112,8 @@ def test_a_missing_or_broken_module_is_reported(
     monkeypatch.setattr(sys, "path", list(sys.path))
     project.write("broken_capture.py", "1 / 0\n")
     assert "ZeroDivisionError" in failure(project, "snapshot: python:broken_capture:f\n", code=2)
-    told = failure(project, "snapshot: python:no_such_capture:f\n", code=2)
-    assert "there is no module 'no_such_capture'" in told
+    words = failure(project, "snapshot: python:no_such_capture:f\n", code=2)
+    assert "there is no module 'no_such_capture'" in words
 
 
 def test_a_function_that_hangs_is_abandoned(project: Project, module: str) -> None:
@@ -145,7 +145,7 @@ def test_a_program_sees_only_the_variables_that_are_named(
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "words"),
     [
         ("echo no luck >&2; exit 7", "ended with exit code 7; its stderr ends with: no luck"),
         ("kill -9 $$", "was killed by SIGKILL"),
@@ -158,10 +158,10 @@ def test_a_program_sees_only_the_variables_that_are_named(
         ("head -c 3000000 /dev/zero", "wrote more than 1,048,576 bytes"),
     ],
 )
-def test_a_program_that_fails_is_reported(project: Project, script: str, told: str) -> None:
+def test_a_program_that_fails_is_reported(project: Project, script: str, words: str) -> None:
     quoted = script.replace("'", "''")
     config = f"snapshot:\n  command: '{quoted}'\n  max_output_mb: 1\n"
-    assert told in failure(project, config)
+    assert words in failure(project, config)
 
 
 def test_a_program_that_hangs_is_stopped(project: Project) -> None:
@@ -170,11 +170,11 @@ def test_a_program_that_hangs_is_stopped(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "words"),
     [
         ("{command: [no-such-program]}", "was not found on PATH"),
         ("{command: [ls], cwd: nowhere}", "nowhere' does not exist"),
     ],
 )
-def test_a_program_that_cannot_start_is_reported(project: Project, source: str, told: str) -> None:
-    assert told in failure(project, f"snapshot: {source}\n", code=2)
+def test_a_program_that_cannot_start_is_reported(project: Project, source: str, words: str) -> None:
+    assert words in failure(project, f"snapshot: {source}\n", code=2)

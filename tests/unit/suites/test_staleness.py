@@ -65,7 +65,7 @@ def test_a_recorded_description_replaces_its_hash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "warns"),
     [
         ("1.9.9", "2.0.0", True),
         ("2.0.0", "2.9.9", False),
@@ -77,18 +77,18 @@ def test_a_recorded_description_replaces_its_hash() -> None:
         ("latest", "3.0", True),
     ],
 )
-def test_a_changed_major_version_gives_a_warning(before: str, now: str, told: bool) -> None:
+def test_a_changed_major_version_gives_a_warning(before: str, now: str, warns: bool) -> None:
     found = warned(suite(toolVersion=before), {"name": "get_weather", "version": now})
     assert found == (
-        [f"the major version of 'get_weather' changed from {before!r} to {now!r}"] if told else []
+        [f"the major version of 'get_weather' changed from {before!r} to {now!r}"] if warns else []
     )
 
 
-@pytest.mark.parametrize(("before", "told"), [(2, True), (3, False), (0, False), (4, False)])
-def test_a_larger_registry_gives_a_warning(before: int, told: bool) -> None:
+@pytest.mark.parametrize(("before", "warns"), [(2, True), (3, False), (0, False), (4, False)])
+def test_a_larger_registry_gives_a_warning(before: int, warns: bool) -> None:
     tools = [{"name": name} for name in ("get_weather", "b", "c", "d")]
     found = warned(suite(registrySize=before), *tools)
-    assert found == ([f"the registry grew from {before} to 4 tools"] if told else [])
+    assert found == ([f"the registry grew from {before} to 4 tools"] if warns else [])
 
 
 def test_a_removed_or_deprecated_tool_gives_a_warning() -> None:
@@ -172,7 +172,7 @@ def test_a_program_lists_the_tools(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "warns"),
     [
         ("[", "tools.json:1:2: error[json-syntax]"),
         ('{"tools": []}', "tools.json:1:1: error[wrong-type]: the registry is a mapping"),
@@ -187,12 +187,12 @@ def test_a_program_lists_the_tools(project: Project) -> None:
     ],
 )
 def test_a_broken_file_is_reported_with_its_position(
-    project: Project, text: str, told: str
+    project: Project, text: str, warns: str
 ) -> None:
     project.write("tools.json", text)
     with pytest.raises(ConfigError) as caught:
         loaded(project, "tools: tools.json\n")
-    assert told in str(caught.value)
+    assert warns in str(caught.value)
 
 
 def test_a_file_that_is_missing_is_named(project: Project) -> None:

@@ -317,7 +317,7 @@ def test_brackets_in_text_do_not_count_as_depth() -> None:
 
 
 def nested(depth: int, style: str) -> str:
-    """A document of so many containers, each inside the other."""
+    """A document of nested containers."""
     if style == "list":
         return "[" * depth + "]" * depth
     if style == "map":

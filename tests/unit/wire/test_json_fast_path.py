@@ -14,7 +14,7 @@ from assay.wire.json import Reader, line_text, plain_object
 
 
 class Pairs(tuple[tuple[str, Any], ...]):
-    """An object as it is written: a key may stand in it twice."""
+    """An object as it is written: a key may occur twice."""
 
 
 texts = st.text(alphabet=st.sampled_from('a":\\ {}[],é\t\x7f😀u0'), max_size=6)

@@ -447,7 +447,7 @@ def test_several_documents() -> None:
 
 
 def nested(depth: int, style: str) -> str:
-    """A document of so many containers, each inside the other."""
+    """A document of nested containers."""
     if style == "flow list":
         return "[" * depth + "]" * depth
     if style == "flow map":
